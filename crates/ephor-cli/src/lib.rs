@@ -1,0 +1,1 @@
+//! The `ephor` command line as a library.

@@ -1,0 +1,2 @@
+//! The `ephor` binary.
+fn main() {}

@@ -1,0 +1,3 @@
+//! The policy engine.
+
+pub mod policy;

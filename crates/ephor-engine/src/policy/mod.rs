@@ -1,0 +1,31 @@
+//! Policies as users write them: the `kyverno.io` kinds, field by field.
+//!
+//! These types only carry what a document says. Unknown fields are refused when they are decoded
+//! ([`ephor_expr::value::decode`]); what they mean is checked in [`crate::check`] and given effect in
+//! [`crate::compile`].
+
+mod cleanup;
+mod conditions;
+mod context;
+mod exception;
+mod generate;
+mod global_context;
+mod meta;
+mod mutate;
+mod rule;
+mod selection;
+mod spec;
+mod validate;
+
+pub use cleanup::{CleanupPolicy, CleanupSpec, DeletionPropagation};
+pub use conditions::{AnyAll, Condition, Conditions};
+pub use context::{ApiCall, ConfigMapRef, ContextEntry, GlobalRef, HttpMethod, ImageData, RequestData, ServiceCall, VariableEntry};
+pub use exception::{ExceptionRules, ExceptionSpec, PolicyException};
+pub use generate::{Clone, CloneList, Generate, GenerateForEach};
+pub use global_context::{GlobalApiCall, GlobalContextEntry, GlobalContextSpec, Projection, WatchedResource};
+pub use meta::Metadata;
+pub use mutate::{Mutate, MutateForEach, Order, Target};
+pub use rule::Rule;
+pub use selection::{LabelSelector, Match, Operation, Requirement, ResourceFilter, ResourceSelection, SelectorOperator, Subject};
+pub use spec::{ApplyRules, FailureAction, FailureActionOverride, FailurePolicy, Policy, PolicyKind, Spec, WebhookConfiguration};
+pub use validate::{Deny, Manifests, PodSecurity, PodSecurityExclusion, Validate, ValidateForEach};

@@ -1,0 +1,52 @@
+//! Rules.
+
+use std::collections::BTreeMap;
+
+use ephor_expr::{Str, Value};
+use serde::{Deserialize, Serialize};
+
+use super::{Conditions, ContextEntry, Generate, Match, Mutate, Validate};
+
+/// One rule of a policy.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Rule {
+    /// Its name, unique in the policy.
+    pub name: Str,
+    /// What it applies to.
+    #[serde(rename = "match")]
+    pub matches: Match,
+    /// What it does not apply to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exclude: Option<Match>,
+    /// Data its expressions can read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<Vec<ContextEntry>>,
+    /// When it applies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preconditions: Option<Conditions>,
+    /// CEL preconditions, only with `validate.cel`; not built yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cel_preconditions: Option<Value>,
+    /// Where images stand in custom kinds, only with `verifyImages`; not built yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_extractors: Option<Value>,
+    /// Check objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validate: Option<Validate>,
+    /// Change objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mutate: Option<Mutate>,
+    /// Create objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generate: Option<Generate>,
+    /// Verify image signatures; not built yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify_images: Option<Vec<Value>>,
+    /// Extra properties of report entries, with variables.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report_properties: Option<BTreeMap<Str, Str>>,
+    /// Whether requests of the background service account are ignored; default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_background_requests: Option<bool>,
+}

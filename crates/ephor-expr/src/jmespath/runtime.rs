@@ -1,0 +1,53 @@
+//! What an evaluation needs from outside.
+
+use std::net::IpAddr;
+
+use super::EvalError;
+use crate::budget::Budget;
+use crate::value::{Str, Value};
+
+/// The document that an expression starts from. A scope need not be one value: identifiers at the start of an
+/// expression ask for single fields, and only a bare `@` asks for the whole.
+pub trait Root {
+    /// The top-level member `name`; `Ok(None)` if there is none.
+    fn field(&self, name: &str) -> Result<Option<Value>, EvalError>;
+
+    /// Everything, as one value.
+    fn whole(&self) -> Result<Value, EvalError>;
+
+    /// The names of the top-level members, for messages.
+    fn keys(&self) -> Vec<Str>;
+}
+
+impl Root for Value {
+    fn field(&self, name: &str) -> Result<Option<Value>, EvalError> {
+        match self {
+            Value::Object(map) => Ok(map.get(name).cloned()),
+            // A field of anything that is no object is null, not missing.
+            _ => Ok(Some(Value::Null)),
+        }
+    }
+
+    fn whole(&self) -> Result<Value, EvalError> {
+        Ok(self.clone())
+    }
+
+    fn keys(&self) -> Vec<Str> {
+        self.as_object().map(|m| m.keys().cloned().collect()).unwrap_or_default()
+    }
+}
+
+/// Time, randomness, name lookups and limits: an expression has no other way to reach the world.
+pub trait Runtime {
+    /// The time of the evaluation; the same for the whole of it.
+    fn now(&self) -> jiff::Timestamp;
+
+    /// The next seed for `random()`; a fixed sequence for a fixed review.
+    fn next_seed(&self) -> u64;
+
+    /// The addresses of a host name. [`EvalError::Pending`] while it is being looked up.
+    fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, EvalError>;
+
+    /// What this evaluation may spend.
+    fn budget(&self) -> &Budget;
+}

@@ -1,0 +1,199 @@
+//! JSON text to values and back.
+
+use std::fmt::{self, Write as _};
+
+use super::{Map, Value};
+
+/// Text that is not JSON: where, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message} at line {line} column {column}")]
+pub struct JsonError {
+    /// What is wrong.
+    pub message: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column, from 1.
+    pub column: usize,
+}
+
+impl Value {
+    /// Parses one JSON document. Nesting is limited to 128 levels; duplicate keys: the last wins.
+    pub fn from_json(text: &str) -> Result<Value, JsonError> {
+        serde_json::from_str(text).map_err(|e| {
+            let full = e.to_string();
+            let message = full.split(" at line ").next().unwrap_or(&full).to_owned();
+            JsonError { message, line: e.line(), column: e.column() }
+        })
+    }
+
+    /// Compact JSON as the reference prints it: keys sorted, `<`, `>`, `&` and the two Unicode line separators
+    /// escaped, integral floats without fraction, exponents below 1e-6 and from 1e21 on.
+    pub fn to_json(&self) -> String {
+        let mut out = String::new();
+        write_value(&mut out, self, None);
+        out
+    }
+
+    /// JSON indented by `indent` spaces a level, otherwise as [`Value::to_json`].
+    pub fn to_json_pretty(&self, indent: usize) -> String {
+        let mut out = String::new();
+        write_value(&mut out, self, Some((indent, 0)));
+        out
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_json())
+    }
+}
+
+fn newline(out: &mut String, layout: Option<(usize, usize)>) {
+    if let Some((step, depth)) = layout {
+        out.push('\n');
+        out.extend(std::iter::repeat_n(' ', step * depth));
+    }
+}
+
+fn write_value(out: &mut String, value: &Value, layout: Option<(usize, usize)>) {
+    let inner = layout.map(|(step, depth)| (step, depth + 1));
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(true) => out.push_str("true"),
+        Value::Bool(false) => out.push_str("false"),
+        Value::Int(n) => {
+            let _ = write!(out, "{n}");
+        }
+        Value::Float(f) => write_float(out, *f),
+        Value::String(s) => write_string(out, s),
+        Value::Array(items) if items.is_empty() => out.push_str("[]"),
+        Value::Array(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    out.push(',');
+                }
+                newline(out, inner);
+                write_value(out, item, inner);
+            }
+            newline(out, layout);
+            out.push(']');
+        }
+        Value::Object(map) => write_map(out, map, layout),
+    }
+}
+
+fn write_map(out: &mut String, map: &Map, layout: Option<(usize, usize)>) {
+    if map.is_empty() {
+        out.push_str("{}");
+        return;
+    }
+    let inner = layout.map(|(step, depth)| (step, depth + 1));
+    out.push('{');
+    for (i, (key, value)) in map.iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        newline(out, inner);
+        write_string(out, key);
+        out.push(':');
+        if layout.is_some() {
+            out.push(' ');
+        }
+        write_value(out, value, inner);
+    }
+    newline(out, layout);
+    out.push('}');
+}
+
+/// Go's `encoding/json` number text: shortest digits, plain notation between 1e-6 and 1e21, and an exponent of
+/// at least one digit (`1e-7`, `1e+21`) outside.
+fn write_float(out: &mut String, f: f64) {
+    let magnitude = f.abs();
+    if magnitude == 0.0 {
+        out.push_str(if f.is_sign_negative() { "-0" } else { "0" });
+    } else if !f.is_finite() {
+        out.push_str("null");
+    } else if (1e-6..1e21).contains(&magnitude) {
+        let _ = write!(out, "{f}");
+    } else {
+        let text = format!("{f:e}");
+        match text.split_once('e') {
+            Some((digits, exp)) if !exp.starts_with('-') => {
+                let _ = write!(out, "{digits}e+{exp}");
+            }
+            _ => out.push_str(&text),
+        }
+    }
+}
+
+fn write_string(out: &mut String, s: &str) {
+    out.push('"');
+    let mut plain = 0;
+    for (i, c) in s.char_indices() {
+        let escape: Option<&str> = match c {
+            '"' => Some("\\\""),
+            '\\' => Some("\\\\"),
+            '\n' => Some("\\n"),
+            '\r' => Some("\\r"),
+            '\t' => Some("\\t"),
+            '\u{8}' => Some("\\b"),
+            '\u{c}' => Some("\\f"),
+            '<' => Some("\\u003c"),
+            '>' => Some("\\u003e"),
+            '&' => Some("\\u0026"),
+            '\u{2028}' => Some("\\u2028"),
+            '\u{2029}' => Some("\\u2029"),
+            c if (c as u32) < 0x20 => None,
+            _ => continue,
+        };
+        out.push_str(&s[plain..i]);
+        match escape {
+            Some(text) => out.push_str(text),
+            None => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+        }
+        plain = i + c.len_utf8();
+    }
+    out.push_str(&s[plain..]);
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_print_as_the_reference_prints_them() {
+        for (value, want) in [
+            (Value::Int(1_000_000), "1000000"),
+            (Value::Float(2.0), "2"),
+            (Value::Float(1e20), "100000000000000000000"),
+            (Value::Float(1e21), "1e+21"),
+            (Value::Float(1e-7), "1e-7"),
+            (Value::Float(0.000_001), "0.000001"),
+            (Value::Float(-0.5), "-0.5"),
+        ] {
+            assert_eq!(value.to_json(), want);
+        }
+    }
+
+    #[test]
+    fn text_round_trips() {
+        let text = r#"{"a":[1,2.5,null,true,"x\"\\\n\u0001"],"b":{},"c":[]}"#;
+        let value = Value::from_json(text).unwrap();
+        assert_eq!(value.to_json(), text);
+        assert_eq!(Value::from_json(&value.to_json_pretty(2)).unwrap(), value);
+    }
+
+    #[test]
+    fn markup_characters_are_escaped() {
+        assert_eq!(Value::from("<&>").to_json(), r#""\u003c\u0026\u003e""#);
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error_not_a_crash() {
+        assert!(Value::from_json(&"[".repeat(100_000)).is_err());
+    }
+}

@@ -1,0 +1,168 @@
+//! Objects: vectors of entries sorted by key.
+
+use super::{Str, Value};
+
+/// An object's members, sorted by key, each key once.
+///
+/// Kubernetes objects have few members each, so a sorted vector beats trees and hash tables in space and time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Map {
+    entries: Vec<(Str, Value)>,
+}
+
+impl Map {
+    /// An empty map.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An empty map with room for `n` members.
+    pub fn with_capacity(n: usize) -> Self {
+        Self { entries: Vec::with_capacity(n) }
+    }
+
+    fn position(&self, key: &str) -> Result<usize, usize> {
+        self.entries.binary_search_by(|(k, _)| k.as_str().cmp(key))
+    }
+
+    /// The member `key`.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.position(key).ok().map(|i| &self.entries[i].1)
+    }
+
+    /// The member `key`, for change.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        match self.position(key) {
+            Ok(i) => Some(&mut self.entries[i].1),
+            Err(_) => None,
+        }
+    }
+
+    /// Whether `key` is a member (its value may be null).
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.position(key).is_ok()
+    }
+
+    /// Sets `key`, giving back what was there.
+    pub fn insert(&mut self, key: impl Into<Str>, value: impl Into<Value>) -> Option<Value> {
+        let (key, value) = (key.into(), value.into());
+        match self.entries.last() {
+            Some((last, _)) if last.as_str() < key.as_str() => {
+                self.entries.push((key, value));
+                None
+            }
+            _ => match self.position(&key) {
+                Ok(i) => Some(std::mem::replace(&mut self.entries[i].1, value)),
+                Err(i) => {
+                    self.entries.insert(i, (key, value));
+                    None
+                }
+            },
+        }
+    }
+
+    /// The member `key` for change, created as null when it is missing.
+    pub fn entry(&mut self, key: &str) -> &mut Value {
+        let i = match self.position(key) {
+            Ok(i) => i,
+            Err(i) => {
+                self.entries.insert(i, (Str::new(key), Value::Null));
+                i
+            }
+        };
+        &mut self.entries[i].1
+    }
+
+    /// Removes `key`, giving back its value.
+    pub fn remove(&mut self, key: &str) -> Option<Value> {
+        self.position(key).ok().map(|i| self.entries.remove(i).1)
+    }
+
+    /// Keeps the members for which `keep` says yes.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Str, &mut Value) -> bool) {
+        self.entries.retain_mut(|(k, v)| keep(k, v));
+    }
+
+    /// How many members there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no member.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The members in key order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Str, &Value)> + ExactSizeIterator {
+        self.entries.iter().map(|(k, v)| (k, v))
+    }
+
+    /// The members in key order, values for change.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&Str, &mut Value)> {
+        self.entries.iter_mut().map(|(k, v)| (&*k, v))
+    }
+
+    /// The keys in order.
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = &Str> + ExactSizeIterator {
+        self.entries.iter().map(|(k, _)| k)
+    }
+
+    /// The values in key order.
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator {
+        self.entries.iter().map(|(_, v)| v)
+    }
+}
+
+impl FromIterator<(Str, Value)> for Map {
+    /// Collects members; of several with one key the last wins.
+    fn from_iter<I: IntoIterator<Item = (Str, Value)>>(iter: I) -> Self {
+        let mut entries: Vec<(Str, Value)> = iter.into_iter().collect();
+        if !entries.windows(2).all(|w| w[0].0 < w[1].0) {
+            // A stable sort keeps equal keys in order of arrival; dedup drops the earlier of each pair.
+            entries.sort_by(|a, b| a.0.cmp(&b.0));
+            entries.dedup_by(|later, earlier| {
+                let same = later.0 == earlier.0;
+                if same {
+                    std::mem::swap(later, earlier);
+                }
+                same
+            });
+        }
+        Self { entries }
+    }
+}
+
+impl IntoIterator for Map {
+    type Item = (Str, Value);
+    type IntoIter = std::vec::IntoIter<(Str, Value)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collecting_sorts_and_the_last_of_equal_keys_wins() {
+        let map: Map = [("b", 1), ("a", 2), ("b", 3), ("a", 4), ("b", 5)]
+            .into_iter()
+            .map(|(k, v)| (Str::new(k), Value::from(v)))
+            .collect();
+        let got: Vec<_> = map.iter().map(|(k, v)| (k.as_str(), v.as_i64())).collect();
+        assert_eq!(got, [("a", Some(4)), ("b", Some(5))]);
+    }
+
+    #[test]
+    fn insert_keeps_order_and_returns_the_old_value() {
+        let mut map = Map::new();
+        for k in ["m", "a", "z", "c"] {
+            assert!(map.insert(k, 0).is_none());
+        }
+        assert_eq!(map.insert("c", 1), Some(Value::Int(0)));
+        assert_eq!(map.keys().map(Str::as_str).collect::<Vec<_>>(), ["a", "c", "m", "z"]);
+    }
+}

@@ -1,0 +1,18 @@
+//! The value tree.
+//!
+//! A [`Value`] is what JSON can say, with integers and floats kept apart. Strings, arrays and objects are
+//! shared: a clone costs a reference count, so sub-trees move between resources, contexts and results
+//! without being copied. Objects are sorted by key, the order in which the reference prints them.
+
+mod convert;
+mod decode;
+mod json;
+mod map;
+mod path;
+mod tree;
+
+pub use decode::{DecodeError, decode};
+pub use json::JsonError;
+pub use map::Map;
+pub use path::{Path, Segment};
+pub use tree::{Str, Value};

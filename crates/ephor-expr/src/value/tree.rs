@@ -1,0 +1,163 @@
+//! The [`Value`] enum and its accessors.
+
+use std::sync::Arc;
+
+use super::Map;
+
+/// A shared immutable string; short ones are stored in place.
+pub type Str = smol_str::SmolStr;
+
+/// A JSON-like value. Cloning is cheap: arrays, objects and long strings are reference counted.
+///
+/// Equality is structural, with `1` equal to `1.0` (JSON knows one number type).
+#[derive(Debug, Clone, Default)]
+pub enum Value {
+    /// JSON `null`.
+    #[default]
+    Null,
+    /// JSON `true` or `false`.
+    Bool(bool),
+    /// A number written without fraction or exponent that fits 64 bits.
+    Int(i64),
+    /// Any other number; never NaN or infinite when it comes from text.
+    Float(f64),
+    /// A string.
+    String(Str),
+    /// An array.
+    Array(Arc<Vec<Value>>),
+    /// An object, sorted by key.
+    Object(Arc<Map>),
+}
+
+impl Value {
+    /// Wraps a list.
+    pub fn array(items: Vec<Value>) -> Self {
+        Value::Array(Arc::new(items))
+    }
+
+    /// Wraps a map.
+    pub fn object(map: Map) -> Self {
+        Value::Object(Arc::new(map))
+    }
+
+    /// The number `n` in its simplest form: [`Value::Int`] when it is integral and exactly representable.
+    pub fn number(n: f64) -> Self {
+        if n.fract() == 0.0 && n.abs() < 9_007_199_254_740_992.0 {
+            Value::Int(n as i64)
+        } else {
+            Value::Float(n)
+        }
+    }
+
+    /// The Kubernetes-side name of the type: `null`, `boolean`, `number`, `string`, `array` or `object`.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Value::Null => "null",
+            Value::Bool(_) => "boolean",
+            Value::Int(_) | Value::Float(_) => "number",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        }
+    }
+
+    /// Whether this is `null`.
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// The boolean, if it is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Value::Bool(b) => Some(*b),
+            _ => None,
+        }
+    }
+
+    /// The integer, also of a float without fraction that fits.
+    pub fn as_i64(&self) -> Option<i64> {
+        match self {
+            Value::Int(n) => Some(*n),
+            Value::Float(f) if f.fract() == 0.0 && f.abs() < 9.2e18 => Some(*f as i64),
+            _ => None,
+        }
+    }
+
+    /// The number as a float.
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Value::Int(n) => Some(*n as f64),
+            Value::Float(f) => Some(*f),
+            _ => None,
+        }
+    }
+
+    /// The string, if it is one.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Value::String(s) => Some(s.as_str()),
+            _ => None,
+        }
+    }
+
+    /// The items, if it is an array.
+    pub fn as_array(&self) -> Option<&[Value]> {
+        match self {
+            Value::Array(a) => Some(a),
+            _ => None,
+        }
+    }
+
+    /// The map, if it is an object.
+    pub fn as_object(&self) -> Option<&Map> {
+        match self {
+            Value::Object(o) => Some(o),
+            _ => None,
+        }
+    }
+
+    /// The map for change, if it is an object; a shared one is copied one level deep first.
+    pub fn as_object_mut(&mut self) -> Option<&mut Map> {
+        match self {
+            Value::Object(o) => Some(Arc::make_mut(o)),
+            _ => None,
+        }
+    }
+
+    /// The items for change, if it is an array; a shared one is copied one level deep first.
+    pub fn as_array_mut(&mut self) -> Option<&mut Vec<Value>> {
+        match self {
+            Value::Array(a) => Some(Arc::make_mut(a)),
+            _ => None,
+        }
+    }
+
+    /// The member `key` of an object; `None` also for anything that is no object.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.as_object()?.get(key)
+    }
+
+    /// Follows object keys from here, for example `value.at(&["metadata", "name"])`.
+    pub fn at(&self, keys: &[&str]) -> Option<&Value> {
+        keys.iter().try_fold(self, |v, k| v.get(k))
+    }
+
+    /// The string at `keys`, if there is one.
+    pub fn str_at(&self, keys: &[&str]) -> Option<&str> {
+        self.at(keys)?.as_str()
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Value::Null, Value::Null) => true,
+            (Value::Bool(a), Value::Bool(b)) => a == b,
+            (Value::Int(a), Value::Int(b)) => a == b,
+            (Value::String(a), Value::String(b)) => a == b,
+            (Value::Array(a), Value::Array(b)) => Arc::ptr_eq(a, b) || a == b,
+            (Value::Object(a), Value::Object(b)) => Arc::ptr_eq(a, b) || a == b,
+            (a, b) => matches!((a.as_f64(), b.as_f64()), (Some(x), Some(y)) if x == y),
+        }
+    }
+}

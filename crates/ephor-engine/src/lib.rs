@@ -1,3 +1,4 @@
 //! The policy engine.
 
 pub mod policy;
+pub mod rules;

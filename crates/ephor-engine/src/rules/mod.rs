@@ -1,0 +1,9 @@
+//! The bodies of rules: what each rule type does to one resource.
+//!
+//! - [`anchor`]: the decorated keys that `validate` patterns and strategic merge patches share.
+//! - [`validate`]: verdicts on a resource.
+//! - [`mutate`]: changes to a resource.
+
+pub mod anchor;
+pub mod mutate;
+pub mod validate;

@@ -19,13 +19,19 @@ mod validate;
 
 pub use cleanup::{CleanupPolicy, CleanupSpec, DeletionPropagation};
 pub use conditions::{AnyAll, Condition, Conditions};
-pub use context::{ApiCall, ConfigMapRef, ContextEntry, GlobalRef, HttpMethod, ImageData, RequestData, ServiceCall, VariableEntry};
+pub use context::{
+    ApiCall, ConfigMapRef, ContextEntry, GlobalRef, HttpMethod, ImageData, RequestData, ServiceCall, VariableEntry,
+};
 pub use exception::{ExceptionRules, ExceptionSpec, PolicyException};
 pub use generate::{Clone, CloneList, Generate, GenerateForEach};
 pub use global_context::{GlobalApiCall, GlobalContextEntry, GlobalContextSpec, Projection, WatchedResource};
 pub use meta::Metadata;
 pub use mutate::{Mutate, MutateForEach, Order, Target};
 pub use rule::Rule;
-pub use selection::{LabelSelector, Match, Operation, Requirement, ResourceFilter, ResourceSelection, SelectorOperator, Subject};
-pub use spec::{ApplyRules, FailureAction, FailureActionOverride, FailurePolicy, Policy, PolicyKind, Spec, WebhookConfiguration};
+pub use selection::{
+    LabelSelector, Match, Operation, Requirement, ResourceFilter, ResourceSelection, SelectorOperator, Subject,
+};
+pub use spec::{
+    ApplyRules, FailureAction, FailureActionOverride, FailurePolicy, Policy, PolicyKind, Spec, WebhookConfiguration,
+};
 pub use validate::{Deny, Manifests, PodSecurity, PodSecurityExclusion, Validate, ValidateForEach};

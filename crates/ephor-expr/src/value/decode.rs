@@ -47,7 +47,8 @@ pub fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, Vec<DecodeError>>
         }
         let removable = !path.is_root() && !faults.iter().any(|f: &DecodeError| f.path == path);
         let mut pruned = current.clone();
-        let removed = removable && !matches!(error.0, Fault::Missing(_) | Fault::Other(_)) && remove_at(&mut pruned, &path);
+        let removed =
+            removable && !matches!(error.0, Fault::Missing(_) | Fault::Other(_)) && remove_at(&mut pruned, &path);
         faults.push(error.0.located(path));
         if !removed || faults.len() >= MAX_FAULTS {
             return Err(faults);
@@ -262,9 +263,6 @@ mod tests {
                 .unwrap();
         let faults = decode::<Sample>(&value).unwrap_err();
         let got: Vec<_> = faults.iter().map(|f| format!("{}: {}", f.path, f.message)).collect();
-        assert_eq!(got, [
-            "items[1].x: unknown field `x`",
-            "items[2].n: expected i64, found the string \"three\"",
-        ]);
+        assert_eq!(got, ["items[1].x: unknown field `x`", "items[2].n: expected i64, found the string \"three\"",]);
     }
 }

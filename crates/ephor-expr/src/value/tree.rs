@@ -42,11 +42,7 @@ impl Value {
 
     /// The number `n` in its simplest form: [`Value::Int`] when it is integral and exactly representable.
     pub fn number(n: f64) -> Self {
-        if n.fract() == 0.0 && n.abs() < 9_007_199_254_740_992.0 {
-            Value::Int(n as i64)
-        } else {
-            Value::Float(n)
-        }
+        if n.fract() == 0.0 && n.abs() < 9_007_199_254_740_992.0 { Value::Int(n as i64) } else { Value::Float(n) }
     }
 
     /// The Kubernetes-side name of the type: `null`, `boolean`, `number`, `string`, `array` or `object`.

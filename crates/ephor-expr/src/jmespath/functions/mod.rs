@@ -1,8 +1,43 @@
 //! The functions, a table entry each: name, parameters, code, documentation and examples in one place. Help
 //! (`ephor jp function`), documentation and tests come from the entries.
 
+mod collections;
+mod encoding;
+mod images;
+mod network;
+mod numbers;
+mod random;
+mod standard;
+mod strings;
+mod time;
+mod x509;
+
 use super::{EvalError, Runtime};
 use crate::value::Value;
+
+/// The families, in the order of help.
+const FAMILIES: [&[Function]; 10] = [
+    standard::FUNCTIONS,
+    strings::FUNCTIONS,
+    numbers::FUNCTIONS,
+    collections::FUNCTIONS,
+    encoding::FUNCTIONS,
+    time::FUNCTIONS,
+    x509::FUNCTIONS,
+    random::FUNCTIONS,
+    network::FUNCTIONS,
+    images::FUNCTIONS,
+];
+
+/// Every function that takes values, family by family.
+pub fn all() -> impl Iterator<Item = &'static Function> {
+    FAMILIES.iter().copied().flatten()
+}
+
+/// The function called `name`.
+pub fn find(name: &str) -> Option<&'static Function> {
+    all().find(|f| f.name == name)
+}
 
 /// A type that a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,5 @@
+//! Lookups in and conversions between arrays and objects.
+
+use super::Function;
+
+pub(super) const FUNCTIONS: &[Function] = &[];

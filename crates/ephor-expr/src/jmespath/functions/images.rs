@@ -1,0 +1,5 @@
+//! Image references.
+
+use super::Function;
+
+pub(super) const FUNCTIONS: &[Function] = &[];

@@ -1,0 +1,5 @@
+//! Names and addresses.
+
+use super::Function;
+
+pub(super) const FUNCTIONS: &[Function] = &[];

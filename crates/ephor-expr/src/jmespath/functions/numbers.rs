@@ -1,0 +1,5 @@
+//! Arithmetic on numbers, quantities and durations.
+
+use super::Function;
+
+pub(super) const FUNCTIONS: &[Function] = &[];

@@ -1,0 +1,5 @@
+//! Random text.
+
+use super::Function;
+
+pub(super) const FUNCTIONS: &[Function] = &[];

@@ -1,0 +1,5 @@
+//! Strings: case, replacement, regular expressions, wildcards, comparison.
+
+use super::Function;
+
+pub(super) const FUNCTIONS: &[Function] = &[];

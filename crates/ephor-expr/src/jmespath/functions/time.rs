@@ -1,0 +1,5 @@
+//! Times and durations.
+
+use super::Function;
+
+pub(super) const FUNCTIONS: &[Function] = &[];

@@ -71,6 +71,26 @@ pub struct Param {
     pub variadic: bool,
 }
 
+impl Param {
+    /// A string.
+    pub const STRING: Self = Self::of(&[Type::String]);
+    /// A number.
+    pub const NUMBER: Self = Self::of(&[Type::Number]);
+    /// A string, or a number of which the text is meant.
+    pub const TEXT: Self = Self::of(&[Type::String, Type::Number]);
+    /// An array of anything.
+    pub const ARRAY: Self = Self::of(&[Type::Array]);
+    /// An object.
+    pub const OBJECT: Self = Self::of(&[Type::Object]);
+    /// Anything, null included.
+    pub const ANY: Self = Self::of(&[Type::Any]);
+
+    /// One argument that has one of `types`.
+    pub const fn of(types: &'static [Type]) -> Self {
+        Self { types, variadic: false }
+    }
+}
+
 /// A function that takes values (those that take expressions are part of the evaluator).
 #[derive(Debug, Clone, Copy)]
 pub struct Function {

@@ -1,1 +1,27 @@
-//! x
+//! YAML and JSON text to values with positions, and values to YAML text.
+//!
+//! JSON is read as the subset of YAML that it is. Reading is bounded by [`Limits`] in size, depth and alias expansion;
+//! every refusal is a [`YamlError`] with its place.
+//!
+//! - [`parse_documents`] for what a user writes and gets messages about: values with a [`SourceMap`];
+//! - [`parse_values`], [`parse_value`] for data: values alone, faster;
+//! - [`Options`] where the rules of Kubernetes objects are not the right ones.
+
+mod build;
+mod document;
+mod error;
+mod events;
+mod options;
+mod position;
+mod resolve;
+mod scalar_text;
+mod source_map;
+#[cfg(test)]
+mod tests;
+mod trace;
+
+pub use document::{Document, parse_documents, parse_first_document_lenient, parse_value, parse_values};
+pub use error::YamlError;
+pub use options::{Dialect, DuplicateKeys, Limits, Options};
+pub use position::{Position, Span};
+pub use source_map::{ScalarStyle, SourceMap};

@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use crate::value::Value;
+
 /// What a stranger's expression may spend. Charged by every evaluator step and for every byte a function builds,
 /// so that no expression loops long or grows a string without end (lessons 25).
 #[derive(Debug)]
@@ -19,6 +21,9 @@ pub enum BudgetError {
     /// Too much data built.
     #[error("evaluation builds too much data")]
     Bytes,
+    /// A value nested too deeply was built.
+    #[error("evaluation nests data too deeply")]
+    Depth,
 }
 
 impl Budget {
@@ -26,6 +31,9 @@ impl Budget {
     pub const DEFAULT_STEPS: u64 = 10_000_000;
     /// Bytes a single rule evaluation may build.
     pub const DEFAULT_BYTES: u64 = 64 << 20;
+
+    /// How deep a value may nest; beyond what texts can say, by what expressions can add.
+    const MAX_DEPTH: usize = 512;
 
     /// A budget of `steps` evaluation steps and `bytes` built bytes.
     pub fn new(steps: u64, bytes: u64) -> Self {
@@ -44,6 +52,35 @@ impl Budget {
         let left = self.bytes.get().checked_sub(n as u64).ok_or(BudgetError::Bytes)?;
         self.bytes.set(left);
         Ok(())
+    }
+
+    /// Walks all of `value`, a step for every node and every 16 bytes of text, and gives about the length of its
+    /// JSON. To be called before a value is copied out, for example as text, and when a value is built that may
+    /// hold another several times: shared parts take no memory but count in full here, so that doubling again
+    /// and again ends at the budget.
+    pub fn charge_tree(&self, value: &Value) -> Result<usize, BudgetError> {
+        self.walk(value, Self::MAX_DEPTH)
+    }
+
+    fn walk(&self, value: &Value, depth: usize) -> Result<usize, BudgetError> {
+        let inner = depth.checked_sub(1).ok_or(BudgetError::Depth)?;
+        let size = match value {
+            Value::Null | Value::Bool(_) => 5,
+            Value::Int(_) | Value::Float(_) => 20,
+            Value::String(text) => text.len() + 2,
+            Value::Array(items) => {
+                self.charge_steps(1)?;
+                return items.iter().try_fold(2_usize, |sum, item| Ok(sum.saturating_add(self.walk(item, inner)? + 1)));
+            }
+            Value::Object(map) => {
+                self.charge_steps(1)?;
+                return map.iter().try_fold(2_usize, |sum, (key, item)| {
+                    Ok(sum.saturating_add(key.len() + 4 + self.walk(item, inner)?))
+                });
+            }
+        };
+        self.charge_steps(1 + size as u64 / 16)?;
+        Ok(size)
     }
 }
 

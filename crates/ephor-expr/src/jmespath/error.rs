@@ -1,5 +1,8 @@
 //! Why an expression does not compile or evaluate.
 
+use std::fmt;
+
+use super::functions::Type;
 use crate::Str;
 use crate::budget::BudgetError;
 
@@ -15,6 +18,16 @@ pub struct CompileError {
     pub help: Option<String>,
 }
 
+impl CompileError {
+    pub(super) fn new(offset: usize, message: impl Into<String>) -> Self {
+        Self { message: message.into(), offset, help: None }
+    }
+
+    pub(super) fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+}
+
 /// Why an expression has no value.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EvalError {
@@ -27,12 +40,12 @@ pub enum EvalError {
         known: Vec<Str>,
     },
     /// An argument has the wrong type.
-    #[error("Invalid type for: {value}, expected: {expected}")]
+    #[error("Invalid type for: {value}, expected: {}", TypeList(.expected))]
     InvalidType {
-        /// The argument, as JSON.
+        /// The argument as the reference prints it: `<nil>`, `[a 1]`, `map[k:v]`.
         value: String,
-        /// The types that would do, for example `string, array, object`.
-        expected: String,
+        /// The types that would do.
+        expected: &'static [Type],
     },
     /// A function refused its arguments.
     #[error("JMESPath function '{function}': {message}")]
@@ -57,5 +70,19 @@ impl EvalError {
     /// Whether the operators that swallow missing members swallow this.
     pub fn is_unknown_key(&self) -> bool {
         matches!(self, EvalError::UnknownKey { .. })
+    }
+}
+
+/// The types of a parameter as the reference prints them.
+struct TypeList<'a>(&'a [Type]);
+
+impl fmt::Display for TypeList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[]jmespath.JpType{")?;
+        for (i, kind) in self.0.iter().enumerate() {
+            let separator = if i == 0 { "" } else { ", " };
+            write!(f, "{separator}\"{kind}\"")?;
+        }
+        f.write_str("}")
     }
 }

@@ -3,10 +3,29 @@
 //! A dialect of its own: a missing member of an object is an error that most operators swallow, there are about
 //! forty extra functions, and a few constructs parse differently from the public specification.
 //! An [`Expression`] is compiled once; evaluation reads shared values and returns shared values.
+//!
+//! The way of a text: tokens, syntax tree, compiled nodes, value. Compiling resolves functions and fuses fields
+//! into paths; evaluating never looks up a name other than in data.
 
+mod ast;
+mod compare;
 mod error;
+mod evaluate;
+mod expression;
 pub mod functions;
+mod go_text;
+pub(crate) mod json_text;
+mod lower;
+mod node;
+mod parser;
 mod runtime;
+mod slice;
+mod token;
 
 pub use error::{CompileError, EvalError};
-pub use runtime::{Root, Runtime};
+pub use expression::Expression;
+pub use lower::RootIdentifier;
+pub use runtime::{FixedRuntime, Root, Runtime};
+
+#[cfg(test)]
+mod tests;

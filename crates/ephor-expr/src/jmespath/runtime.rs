@@ -1,5 +1,6 @@
 //! What an evaluation needs from outside.
 
+use std::cell::Cell;
 use std::net::IpAddr;
 
 use super::EvalError;
@@ -14,6 +15,11 @@ pub trait Root {
 
     /// Everything, as one value.
     fn whole(&self) -> Result<Value, EvalError>;
+
+    /// Whether everything is null: multi-selects of null are null. Scopes of named things never are.
+    fn is_null(&self) -> bool {
+        false
+    }
 
     /// The names of the top-level members, for messages.
     fn keys(&self) -> Vec<Str>;
@@ -30,6 +36,10 @@ impl Root for Value {
 
     fn whole(&self) -> Result<Value, EvalError> {
         Ok(self.clone())
+    }
+
+    fn is_null(&self) -> bool {
+        Value::is_null(self)
     }
 
     fn keys(&self) -> Vec<Str> {
@@ -50,4 +60,46 @@ pub trait Runtime {
 
     /// What this evaluation may spend.
     fn budget(&self) -> &Budget;
+}
+
+/// A runtime of fixed answers, for expressions outside a review: a given time, seeds in sequence, the default
+/// budget, and no name lookups.
+#[derive(Debug, Default)]
+pub struct FixedRuntime {
+    now: jiff::Timestamp,
+    seed: Cell<u64>,
+    budget: Budget,
+}
+
+impl FixedRuntime {
+    /// A runtime in which it is `now` and whose first seed is `seed`.
+    pub fn new(now: jiff::Timestamp, seed: u64) -> Self {
+        Self { now, seed: Cell::new(seed), budget: Budget::default() }
+    }
+
+    /// The same with another budget.
+    #[must_use]
+    pub fn with_budget(self, budget: Budget) -> Self {
+        Self { budget, ..self }
+    }
+}
+
+impl Runtime for FixedRuntime {
+    fn now(&self) -> jiff::Timestamp {
+        self.now
+    }
+
+    fn next_seed(&self) -> u64 {
+        let seed = self.seed.get();
+        self.seed.set(seed.wrapping_add(1));
+        seed
+    }
+
+    fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, EvalError> {
+        Err(EvalError::Other(format!("host names are not looked up here: {host}")))
+    }
+
+    fn budget(&self) -> &Budget {
+        &self.budget
+    }
 }

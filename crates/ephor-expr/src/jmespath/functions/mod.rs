@@ -12,6 +12,8 @@ mod strings;
 mod time;
 mod x509;
 
+use std::fmt;
+
 use super::{EvalError, Runtime};
 use crate::value::Value;
 
@@ -29,7 +31,7 @@ const FAMILIES: [&[Function]; 10] = [
     images::FUNCTIONS,
 ];
 
-/// Every function that takes values, family by family.
+/// Every function, family by family.
 pub fn all() -> impl Iterator<Item = &'static Function> {
     FAMILIES.iter().copied().flatten()
 }
@@ -62,6 +64,44 @@ pub enum Type {
     Expression,
 }
 
+impl Type {
+    /// Whether `value` is of this type. No value is an expression.
+    pub(super) fn admits(self, value: &Value) -> bool {
+        match self {
+            Type::Any => true,
+            Type::String => matches!(value, Value::String(_)),
+            Type::Number => is_number(value),
+            Type::Boolean => matches!(value, Value::Bool(_)),
+            Type::Array => matches!(value, Value::Array(_)),
+            Type::ArrayOfStrings => value.as_array().is_some_and(|a| a.iter().all(|v| v.as_str().is_some())),
+            Type::ArrayOfNumbers => value.as_array().is_some_and(|a| a.iter().all(is_number)),
+            Type::Object => matches!(value, Value::Object(_)),
+            Type::Expression => false,
+        }
+    }
+}
+
+fn is_number(value: &Value) -> bool {
+    matches!(value, Value::Int(_) | Value::Float(_))
+}
+
+impl fmt::Display for Type {
+    /// The reference's name of the type.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Type::String => "string",
+            Type::Number => "number",
+            Type::Boolean => "boolean",
+            Type::Array => "array",
+            Type::ArrayOfStrings => "array[string]",
+            Type::ArrayOfNumbers => "array[number]",
+            Type::Object => "object",
+            Type::Any => "any",
+            Type::Expression => "expref",
+        })
+    }
+}
+
 /// One parameter: the types of which the argument must have one.
 #[derive(Debug, Clone, Copy)]
 pub struct Param {
@@ -91,7 +131,7 @@ impl Param {
     }
 }
 
-/// A function that takes values (those that take expressions are part of the evaluator).
+/// A function.
 #[derive(Debug, Clone, Copy)]
 pub struct Function {
     /// Its name.
@@ -108,12 +148,21 @@ pub struct Function {
     pub call: fn(&Call<'_>) -> Result<Value, EvalError>,
 }
 
+impl Function {
+    /// The parameter that argument `i` is for.
+    pub(super) fn param(&self, i: usize) -> Option<&Param> {
+        self.params.get(i).or_else(|| self.params.last().filter(|param| param.variadic))
+    }
+}
+
 /// One call: checked arguments and the world.
 pub struct Call<'a> {
     /// The function's name, for errors.
     pub function: &'static str,
-    /// The arguments, already of the declared types.
+    /// The arguments, already of the declared types; null in the place of an expression.
     pub args: &'a [Value],
+    /// Evaluates the expression that is argument `i` against a value, a missing member being null.
+    pub apply: &'a dyn Fn(usize, &Value) -> Result<Value, EvalError>,
     /// Time, randomness, limits.
     pub runtime: &'a dyn Runtime,
 }

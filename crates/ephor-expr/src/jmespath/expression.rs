@@ -1,0 +1,81 @@
+//! Compiled expressions.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::error::{CompileError, EvalError};
+use super::evaluate;
+use super::lower::{Lowered, RootIdentifier, lower};
+use super::parser::parse;
+use super::runtime::{Root, Runtime};
+use crate::value::Value;
+
+/// A compiled expression; clones share it.
+///
+/// ```
+/// use ephor_expr::Value;
+/// use ephor_expr::jmespath::{Expression, FixedRuntime};
+///
+/// let expression = Expression::compile("spec.containers[?!ready].name").unwrap();
+/// let pod = Value::from_json(r#"{"spec":{"containers":[{"name":"a","ready":true},{"name":"b"}]}}"#).unwrap();
+/// assert_eq!(expression.evaluate(&pod, &FixedRuntime::default()).unwrap().to_json(), r#"["b"]"#);
+/// ```
+#[derive(Clone)]
+pub struct Expression {
+    compiled: Arc<Compiled>,
+}
+
+struct Compiled {
+    text: Box<str>,
+    lowered: Lowered,
+}
+
+impl Expression {
+    /// Compiles `text`. Unknown functions and wrong numbers of arguments are found here, not at evaluation.
+    pub fn compile(text: &str) -> Result<Self, CompileError> {
+        let lowered = lower(parse(text)?)?;
+        Ok(Self { compiled: Arc::new(Compiled { text: text.into(), lowered }) })
+    }
+
+    /// The text it was compiled from.
+    pub fn text(&self) -> &str {
+        &self.compiled.text
+    }
+
+    /// The value of the expression over `root`.
+    ///
+    /// A member missing where no operator swallows it is [`EvalError::UnknownKey`]; errors from `root` and
+    /// `runtime` pass through all operators. The result is a tree no larger than the runtime's budget allows,
+    /// apart from what it shares with `root`.
+    pub fn evaluate(&self, root: &dyn Root, runtime: &dyn Runtime) -> Result<Value, EvalError> {
+        evaluate::evaluate(&self.compiled.lowered.node, root, runtime)
+    }
+
+    /// The identifiers read from the root, in order of appearance, repetitions included.
+    pub fn root_identifiers(&self) -> &[RootIdentifier] {
+        &self.compiled.lowered.roots
+    }
+
+    /// Whether the root is also read as a whole, by `@`, `*` or a bracket at the start.
+    pub fn reads_whole_root(&self) -> bool {
+        self.compiled.lowered.whole
+    }
+
+    /// The syntax tree as text, a node a line, children indented.
+    pub fn dump(&self) -> String {
+        // Dumps are rare, so the tree is not kept; what has been parsed once parses again.
+        parse(self.text()).map_or_else(|error| error.to_string(), |ast| ast.dump())
+    }
+}
+
+impl fmt::Debug for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Expression").field(&self.text()).finish()
+    }
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}

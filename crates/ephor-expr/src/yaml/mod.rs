@@ -5,6 +5,8 @@
 //!
 //! - [`parse_documents`] for what a user writes and gets messages about: values with a [`SourceMap`];
 //! - [`parse_values`], [`parse_value`] for data: values alone, faster;
+//! - [`DocumentStream`] for files of any length: one document's text at a time;
+//! - [`to_yaml`], [`PrintStyle`] for output;
 //! - [`Options`] where the rules of Kubernetes objects are not the right ones.
 
 mod build;
@@ -13,9 +15,14 @@ mod error;
 mod events;
 mod options;
 mod position;
+mod print;
+#[cfg(test)]
+mod print_tests;
+mod quoting;
 mod resolve;
 mod scalar_text;
 mod source_map;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -24,4 +31,6 @@ pub use document::{Document, parse_documents, parse_first_document_lenient, pars
 pub use error::YamlError;
 pub use options::{Dialect, DuplicateKeys, Limits, Options};
 pub use position::{Position, Span};
+pub use print::{PrintStyle, to_yaml};
 pub use source_map::{ScalarStyle, SourceMap};
+pub use stream::{DocumentStream, RawDocument, StreamError, text_from_utf8};

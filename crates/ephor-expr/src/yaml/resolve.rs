@@ -208,21 +208,25 @@ fn through_json(f: f64) -> Value {
     if f.fract() == 0.0 && f.abs() < 9_223_372_036_854_775_808.0 { Value::Int(f as i64) } else { Value::Float(f) }
 }
 
-/// Upstream writes a float key with the shortest digits that tell 32-bit floats apart, and with an exponent of at
-/// least two digits below 1e-4 and from 1e6 on.
+/// Upstream writes a float key with the shortest digits that tell 32-bit floats apart.
 fn float_key(f: f64) -> Str {
     let single = f as f32;
     if single.is_infinite() {
         return Str::new_static(if f > 0.0 { ".inf" } else { "-.inf" });
     }
-    let text = format!("{single:e}");
-    let Some((digits, exponent)) = text.split_once('e') else { return Str::new(text) };
+    Str::new(go_general(&format!("{single:e}"), || single.to_string()))
+}
+
+/// Go's `%g` with the shortest digits: an exponent of at least two digits below 1e-4 and from 1e6 on. Takes the
+/// number in scientific notation, and how to write it without exponent.
+pub(super) fn go_general(scientific: &str, decimal: impl FnOnce() -> String) -> String {
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
     if (-4..6).contains(&exponent) {
-        return smol_str::format_smolstr!("{single}");
+        return decimal();
     }
     let sign = if exponent < 0 { '-' } else { '+' };
-    smol_str::format_smolstr!("{digits}e{sign}{:02}", exponent.abs())
+    format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
 #[cfg(test)]

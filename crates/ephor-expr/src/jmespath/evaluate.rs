@@ -23,7 +23,7 @@ pub(super) fn evaluate(node: &Node, root: &dyn Root, runtime: &dyn Runtime) -> R
         Stop::Missing { key, holder } => {
             EvalError::UnknownKey { key: key.clone(), known: holder.as_ref().map_or_else(|| root.keys(), Root::keys) }
         }
-        Stop::Failed(error) => error,
+        Stop::Refused(error) | Stop::Failed(error) => error,
     })
 }
 
@@ -31,13 +31,19 @@ pub(super) fn evaluate(node: &Node, root: &dyn Root, runtime: &dyn Runtime) -> R
 enum Stop<'n> {
     /// `holder`, or the root if `None`, has no member `key`.
     Missing { key: &'n Str, holder: Option<Value> },
-    /// Something that no operator swallows.
+    /// A function refuses its arguments; only the sources of some projections swallow that.
+    Refused(EvalError),
+    /// Something from outside that no operator swallows.
     Failed(EvalError),
 }
 
-impl From<EvalError> for Stop<'_> {
-    fn from(error: EvalError) -> Self {
-        Stop::Failed(error)
+impl Stop<'_> {
+    /// An error that a function gave.
+    fn of_call(error: EvalError) -> Self {
+        match error {
+            EvalError::Budget(_) | EvalError::Pending => Stop::Failed(error),
+            error => Stop::Refused(error),
+        }
     }
 }
 
@@ -66,7 +72,7 @@ impl Evaluation<'_> {
         self.budget.charge_steps(1)?;
         match node {
             Node::Current => Ok(Cow::Borrowed(current)),
-            Node::Root => Ok(Cow::Owned(self.root.whole()?)),
+            Node::Root => Ok(Cow::Owned(self.root.whole().map_err(Stop::Failed)?)),
             Node::RootPath(keys) => self.root_path(keys),
             Node::Path(keys) => walk(keys, current).map(Cow::Borrowed),
             Node::Literal(value) => Ok(Cow::Borrowed(value)),
@@ -101,6 +107,15 @@ impl Evaluation<'_> {
         match current {
             Cow::Borrowed(current) => self.eval(node, current),
             Cow::Owned(current) => self.eval(node, &current).map(|found| Cow::Owned(found.into_owned())),
+        }
+    }
+
+    /// The value of the source of a flatten, a filter or a value projection. Upstream: null whatever goes wrong in
+    /// it, while `[*]` and slices swallow only missing members.
+    fn eval_source<'v, 'n: 'v>(&self, source: &'n Node, current: &'v Value) -> Found<'v, 'n> {
+        match self.eval(source, current) {
+            Err(Stop::Missing { .. } | Stop::Refused(_)) => Ok(null()),
+            found => found,
         }
     }
 
@@ -142,7 +157,9 @@ impl Evaluation<'_> {
 
     fn root_path<'v, 'n>(&self, keys: &'n [Str]) -> Found<'v, 'n> {
         let Some((first, rest)) = keys.split_first() else { return Ok(null()) };
-        let Some(member) = self.root.field(first)? else { return Err(Stop::Missing { key: first, holder: None }) };
+        let Some(member) = self.root.field(first).map_err(Stop::Failed)? else {
+            return Err(Stop::Missing { key: first, holder: None });
+        };
         if rest.is_empty() {
             return Ok(Cow::Owned(member));
         }
@@ -183,7 +200,7 @@ impl Evaluation<'_> {
     /// Upstream: a value projection first yields a null for every member, then the members. Fields of null are
     /// null and drop out, but functions get to see the nulls.
     fn values<'v, 'n: 'v>(&self, source: &'n Node, each: Option<&'n Node>, current: &'v Value) -> Found<'v, 'n> {
-        let source = self.eval_or_null(source, current)?;
+        let source = self.eval_source(source, current)?;
         let Value::Object(map) = source.as_ref() else { return Ok(null()) };
         self.budget.charge_steps(map.len() as u64)?;
         let mut kept = Vec::with_capacity(map.len());
@@ -198,7 +215,7 @@ impl Evaluation<'_> {
     }
 
     fn flatten<'v, 'n: 'v>(&self, source: &'n Node, current: &'v Value) -> Found<'v, 'n> {
-        let source = self.eval_or_null(source, current)?;
+        let source = self.eval_source(source, current)?;
         let Value::Array(items) = source.as_ref() else { return Ok(null()) };
         self.budget.charge_steps(items.len() as u64)?;
         if !items.iter().any(|item| matches!(item, Value::Array(_))) {
@@ -224,7 +241,7 @@ impl Evaluation<'_> {
         each: Option<&'n Node>,
         current: &'v Value,
     ) -> Found<'v, 'n> {
-        let source = self.eval_or_null(source, current)?;
+        let source = self.eval_source(source, current)?;
         let Value::Array(items) = source.as_ref() else { return Ok(null()) };
         let mut kept = Vec::new();
         for item in items.iter() {
@@ -302,23 +319,25 @@ impl Evaluation<'_> {
             many.resize(args.len(), Value::Null);
             many.as_mut_slice()
         };
-        for (i, (arg, slot)) in args.iter().zip(values.iter_mut()).enumerate() {
+        for (arg, slot) in args.iter().zip(values.iter_mut()) {
             let Argument::Value(operand) = arg else { continue };
             *slot = self.eval_or_null(&operand.node, current)?.into_owned();
-            if let Some(param) = function.param(i) {
-                self.check(function, param, slot, is_native(operand, slot))?;
+        }
+        for (i, (arg, value)) in args.iter().zip(values.iter()).enumerate() {
+            if let (Argument::Value(operand), Some(param)) = (arg, function.param(i)) {
+                self.check(function, param, value, is_native(operand, value)).map_err(Stop::of_call)?;
             }
         }
         let apply = |i: usize, value: &Value| match args.get(i) {
             Some(Argument::Expression(node)) => match self.eval_or_null(node, value) {
                 Ok(found) => Ok(found.into_owned()),
-                Err(Stop::Failed(error)) => Err(error),
+                Err(Stop::Refused(error) | Stop::Failed(error)) => Err(error),
                 Err(Stop::Missing { .. }) => Ok(Value::Null),
             },
             _ => Ok(Value::Null),
         };
         let call = Call { function: function.name, args: values, apply: &apply, runtime: self.runtime };
-        let result = (function.call)(&call)?;
+        let result = (function.call)(&call).map_err(Stop::of_call)?;
         self.budget.charge_bytes(flat_size(&result))?;
         Ok(Cow::Owned(result))
     }

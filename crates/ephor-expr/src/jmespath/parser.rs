@@ -298,6 +298,7 @@ impl Parser {
         }
     }
 
+    /// `{k: a, l: b}`. Upstream: the commas may be missing.
     fn hash(&mut self) -> Result<Tree, CompileError> {
         self.expect(&Kind::OpenBrace)?;
         let (mut members, mut height) = (Vec::new(), 0);
@@ -307,14 +308,13 @@ impl Parser {
             let member = self.expression(0)?;
             height = height.max(member.height);
             members.push((key, member.ast));
-            if matches!(self.next, Kind::CloseBrace) {
-                self.advance();
-                return self.grow(height, Ast::Hash(members));
-            }
-            if matches!(self.next, Kind::Comma) {
-                self.advance();
-            } else {
-                return Err(self.unexpected("`,` or `}`"));
+            match self.next {
+                Kind::CloseBrace => {
+                    self.advance();
+                    return self.grow(height, Ast::Hash(members));
+                }
+                Kind::Comma => drop(self.advance()),
+                _ => {}
             }
         }
     }

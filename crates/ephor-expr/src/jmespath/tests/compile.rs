@@ -19,7 +19,7 @@ fn errors_point_at_the_first_token_that_cannot_be() {
         ("o.p.[]", 4, "expected an identifier, `*`, `[` or `{` after `.`, found `[]`"),
         ("[", 1, "expected an expression, found end of expression"),
         ("{a", 2, "expected `:`, found end of expression"),
-        ("{a: w b", 6, "expected `,` or `}`, found `b`"),
+        ("{a: w b", 7, "expected `:`, found end of expression"),
         ("[w", 2, "expected `,`, found end of expression"),
         ("[w,]", 3, "expected an expression, found `]`"),
         ("w)", 1, "expected end of expression, found `)`"),

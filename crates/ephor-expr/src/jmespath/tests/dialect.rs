@@ -152,6 +152,24 @@ fn list_projections_reach_to_the_next_pipe() {
 }
 
 #[test]
+fn some_projections_swallow_every_failure_of_their_source() {
+    let refused = r#"error: Invalid type for: abc, expected: []jmespath.JpType{"number"}"#;
+    check(&[
+        ("abs(w)[]", "null"),
+        ("abs(w).*", "null"),
+        ("abs(w)[?a]", "null"),
+        ("abs(w)[*]", refused),
+        ("abs(w)[0:1]", refused),
+        ("abs(w)[0]", refused),
+        ("abs(w) || w", refused),
+        ("abs(w) | @", refused),
+        ("!abs(w)", refused),
+        ("[w][?abs(@)]", refused),
+        ("[w][].abs(@)", refused),
+    ]);
+}
+
+#[test]
 fn slices_and_indexes_count_from_either_end() {
     check(&[
         ("l[-1].k", r#""q""#),
@@ -216,6 +234,7 @@ fn strings_and_identifiers_keep_their_own_escapes() {
         (r#"{"a": w}"#, r#"{"a":"abc"}"#),
         ("{a : w , b:t}", r#"{"a":"abc","b":true}"#),
         ("{a: w, a: t}", r#"{"a":true}"#),
+        ("{a: w b: t}", r#"{"a":"abc","b":true}"#),
         ("o . p\n.\tn", r#""x""#),
         ("(length)(w)", "3"),
         ("length (w)", "3"),

@@ -3,6 +3,7 @@
 mod bounds;
 mod compile;
 mod dialect;
+mod examples;
 mod properties;
 mod scope;
 mod standard;

@@ -81,7 +81,16 @@ fn missing_members_name_those_that_exist() {
 
 #[test]
 fn failures_of_the_root_pass_all_operators() {
-    for expression in ["pending || a", "[pending]", "!pending", "a[?@] || to_string(pending)", "pending | @"] {
+    for expression in [
+        "pending || a",
+        "[pending]",
+        "!pending",
+        "a[?@] || to_string(pending)",
+        "pending | @",
+        "pending[]",
+        "pending.*",
+        "to_string(pending)[?a]",
+    ] {
         assert_eq!(asked(expression).0, Err(EvalError::Pending), "{expression}");
     }
     assert!(asked("broken == a").0.is_err());

@@ -1,1 +1,24 @@
-//! x
+//! The small languages inside strings, one file each; nothing here knows values or policies.
+//!
+//! - [`wildcard`]: `*` and `?`.
+//! - [`quantity`], [`duration`], [`number`]: Kubernetes quantities, Go durations, Go number texts; [`compare`] puts
+//!   the first two behind one comparison and [`range`] reads `a-b`.
+//! - [`semver`]: versions and version ranges.
+//! - [`go_regex`]: Go's regular expressions on top of `regex`.
+//! - [`go_time`]: moments with an offset, RFC 3339 and Go layouts.
+//! - [`image_ref`]: container image references.
+//! - [`nearest`]: "did you mean".
+//!
+//! Everything takes arbitrary text without panicking.
+
+pub mod compare;
+pub mod duration;
+pub mod go_regex;
+pub mod go_time;
+pub mod image_ref;
+pub mod nearest;
+pub mod number;
+pub mod quantity;
+pub mod range;
+pub mod semver;
+pub mod wildcard;

@@ -1,4 +1,6 @@
 //! The policy engine.
 
+pub mod conditions;
+pub mod matching;
 pub mod policy;
 pub mod rules;

@@ -1,0 +1,52 @@
+//! One comparison.
+
+use std::cmp::Ordering;
+
+use ephor_expr::Value;
+
+use super::Operator;
+use super::equality::equals;
+use super::membership::{Quantifier, exact_membership, membership};
+use super::order::{compare, compare_durations};
+
+/// Whether `key` stands to `value` as `operator` says. Both are free of variables.
+///
+/// A null key makes every operator false, the negative ones too. What cannot be compared is false as well, except
+/// that it is `NotEquals`.
+pub fn evaluate(operator: Operator, key: &Value, value: &Value) -> bool {
+    if key.is_null() {
+        return false;
+    }
+    // Upstream: false for a null value. But the documented exemption of owned Pods asks whether a kind is not in
+    // `ownerReferences[].kind`, which is null for a bare Pod and would let it through.
+    let nothing;
+    let value = match operator {
+        Operator::AnyNotIn | Operator::AllNotIn | Operator::NotIn if value.is_null() => {
+            nothing = Value::array(Vec::new());
+            &nothing
+        }
+        _ => value,
+    };
+    let ordered = |holds: fn(Ordering) -> bool| compare(key, value).is_some_and(holds);
+    let timed = |holds: fn(Ordering) -> bool| compare_durations(key, value).is_some_and(holds);
+    let any = || membership(key, value, Quantifier::Any);
+    let all = || membership(key, value, Quantifier::All);
+    match operator {
+        Operator::Equals => equals(key, value),
+        Operator::NotEquals => !equals(key, value),
+        Operator::AnyIn => any().is_some_and(|m| m.some_in),
+        Operator::AllIn => all().is_some_and(|m| !m.some_out),
+        Operator::AnyNotIn => any().is_some_and(|m| m.some_out),
+        Operator::AllNotIn => all().is_some_and(|m| !m.some_in),
+        Operator::In => exact_membership(key, value).is_some_and(|m| m.is_in),
+        Operator::NotIn => exact_membership(key, value).is_some_and(|m| m.not_in),
+        Operator::GreaterThan => ordered(Ordering::is_gt),
+        Operator::GreaterThanOrEquals => ordered(Ordering::is_ge),
+        Operator::LessThan => ordered(Ordering::is_lt),
+        Operator::LessThanOrEquals => ordered(Ordering::is_le),
+        Operator::DurationGreaterThan => timed(Ordering::is_gt),
+        Operator::DurationGreaterThanOrEquals => timed(Ordering::is_ge),
+        Operator::DurationLessThan => timed(Ordering::is_lt),
+        Operator::DurationLessThanOrEquals => timed(Ordering::is_le),
+    }
+}

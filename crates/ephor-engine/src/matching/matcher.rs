@@ -1,0 +1,112 @@
+//! Whole match blocks, and the decision of a rule.
+
+use ephor_expr::value::Path;
+
+use super::filter::{Filter, UserTest};
+use super::{KindSelector, MatchError, MatchInput, SelectorError};
+use crate::policy::{Match, ResourceFilter};
+
+/// What a block belongs to; the three read some attributes differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MatchMode {
+    /// A rule: everything counts.
+    Rule,
+    /// An exception: `operations` are ignored, and so is a `namespaceSelector` for Namespace objects.
+    Exception,
+    /// A clean-up policy: as an exception, and `ephemeralcontainers` is a subresource like any other.
+    Cleanup,
+}
+
+/// A compiled `match` or `exclude` block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Matcher {
+    mode: MatchMode,
+    join: Join,
+    filters: Vec<Filter>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Join {
+    Any,
+    All,
+}
+
+impl Matcher {
+    /// Compiles a block. Of `any`, `all` and direct attributes only the first that is not empty counts; that a policy
+    /// has just one of them is checked elsewhere. Errors carry their place within the block.
+    pub fn compile(block: &Match, mode: MatchMode) -> Result<Self, SelectorError> {
+        let given = |filters: &Option<Vec<ResourceFilter>>| filters.clone().filter(|f| !f.is_empty());
+        let (join, key, filters) = if let Some(any) = given(&block.any) {
+            (Join::Any, Some("any"), any)
+        } else if let Some(all) = given(&block.all) {
+            (Join::All, Some("all"), all)
+        } else {
+            let direct = ResourceFilter {
+                resources: block.resources.clone(),
+                roles: block.roles.clone(),
+                cluster_roles: block.cluster_roles.clone(),
+                subjects: block.subjects.clone(),
+            };
+            (Join::Any, None, vec![direct])
+        };
+        let place = |i| key.map_or_else(Path::root, |key| Path::root().key(key).index(i));
+        let filters = filters.iter().enumerate().map(|(i, filter)| Filter::compile(filter, mode, &place(i)));
+        Ok(Self { mode, join, filters: filters.collect::<Result<_, _>>()? })
+    }
+
+    /// Whether the block selects `input`. An empty block selects nothing.
+    ///
+    /// Without user information a rule's block is read as if it asked for none, so that scans judge objects by what
+    /// they are; a filter that asks for nothing else selects nothing then. Exceptions, which take away protection,
+    /// are tested against an empty user instead.
+    pub fn matches(&self, input: &MatchInput) -> Result<bool, MatchError> {
+        let blind = self.mode == MatchMode::Rule && input.user.is_none();
+        self.test(input, if blind { UserTest::Ignored } else { UserTest::Strict })
+    }
+
+    /// Whether the block, as an `exclude`, takes `input` out. An empty block takes out nothing; user attributes
+    /// always count, against an empty user if there is none.
+    pub fn excludes(&self, input: &MatchInput) -> Result<bool, MatchError> {
+        self.test(input, UserTest::Strict)
+    }
+
+    /// The kinds outside which the block selects nothing; `None` if it selects objects of any kind.
+    pub fn kinds(&self) -> Option<Vec<&KindSelector>> {
+        match self.join {
+            Join::Any if self.filters.iter().any(|f| f.kinds.is_empty()) => None,
+            Join::Any => Some(self.filters.iter().flat_map(|f| &f.kinds).collect()),
+            // Every filter must hold, so those of one are enough to look at.
+            Join::All => self.filters.iter().find(|f| !f.kinds.is_empty()).map(|f| f.kinds.iter().collect()),
+        }
+    }
+
+    /// A filter that cannot be judged matters only if no other one decides.
+    fn test(&self, input: &MatchInput, user: UserTest) -> Result<bool, MatchError> {
+        let decisive = self.join == Join::Any;
+        let mut unclear = None;
+        for filter in &self.filters {
+            match filter.matches(input, user) {
+                Ok(holds) if holds == decisive => return Ok(decisive),
+                Ok(_) => {}
+                Err(error) => unclear = Some(error),
+            }
+        }
+        unclear.map_or(Ok(!decisive), Err)
+    }
+}
+
+/// Whether a rule with these blocks applies to `input`: it is matched and not excluded.
+///
+/// That a namespaced `Policy` sees only objects of its own namespace is a matter of the policy, not of its rules, and
+/// comes before this.
+pub fn applies(matched: &Matcher, excluded: Option<&Matcher>, input: &MatchInput) -> Result<bool, MatchError> {
+    let matched = matched.matches(input);
+    if matched == Ok(false) {
+        return matched;
+    }
+    match excluded.map_or(Ok(false), |block| block.excludes(input)) {
+        Ok(true) => Ok(false),
+        Ok(false) => matched,
+        Err(error) => Err(error),
+    }
+}

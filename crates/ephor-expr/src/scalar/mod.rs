@@ -6,6 +6,7 @@
 //! - [`semver`]: versions and version ranges.
 //! - [`go_regex`]: Go's regular expressions on top of `regex`.
 //! - [`go_time`]: moments with an offset, RFC 3339 and Go layouts.
+//! - [`go_url`]: URLs as Go reads them.
 //! - [`image_ref`]: container image references.
 //! - [`nearest`]: "did you mean".
 //!
@@ -15,6 +16,7 @@ pub mod compare;
 pub mod duration;
 pub mod go_regex;
 pub mod go_time;
+pub mod go_url;
 pub mod image_ref;
 pub mod nearest;
 pub mod number;

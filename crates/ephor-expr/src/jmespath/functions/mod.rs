@@ -173,6 +173,11 @@ impl Call<'_> {
         EvalError::Function { function: self.function, message: message.into() }
     }
 
+    /// Takes `bytes` from the budget, before they are built.
+    pub fn charge(&self, bytes: usize) -> Result<(), EvalError> {
+        Ok(self.runtime.budget().charge_bytes(bytes)?)
+    }
+
     /// The string argument `i` (declared as one; empty otherwise).
     pub fn str(&self, i: usize) -> &str {
         self.args.get(i).and_then(Value::as_str).unwrap_or_default()

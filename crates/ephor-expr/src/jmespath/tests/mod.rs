@@ -4,6 +4,7 @@ mod bounds;
 mod compile;
 mod dialect;
 mod examples;
+mod functions;
 mod properties;
 mod scope;
 mod standard;

@@ -1,5 +1,0 @@
-//! Random text.
-
-use super::Function;
-
-pub(super) const FUNCTIONS: &[Function] = &[];

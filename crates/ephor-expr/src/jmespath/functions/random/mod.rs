@@ -1,0 +1,15 @@
+//! Random text.
+//!
+//! `random()` has its own small reader of expressions, because the reference reads them in the strict dialect of
+//! Go's package: no classes such as `\d`, no `(?…)`, no escaped letters, but stacked repetitions and anchors.
+//!
+//! - `generate`: the function and its generator.
+//! - `pattern`: reading expressions.
+
+mod generate;
+mod pattern;
+
+pub(super) use generate::FUNCTIONS;
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,0 @@
-//! Certificates.
-
-use super::Function;
-
-pub(super) const FUNCTIONS: &[Function] = &[];

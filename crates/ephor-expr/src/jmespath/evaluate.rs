@@ -345,8 +345,8 @@ impl Evaluation<'_> {
     /// Checks the type of an argument, and charges for a function that reads all of it.
     fn check(&self, function: &Function, param: &Param, value: &Value, native: bool) -> Result<(), EvalError> {
         self.budget.charge_steps(flat_size(value) as u64 / 32)?;
-        if native && function.name == "type" {
-            return Err(EvalError::Other("unknown type".to_owned()));
+        if native {
+            refuse_native(function)?;
         }
         let admitted = |kind: &Type| kind.admits(value) && !(native && *kind == Type::Number);
         if param.types.iter().any(admitted) {
@@ -386,6 +386,17 @@ fn at(value: &Value, index: i64) -> Cow<'_, Value> {
 
 fn is_native(operand: &Operand, value: &Value) -> bool {
     operand.native && matches!(value, Value::Int(_))
+}
+
+/// Functions that take anything but fail on a machine integer.
+fn refuse_native(function: &Function) -> Result<(), EvalError> {
+    match function.name {
+        "type" | "to_number" => Err(EvalError::Other("unknown type".to_owned())),
+        "add" | "subtract" | "multiply" | "divide" | "modulo" => {
+            Err(EvalError::Function { function: function.name, message: "invalid operand".to_owned() })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The bytes of the value's own level.

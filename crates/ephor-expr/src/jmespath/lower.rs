@@ -4,6 +4,7 @@ use super::ast::Ast;
 use super::error::CompileError;
 use super::functions::{self, Function, Type};
 use super::node::{Argument, Node, Operand};
+use crate::scalar::nearest::nearest;
 use crate::value::{Str, Value};
 
 /// An identifier that an expression reads from its root.
@@ -82,10 +83,7 @@ impl Lowering {
             Ast::Filter { source, condition, each } => self.filter(*source, *condition, *each, scope)?,
             Ast::List(items) => self.list(items, scope)?,
             Ast::Hash(members) => self.hash(members, scope)?,
-            Ast::Call { name, offset, args } => {
-                native = name == "compare";
-                self.call(&name, offset, args, scope)?
-            }
+            Ast::Call { name, offset, args } => return self.call(&name, offset, args, scope),
             Ast::Reference { offset, .. } => return Err(stray_reference(offset)),
             Ast::Not(inner) => Node::Not(self.node(*inner, scope)?),
             Ast::And(left, right) => return self.and(*left, *right, scope),
@@ -181,9 +179,9 @@ impl Lowering {
         Ok(Operand { node: Box::new(Node::Pipe(left.node, right.node)), native: right.native })
     }
 
-    fn call(&mut self, name: &str, offset: usize, args: Vec<Ast>, scope: Scope) -> Result<Node, CompileError> {
+    fn call(&mut self, name: &str, offset: usize, args: Vec<Ast>, scope: Scope) -> Result<Operand, CompileError> {
         let Some(function) = functions::find(name) else {
-            return Err(CompileError::new(offset, format!("unknown function: {name}")));
+            return Err(unknown_function(name, offset));
         };
         check_arity(function, args.len(), offset)?;
         let mut lowered = Vec::with_capacity(args.len());
@@ -200,7 +198,13 @@ impl Lowering {
                 arg => Argument::Value(self.operand(arg, scope)?),
             });
         }
-        Ok(Node::Call { function, args: lowered })
+        let native = match (name, lowered.first()) {
+            ("compare", _) => true,
+            // An integer is never null, so that a first one is the result.
+            ("not_null", Some(Argument::Value(first))) => first.native,
+            _ => false,
+        };
+        Ok(Operand { node: Box::new(Node::Call { function, args: lowered }), native })
     }
 }
 
@@ -224,6 +228,14 @@ fn join(mut left: Node, right: Node) -> Node {
 fn stray_reference(offset: usize) -> CompileError {
     CompileError::new(offset, "an expression reference can only be an argument of a function")
         .help("`&` is for `map`, `sort_by`, `max_by` and `min_by`; a logical and is `&&`")
+}
+
+fn unknown_function(name: &str, offset: usize) -> CompileError {
+    let error = CompileError::new(offset, format!("unknown function: {name}"));
+    match nearest(name, functions::all().map(|function| function.name)) {
+        Some(known) => error.help(format!("did you mean `{known}`?")),
+        None => error,
+    }
 }
 
 fn check_arity(function: &Function, given: usize, offset: usize) -> Result<(), CompileError> {

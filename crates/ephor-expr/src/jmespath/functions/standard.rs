@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use super::super::compare::equal;
 use super::{Call, Function, Param, Type};
 use crate::jmespath::EvalError;
+use crate::scalar::number::parse_go_float;
 use crate::value::{Map, Value};
 
 const COMPARABLE: Param = Param::of(&[Type::ArrayOfNumbers, Type::ArrayOfStrings]);
@@ -226,7 +227,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         examples: &[("to_number('1e3')", "1000"), ("to_number('1_000')", "1000"), ("to_number('abc')", "null")],
         call: |call| {
             Ok(match first(call) {
-                Value::String(text) => parse_number(&text).map_or(Value::Null, Value::number),
+                Value::String(text) => parse_go_float(&text).map_or(Value::Null, Value::number),
                 number @ (Value::Int(_) | Value::Float(_)) => number,
                 _ => Value::Null,
             })
@@ -351,18 +352,4 @@ fn sort_by(call: &Call<'_>) -> Result<Value, EvalError> {
     let mut keyed = keyed(call, |_| "error in sort_by comparison".to_owned())?;
     keyed.sort_by(|a, b| order(&a.0, &b.0));
     Ok(Value::array(keyed.into_iter().map(|(_, item)| item.clone()).collect()))
-}
-
-/// The number that `text` spells: decimal, `1e3` and `.5` and `+Inf` included, underscores between digits.
-fn parse_number(text: &str) -> Option<f64> {
-    let bytes = text.as_bytes();
-    let is_digit = |i: Option<usize>| i.and_then(|i| bytes.get(i)).is_some_and(u8::is_ascii_digit);
-    let separates = |(i, _): (usize, &str)| is_digit(i.checked_sub(1)) && is_digit(i.checked_add(1));
-    if !text.match_indices('_').all(separates) {
-        return None;
-    }
-    let number: f64 = text.replace('_', "").parse().ok()?;
-    // Out of range is no number; infinity in words is.
-    let in_words = text.contains(['n', 'N']);
-    (number.is_finite() || in_words).then_some(number)
 }

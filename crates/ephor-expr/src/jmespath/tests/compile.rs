@@ -83,6 +83,13 @@ fn wrong_arity_says_what_is_right() {
 }
 
 #[test]
+fn unknown_functions_name_the_nearest_one() {
+    let error = Expression::compile("a | to_uper(b)").unwrap_err();
+    assert_eq!((error.offset, error.help.as_deref()), (4, Some("did you mean `to_upper`?")));
+    assert_eq!(Expression::compile("frobnicate(a)").unwrap_err().help, None);
+}
+
+#[test]
 fn dumps_show_the_tree() {
     let expression = Expression::compile("a.b[?c == `1`].{k: length(@)} | [0]").unwrap();
     let want = "\

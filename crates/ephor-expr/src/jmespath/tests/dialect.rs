@@ -261,6 +261,23 @@ fn machine_integers_are_no_numbers_to_operators_and_functions() {
         ("elementIndex.to_string(@)", r#""0""#),
         ("abs(elementIndex1)", r#"error: Invalid type for: 1, expected: []jmespath.JpType{"number"}"#),
         ("type(elementIndex)", "error: unknown type"),
+        ("compare('a','b') == `-1`", "false"),
+        ("compare('a','b') < `0`", "null"),
+        ("compare('a','b')", "-1"),
+        ("to_string(compare('a','b'))", r#""-1""#),
+        ("type(compare('a','b'))", "error: unknown type"),
+        ("compare('a','b') | type(@)", "error: unknown type"),
+        ("to_number(to_string(compare('a','b'))) == `-1`", "true"),
+        ("to_number(elementIndex)", "error: unknown type"),
+        ("not_null(elementIndex) == `0`", "false"),
+        (
+            "length(elementIndex)",
+            r#"error: Invalid type for: 0, expected: []jmespath.JpType{"string", "array", "object"}"#,
+        ),
+        (
+            "lookup(`[7]`, elementIndex)",
+            r#"error: Invalid type for: 0, expected: []jmespath.JpType{"string", "number"}"#,
+        ),
         ("elementIndexes", r#"error: Unknown key "elementIndexes" in path"#),
     ]);
 }

@@ -4,3 +4,5 @@ pub mod conditions;
 pub mod matching;
 pub mod policy;
 pub mod rules;
+
+mod go_text;

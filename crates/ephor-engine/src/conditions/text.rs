@@ -1,10 +1,11 @@
 //! Values as texts, and which numbers are floats.
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
 
 use ephor_expr::Value;
 use ephor_expr::scalar::number::format_g;
+
+use crate::go_text::GoText;
 
 /// Values nested deeper than this are neither printed nor compared any further.
 pub(super) const MAX_DEPTH: usize = 256;
@@ -23,40 +24,7 @@ pub(super) fn scalar_text(value: &Value) -> Option<Cow<'_, str>> {
 pub(super) fn element_text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(s) => Cow::Borrowed(s),
-        other => Cow::Owned(GoText(other, 0).to_string()),
-    }
-}
-
-/// A value as Go prints it, at some depth.
-struct GoText<'v>(&'v Value, usize);
-
-impl fmt::Display for GoText<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(value, depth) = *self;
-        match value {
-            _ if depth > MAX_DEPTH => f.write_char('…'),
-            Value::Null => f.write_str("<nil>"),
-            Value::Bool(b) => write!(f, "{b}"),
-            Value::Int(n) => write!(f, "{n}"),
-            Value::Float(n) => f.write_str(&format_g(*n)),
-            Value::String(s) => f.write_str(s),
-            Value::Array(items) => {
-                f.write_char('[')?;
-                for (i, item) in items.iter().enumerate() {
-                    let space = if i > 0 { " " } else { "" };
-                    write!(f, "{space}{}", GoText(item, depth + 1))?;
-                }
-                f.write_char(']')
-            }
-            Value::Object(map) => {
-                f.write_str("map[")?;
-                for (i, (key, member)) in map.iter().enumerate() {
-                    let space = if i > 0 { " " } else { "" };
-                    write!(f, "{space}{key}:{}", GoText(member, depth + 1))?;
-                }
-                f.write_char(']')
-            }
-        }
+        other => Cow::Owned(GoText(other).to_string()),
     }
 }
 

@@ -1,9 +1,11 @@
 //! The bodies of rules: what each rule type does to one resource.
 //!
 //! - [`anchor`]: the decorated keys that `validate` patterns and strategic merge patches share.
+//! - [`references`]: `$(…)`, text of a pattern or patch that repeats other text of it.
 //! - [`validate`]: verdicts on a resource.
 //! - [`mutate`]: changes to a resource.
 
 pub mod anchor;
 pub mod mutate;
+pub mod references;
 pub mod validate;

@@ -1,1 +1,3 @@
 //! Bodies of `validate` rules.
+
+pub mod pattern;

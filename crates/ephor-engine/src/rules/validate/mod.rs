@@ -1,3 +1,4 @@
 //! Bodies of `validate` rules.
 
 pub mod pattern;
+pub mod pod_security;

@@ -1,7 +1,7 @@
 //! `validate.podSecurity`: the Kubernetes Pod Security Standards.
 //!
 //! The way of one evaluation: `pod` reads the Pod (or the Pod template of a workload) into a borrowed view,
-//! `checks` finds violations in it, [`exclusions`] takes away what the policy and its exceptions let off, and
+//! `checks` finds violations in it, `exclusions` takes away what the policy and its exceptions let off, and
 //! [`messages`] writes what is left.
 //!
 //! The checks are those of the standards from v1.19 on, in their newest revision that is not newer than the version

@@ -21,6 +21,12 @@ impl Gvk {
         Self { group: group.into(), version: version.into(), kind: kind.into() }
     }
 
+    /// The kind of an object, by its `apiVersion` and `kind`; parts it lacks are empty.
+    pub fn of_object(object: &ephor_expr::Value) -> Self {
+        let text = |key| object.str_at(&[key]).unwrap_or_default();
+        Self::new(text("apiVersion"), text("kind"))
+    }
+
     /// Whether this is the core group's Namespace, to which several attributes of a filter apply differently.
     pub fn is_namespace(&self) -> bool {
         self.kind == "Namespace" && self.group.is_empty()

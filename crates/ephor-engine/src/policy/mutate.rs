@@ -3,7 +3,7 @@
 use ephor_expr::{Str, Value};
 use serde::{Deserialize, Serialize};
 
-use super::{Conditions, ContextEntry, LabelSelector};
+use super::{Conditions, ContextEntry};
 
 /// A `mutate` block: one form of patch, for the trigger or for targets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -45,9 +45,9 @@ pub struct Target {
     /// A fixed identity; upstream accepts and ignores it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<Str>,
-    /// Labels of the targets.
+    /// Labels of the targets, a label selector; may hold variables of the trigger.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub selector: Option<LabelSelector>,
+    pub selector: Option<Value>,
     /// Data for each target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Vec<ContextEntry>>,

@@ -4,8 +4,12 @@
 //! - [`references`]: `$(…)`, text of a pattern or patch that repeats other text of it.
 //! - [`validate`]: verdicts on a resource.
 //! - [`mutate`]: changes to a resource.
+//! - `generate`: the objects that should exist for a trigger.
 
 pub mod anchor;
+pub(crate) mod conditions;
+pub(crate) mod generate;
+pub(crate) mod judgement;
 pub mod mutate;
 pub mod references;
 pub mod validate;

@@ -1,4 +1,8 @@
 //! Bodies of `validate` rules.
 
+mod messages;
 pub mod pattern;
 pub mod pod_security;
+mod run;
+
+pub(crate) use run::{Run, pod_security_judgement};

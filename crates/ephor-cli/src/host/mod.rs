@@ -1,0 +1,75 @@
+//! Answers to the engine's questions on the command line.
+//!
+//! A [`Host`] is a list of sources, asked in order: mocks and values of a test file, an in-memory cluster of the
+//! objects at hand, the network where the user allows it. What nobody answers is [`Fact::Unavailable`] with a reason:
+//! the rule that needs it is an error, never a silent pass.
+
+use std::fmt;
+
+use ephor_engine::fetch::{Fact, Fetch};
+use ephor_engine::gate::AllowedFetch;
+use ephor_expr::{Str, Value};
+
+/// Somebody who may know the answer to a question.
+pub trait Source: Send + Sync {
+    /// The answer; `None` if this source knows nothing of such questions.
+    fn answer(&self, fetch: &Fetch) -> Option<Fact>;
+}
+
+/// All sources of a run.
+#[derive(Default)]
+pub struct Host {
+    sources: Vec<Box<dyn Source>>,
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Host({} sources)", self.sources.len())
+    }
+}
+
+impl Host {
+    /// A host that knows nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a source, asked after those already there.
+    #[must_use]
+    pub fn with(mut self, source: impl Source + 'static) -> Self {
+        self.sources.push(Box::new(source));
+        self
+    }
+
+    /// The answer to a question that the engine's gate let through.
+    pub fn answer(&self, fetch: &AllowedFetch) -> Fact {
+        let fetch = fetch.fetch();
+        self.sources.iter().find_map(|source| source.answer(fetch)).unwrap_or_else(|| unanswered(fetch))
+    }
+}
+
+/// The answer when no source has one.
+fn unanswered(fetch: &Fetch) -> Fact {
+    let reason = match fetch {
+        // Every namespace carries its name as a label; offline nothing else is known of it.
+        Fetch::NamespaceLabels { name } => {
+            return Fact::Found(Value::from([(
+                Str::new_static("kubernetes.io/metadata.name"),
+                Value::from(name.clone()),
+            )]));
+        }
+        Fetch::ConfigMap { namespace, name } => {
+            format!("ConfigMap `{namespace}/{name}` is not at hand: give its data in a values file or as a resource")
+        }
+        Fetch::Api { path, .. } => format!("the Kubernetes API is not reachable offline (`{path}`)"),
+        Fetch::Service { url, .. } => format!("the network is not used without `--allow-net` (`{url}`)"),
+        Fetch::Global { name } => format!("global context entry `{name}` is not at hand: give it in a values file"),
+        Fetch::Image { reference, .. } => {
+            format!("image registries are not used offline (`{reference}`): give the data in a values file")
+        }
+        Fetch::Host { name } => format!("names are not looked up without `--allow-net` (`{name}`)"),
+        Fetch::Object { kind, namespace, name, .. } => format!("{kind} `{namespace}/{name}` is not at hand"),
+        Fetch::Objects { kind, .. } => format!("objects of kind {kind} are not at hand"),
+    };
+    Fact::Unavailable(reason)
+}

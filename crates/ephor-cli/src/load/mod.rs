@@ -1,0 +1,9 @@
+//! Files into what the engine takes.
+
+mod files;
+mod policies;
+mod resources;
+
+pub use files::{ReadError, expand, read};
+pub use policies::{LoadedPolicies, LoadedPolicy, load_policies};
+pub use resources::{ResourceText, normalise, read_resources};

@@ -1,0 +1,57 @@
+//! Findings for a human: the line with a caret under the fault, or one line.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use crate::locate::Located;
+
+/// The finding with the source line and a caret under the fault.
+pub fn full(finding: &Located, colour: bool) -> String {
+    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    let level = if finding.is_error() { Level::ERROR } else { Level::WARNING };
+    let title = level.primary_title(finding.message.as_str()).id(finding.code);
+    let mut group = match (&finding.file, finding.span) {
+        (Some(file), Some((start, end))) => {
+            let text = file.text.as_str();
+            let from = (start.offset as usize).min(text.len());
+            // A fault may span many lines; the caret goes under the first.
+            let line_end = text.get(from..).and_then(|t| t.find('\n')).map_or(text.len(), |n| from + n);
+            let to = (end.offset as usize).clamp(from, line_end.max(from));
+            let to = if to == from { (from + 1).min(line_end.max(from)) } else { to };
+            let label = finding.path.to_string();
+            group_with(title, file.name.as_str(), text, from..to, label)
+        }
+        (Some(file), None) => title.element(annotate_snippets::Origin::path(file.name.as_str())),
+        (None, _) => Group::with_title(title),
+    };
+    if let Some(help) = &finding.help {
+        group = group.element(Level::HELP.message(help.as_str()));
+    }
+    renderer.render(&[group])
+}
+
+fn group_with<'a>(
+    title: annotate_snippets::Title<'a>,
+    name: &'a str,
+    text: &'a str,
+    range: std::ops::Range<usize>,
+    label: String,
+) -> Group<'a> {
+    let annotation = AnnotationKind::Primary.span(range);
+    let annotation = if label.is_empty() { annotation } else { annotation.label(label) };
+    title.element(Snippet::source(text).path(name).annotation(annotation))
+}
+
+/// `file:line:column: error[code]: message (path); help`.
+pub fn concise(finding: &Located) -> String {
+    let place = finding.place();
+    let level = if finding.is_error() { "error" } else { "warning" };
+    let mut line = if place.is_empty() { String::new() } else { format!("{place}: ") };
+    line.push_str(&format!("{level}[{}]: {}", finding.code, finding.message));
+    if !finding.path.is_root() {
+        line.push_str(&format!(" ({})", finding.path));
+    }
+    if let Some(help) = &finding.help {
+        line.push_str(&format!("; {help}"));
+    }
+    line
+}

@@ -1,0 +1,3 @@
+//! Renderers, one a format.
+
+pub mod diagnostics;

@@ -1,0 +1,74 @@
+//! The one door to the terminal: results to stdout, talk to stderr.
+
+use std::io::{self, IsTerminal, Write};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::locate::Located;
+use crate::output::diagnostics;
+
+/// Where output goes and how it looks. Colour follows the terminal, `NO_COLOR` and `CLICOLOR_FORCE`.
+#[derive(Debug)]
+pub struct Ui {
+    colour: bool,
+    quiet: bool,
+}
+
+impl Ui {
+    /// The door for this process. `no_colour` is the user's flag; `quiet` leaves out progress and warnings.
+    pub fn new(no_colour: bool, quiet: bool) -> Self {
+        let choice = anstream::AutoStream::choice(&io::stdout());
+        Self { colour: !no_colour && choice != anstream::ColorChoice::Never, quiet }
+    }
+
+    /// Whether results may carry colour.
+    pub fn colour(&self) -> bool {
+        self.colour
+    }
+
+    /// Whether progress and warnings are left out.
+    pub fn quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// Prints a part of the result. A closed pipe ends the run quietly: the caller gets the error and stops.
+    pub fn result(&self, text: &str) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()
+    }
+
+    /// Says something beside the result.
+    pub fn say(&self, text: &str) {
+        // Nobody listens to a closed stderr; there is nothing better to do about it.
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+
+    /// Shows findings, on stderr.
+    pub fn findings(&self, findings: &[Located]) {
+        let colour = !matches!(anstream::AutoStream::choice(&io::stderr()), anstream::ColorChoice::Never);
+        for finding in findings.iter().filter(|f| f.is_error() || !self.quiet) {
+            self.say(&diagnostics::full(finding, colour && self.colour));
+        }
+    }
+
+    /// A progress bar for `total` things, on a terminal only.
+    pub fn progress(&self, total: Option<u64>, what: &'static str) -> ProgressBar {
+        if self.quiet || !io::stderr().is_terminal() {
+            return ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+        }
+        let bar = match total {
+            Some(total) => ProgressBar::new(total),
+            None => ProgressBar::new_spinner(),
+        };
+        let style = match total {
+            Some(_) => ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} {eta}"),
+            None => ProgressStyle::with_template("{spinner} {msg} {pos}"),
+        };
+        if let Ok(style) = style {
+            bar.set_style(style);
+        }
+        bar.set_message(what);
+        bar
+    }
+}

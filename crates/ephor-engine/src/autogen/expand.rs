@@ -1,0 +1,130 @@
+//! The rules that auto-gen adds to a policy.
+
+use ephor_expr::{Map, Str, Value};
+
+use super::controllers::{controllers, selector};
+use super::eligible::eligible;
+use super::rewrite::{Template, rewrite_text};
+use crate::policy::Policy;
+
+/// A rule that auto-gen made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Generated {
+    /// Index of the declared rule it comes from.
+    pub source: usize,
+    /// The rule, as a document.
+    pub rule: Value,
+    /// The kinds it stands for.
+    pub kinds: Vec<Str>,
+}
+
+/// Names of rules have at most this many bytes.
+const MAX_NAME: usize = 63;
+
+/// The rules for Pod controllers, in the order of the declared rules: each one's rule for `spec.template` kinds, then
+/// the one for CronJobs. `document` is the policy as it was read, `policy` the same decoded.
+pub fn expand(document: &Value, policy: &Policy) -> Vec<Generated> {
+    let controllers = controllers(policy);
+    if controllers.is_empty() {
+        return Vec::new();
+    }
+    let documents = document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
+    let mut generated = Vec::new();
+    for (source, (rule, document)) in policy.spec.rules.iter().zip(documents).enumerate() {
+        if eligible(policy, rule).is_err() {
+            continue;
+        }
+        if !controllers.templated.is_empty() {
+            let kinds = controllers.templated.clone();
+            generated.push(Generated { source, rule: for_kinds(document, &kinds, Template::Workload), kinds });
+        }
+        if controllers.cron_jobs {
+            let kinds = vec![Str::new_static("CronJob")];
+            generated.push(Generated { source, rule: for_kinds(document, &kinds, Template::CronJob), kinds });
+        }
+    }
+    generated
+}
+
+fn for_kinds(rule: &Value, kinds: &[Str], template: Template) -> Value {
+    let Some(mut map) = rule.as_object().cloned() else { return rule.clone() };
+    let selectors: Vec<Value> = match template {
+        Template::Workload => kinds.iter().map(|k| Value::from(selector(k))).collect(),
+        Template::CronJob => vec![Value::from("batch/v1/CronJob")],
+    };
+    let name = map.get("name").and_then(Value::as_str).unwrap_or_default();
+    map.insert("name", cut(&format!("{}{name}", template.name_prefix())));
+    for key in ["match", "exclude"] {
+        if let Some(block) = map.get_mut(key) {
+            retarget(block, &Value::array(selectors.clone()), template);
+        }
+    }
+    if let Some(validate) = map.get_mut("validate").and_then(Value::as_object_mut) {
+        wrap_member(validate, "pattern", template);
+        if let Some(patterns) = validate.get_mut("anyPattern").and_then(Value::as_array_mut) {
+            for pattern in patterns {
+                *pattern = template.wrap(pattern);
+            }
+        }
+    }
+    if let Some(mutate) = map.get_mut("mutate").and_then(Value::as_object_mut) {
+        wrap_patches(mutate, template);
+    }
+    map.remove("imageExtractors");
+    rewrite_text(&Value::object(map), template)
+}
+
+/// Wraps the patch of a `mutate` block and of its loops, nested ones included.
+fn wrap_patches(block: &mut Map, template: Template) {
+    wrap_member(block, "patchStrategicMerge", template);
+    if let Some(loops) = block.get_mut("foreach").and_then(Value::as_array_mut) {
+        for entry in loops.iter_mut().filter_map(Value::as_object_mut) {
+            wrap_patches(entry, template);
+        }
+    }
+}
+
+fn wrap_member(block: &mut Map, key: &str, template: Template) {
+    if let Some(member) = block.get_mut(key).filter(|member| !member.is_null()) {
+        *member = template.wrap(member);
+    }
+}
+
+/// Points filters at the controllers: those about Pods, and for CronJobs every filter of a list, as upstream has it.
+fn retarget(block: &mut Value, selectors: &Value, template: Template) {
+    let Some(block) = block.as_object_mut() else { return };
+    for list in ["any", "all"] {
+        for filter in block.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            let Some(filter) = filter.as_object_mut() else { continue };
+            if template == Template::CronJob {
+                let resources = filter.entry("resources");
+                if resources.as_object().is_none() {
+                    *resources = Value::object(Map::new());
+                }
+            }
+            if let Some(resources) = filter.get_mut("resources").and_then(Value::as_object_mut) {
+                if template == Template::CronJob || is_about_pods(resources) {
+                    resources.insert("kinds", selectors.clone());
+                }
+            }
+        }
+    }
+    if let Some(resources) = block.get_mut("resources").and_then(Value::as_object_mut) {
+        if is_about_pods(resources) {
+            resources.insert("kinds", selectors.clone());
+        }
+    }
+}
+
+fn is_about_pods(resources: &Map) -> bool {
+    let kinds = resources.get("kinds").and_then(Value::as_array).unwrap_or_default();
+    kinds.iter().filter_map(Value::as_str).any(|k| matches!(k, "Pod" | "v1/Pod" | "*/Pod"))
+}
+
+fn cut(name: &str) -> &str {
+    let mut end = name.len().min(MAX_NAME);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name.get(..end).unwrap_or(name)
+}

@@ -1,0 +1,141 @@
+//! Generate rules (controllers 1.7).
+
+use ephor_expr::value::Path;
+use ephor_expr::{Str, Value};
+
+use super::bodies::conditions;
+use super::context;
+use crate::diagnostic::Diagnostic;
+use crate::policy::{Clone as CloneSource, CloneList, Generate, Policy, PolicyKind, Rule};
+use crate::rules::anchor::parse_anchor;
+
+/// One target: the fields that a rule and a loop's entry share.
+struct Parts<'p> {
+    api_version: Option<&'p Str>,
+    kind: Option<&'p Str>,
+    name: Option<&'p Str>,
+    namespace: Option<&'p Str>,
+    data: Option<&'p Value>,
+    clone: Option<&'p CloneSource>,
+    clone_list: Option<&'p CloneList>,
+}
+
+/// Checks a `generate` block at `path`.
+pub(super) fn check(policy: &Policy, rule: &Rule, generate: &Generate, path: &Path, found: &mut Vec<Diagnostic>) {
+    let Some(loops) = &generate.foreach else {
+        let parts = Parts {
+            api_version: generate.api_version.as_ref(),
+            kind: generate.kind.as_ref(),
+            name: generate.name.as_ref(),
+            namespace: generate.namespace.as_ref(),
+            data: generate.data.as_ref(),
+            clone: generate.clone.as_ref(),
+            clone_list: generate.clone_list.as_ref(),
+        };
+        return check_parts(policy, rule, &parts, path, found);
+    };
+    if generate.data.is_some() || generate.clone.is_some() || generate.clone_list.is_some() {
+        let message = "`foreach` stands alone: move the target into its entries";
+        found.push(Diagnostic::error("several-bodies", path.clone(), message));
+    }
+    for (i, entry) in loops.iter().enumerate() {
+        let at = path.key("foreach").index(i);
+        if entry.list.is_empty() {
+            found.push(Diagnostic::error("no-list", at.clone(), "a foreach entry needs a `list`"));
+        }
+        let parts = Parts {
+            api_version: entry.api_version.as_ref(),
+            kind: entry.kind.as_ref(),
+            name: entry.name.as_ref(),
+            namespace: entry.namespace.as_ref(),
+            data: entry.data.as_ref(),
+            clone: entry.clone.as_ref(),
+            clone_list: entry.clone_list.as_ref(),
+        };
+        check_parts(policy, rule, &parts, &at, found);
+        context::check(policy, entry.context.as_ref(), &at.key("context"), found);
+        conditions(entry.preconditions.as_ref(), &at.key("preconditions"), found);
+    }
+}
+
+fn check_parts(policy: &Policy, rule: &Rule, parts: &Parts<'_>, path: &Path, found: &mut Vec<Diagnostic>) {
+    let given = [parts.data.is_some(), parts.clone.is_some(), parts.clone_list.is_some()];
+    if given.iter().filter(|is_set| **is_set).count() != 1 {
+        let message = "a generate rule needs exactly one of `data`, `clone`, `cloneList`";
+        found.push(Diagnostic::error("generate-source", path.clone(), message));
+    }
+    if parts.clone_list.is_none() {
+        for (key, part) in [("apiVersion", parts.api_version), ("kind", parts.kind), ("name", parts.name)] {
+            if part.is_none_or(|text| text.is_empty()) {
+                found.push(Diagnostic::error("generate-target", path.clone(), format!("`{key}` cannot be empty")));
+            }
+        }
+    }
+    if let Some(list) = parts.clone_list {
+        let at = path.key("cloneList");
+        if list.kinds.as_ref().is_none_or(Vec::is_empty) {
+            found.push(Diagnostic::error("clone-list", at.clone(), "a cloneList needs `kinds`"));
+        }
+        let labels = list.selector.iter().flat_map(|s| s.match_labels.iter().flatten());
+        for (key, value) in labels {
+            if [key, value].into_iter().any(|text| text.contains(['*', '?'])) {
+                let message = "the selector of a cloneList takes no wildcards";
+                found.push(Diagnostic::error("clone-list", at.key("selector"), message));
+            }
+        }
+    }
+    if let Some(clone) = parts.clone {
+        if clone.name.as_ref().is_none_or(|name| name.is_empty()) {
+            found.push(Diagnostic::error("clone", path.key("clone"), "a clone needs a `name`"));
+        }
+    }
+    if let Some(data) = parts.data {
+        no_anchors(data, &path.key("data"), found);
+    }
+    let own_kinds = rule.matches.resources.iter().flat_map(|r| r.kinds.iter().flatten());
+    if parts.kind.is_some_and(|kind| !kind.is_empty() && own_kinds.clone().any(|k| k == kind)) {
+        let message = "generation kind and match resource kind should not be the same";
+        found.push(Diagnostic::error("generate-loop", path.key("kind"), message));
+    }
+    if policy.kind == PolicyKind::Policy {
+        let own = policy.metadata.namespace.as_deref().unwrap_or("default");
+        let clone = parts.clone.and_then(|c| c.namespace.as_ref());
+        let list = parts.clone_list.and_then(|c| c.namespace.as_ref());
+        let places = [
+            (parts.namespace, path.key("namespace")),
+            (clone, path.keys(&["clone", "namespace"])),
+            (list, path.keys(&["cloneList", "namespace"])),
+        ];
+        for (namespace, at) in places {
+            if namespace.is_some_and(|ns| !ns.is_empty() && ns != own) {
+                let message = format!("a Policy can only generate and clone within its own namespace `{own}`");
+                found.push(Diagnostic::error("foreign-target", at, message));
+            }
+        }
+        if parts.namespace.is_none_or(|ns| ns.is_empty()) {
+            let message = "a Policy can only generate namespaced objects: `namespace` is needed";
+            found.push(Diagnostic::error("foreign-target", path.clone(), message));
+        }
+    }
+}
+
+fn no_anchors(data: &Value, path: &Path, found: &mut Vec<Diagnostic>) {
+    match data {
+        Value::Object(map) => {
+            for (key, value) in map.iter() {
+                let at = path.key(key.clone());
+                if parse_anchor(key).is_some() {
+                    let message = format!("anchors are not allowed in generated data: `{key}`");
+                    found.push(Diagnostic::error("anchor", at.clone(), message).at_key());
+                }
+                no_anchors(value, &at, found);
+            }
+        }
+        Value::Array(items) => {
+            for (i, item) in items.iter().enumerate() {
+                no_anchors(item, &path.index(i), found);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,187 @@
+//! Which variables a rule may use where (engine 4.6).
+
+use ephor_expr::jmespath::Expression;
+use ephor_expr::scalar::nearest::nearest;
+use ephor_expr::value::{Path, Segment};
+use ephor_expr::{Str, Value, yaml};
+
+use crate::diagnostic::Diagnostic;
+use crate::policy::{Policy, Rule};
+use crate::scope::{Found, variables};
+
+/// Names that mean something in every rule.
+const BUILT_IN: [&str; 6] =
+    ["request", "images", "image", "serviceAccountName", "serviceAccountNamespace", "elementIndex"];
+
+/// What only admission knows.
+const USER: [&str; 5] =
+    ["serviceAccountName", "serviceAccountNamespace", "request.userInfo", "request.roles", "request.clusterRoles"];
+
+/// Checks all variables of the rule at `path`, whose document is `document`.
+pub(super) fn check(policy: &Policy, rule: &Rule, document: &Value, path: &Path, found: &mut Vec<Diagnostic>) {
+    let mut names = Vec::new();
+    collect_entries(document, &mut names);
+    let targeted = policy.spec.rules.iter().any(|r| r.mutate.as_ref().is_some_and(|m| m.targets.is_some()));
+    let mut walk = Walk {
+        names,
+        has_targets: rule.mutate.as_ref().is_some_and(|m| m.targets.is_some()),
+        no_user: policy.spec.background.unwrap_or(true) && !targeted,
+        base: path.clone(),
+        found,
+    };
+    walk.value(document, &mut Vec::new());
+    if let Some(text) = rule.mutate.as_ref().and_then(|m| m.patches_json6902.as_ref()) {
+        patch_paths(text, &path.keys(&["mutate", "patchesJson6902"]), found);
+    }
+}
+
+/// Paths of a JSON patch decide what is changed, so they hold no variables outside loops.
+fn patch_paths(text: &Str, path: &Path, found: &mut Vec<Diagnostic>) {
+    let Ok(Value::Array(operations)) = yaml::parse_value(text) else { return };
+    for operation in operations.iter() {
+        if operation.str_at(&["path"]).is_some_and(|path| !variables(path).is_empty()) {
+            let message = "variables cannot be used in the path of a JSON patch outside `foreach`";
+            found.push(Diagnostic::error("variable-in-path", path.clone(), message));
+        }
+    }
+}
+
+/// Names of all context entries of a rule, those of loops and targets included.
+fn collect_entries(value: &Value, names: &mut Vec<Str>) {
+    match value {
+        Value::Object(map) => {
+            for (key, member) in map.iter() {
+                if key == "context" {
+                    let entries = member.as_array().unwrap_or_default();
+                    names.extend(entries.iter().filter_map(|e| e.str_at(&["name"]).map(Str::new)));
+                }
+                collect_entries(member, names);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_entries(item, names)),
+        _ => {}
+    }
+}
+
+struct Walk<'w> {
+    names: Vec<Str>,
+    has_targets: bool,
+    no_user: bool,
+    base: Path,
+    found: &'w mut Vec<Diagnostic>,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, value: &Value, at: &mut Vec<Segment>) {
+        match value {
+            Value::String(text) => self.text(text, at),
+            Value::Array(items) => {
+                for (i, item) in items.iter().enumerate() {
+                    at.push(Segment::Index(i));
+                    self.value(item, at);
+                    at.pop();
+                }
+            }
+            Value::Object(map) => {
+                for (key, member) in map.iter() {
+                    at.push(Segment::Key(key.clone()));
+                    self.text(key, at);
+                    self.value(member, at);
+                    at.pop();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, text: &Str, at: &[Segment]) {
+        // Variables in match and exclude are refused as such, elsewhere.
+        let in_selection = matches!(at.first(), Some(Segment::Key(key)) if key == "match" || key == "exclude");
+        for place in variables(text).into_iter().filter(|_| !in_selection) {
+            let body = place.body(text);
+            if let (true, Ok(expression)) = (body != "@", Expression::compile(body)) {
+                self.variable(body, &expression, &place, at);
+            }
+        }
+    }
+
+    fn report(&mut self, place: &Found, offset: usize, at: &[Segment], make: impl FnOnce(Path) -> Diagnostic) {
+        let mut path = self.base.clone();
+        path.0.extend(at.iter().cloned());
+        self.found.push(make(path).at_offset(place.body_start + offset));
+    }
+
+    fn variable(&mut self, body: &str, expression: &Expression, place: &Found, at: &[Segment]) {
+        let within = |name: &str| at.iter().any(|s| matches!(s, Segment::Key(key) if key == name));
+        let in_loop = within("foreach");
+        for root in expression.root_identifiers() {
+            let name = root.name.as_str();
+            if is_element(name) && !in_loop && !self.names.iter().any(|n| n == name) {
+                let place_text = Path(at.to_vec()).slashed();
+                self.report(place, root.offset, at, |path| {
+                    let message = format!("variable '{body}' present outside of foreach at path {place_text}");
+                    Diagnostic::error("element-outside-foreach", path, message)
+                });
+            } else if name == "target" && !self.target_allowed(at) {
+                self.report(place, root.offset, at, |path| {
+                    let message = format!(
+                        "variable '{body}' is only known in the context, preconditions and patches of mutate targets"
+                    );
+                    Diagnostic::error("target-outside-targets", path, message)
+                });
+            } else if !self.is_known(name) {
+                let known = self.names.iter().map(Str::as_str).chain(BUILT_IN).chain(["element", "target"]);
+                let help = nearest(name, known).map(|near| format!("did you mean `{near}`?"));
+                // Upstream takes a variable in which any known name occurs, and so do we, but not in silence.
+                let tolerated = expression.root_identifiers().iter().any(|other| self.is_known(&other.name));
+                self.report(place, root.offset, at, |path| {
+                    let message = format!("policy contains invalid variables: `{name}` is not defined");
+                    let finding = if tolerated {
+                        Diagnostic::warning("undefined-variable", path, message)
+                    } else {
+                        Diagnostic::error("undefined-variable", path, message)
+                    };
+                    Diagnostic { help, ..finding }
+                });
+            }
+        }
+        if self.no_user && USER.iter().any(|user| mentions(body, user)) {
+            self.report(place, 0, at, |path| {
+                let message = "only select variables are allowed in background mode. Set spec.background=false to \
+                               disable background mode for this policy rule";
+                Diagnostic::error("user-in-background", path, format!("{message}: `{body}`"))
+            });
+        }
+    }
+
+    fn is_known(&self, name: &str) -> bool {
+        BUILT_IN.contains(&name)
+            || is_element(name)
+            || name == "target"
+            || self.names.iter().any(|entry| entry == name || entry.starts_with(&format!("{name}.")))
+    }
+
+    /// Whether `target` means something at this place of the rule.
+    fn target_allowed(&self, at: &[Segment]) -> bool {
+        let key = |i: usize| match at.get(i) {
+            Some(Segment::Key(key)) => key.as_str(),
+            _ => "",
+        };
+        self.has_targets && key(0) == "mutate" && (key(1) != "targets" || matches!(key(3), "context" | "preconditions"))
+    }
+}
+
+/// `element`, `elementIndex`, and both with a number.
+fn is_element(name: &str) -> bool {
+    let rest = name.strip_prefix("elementIndex").or_else(|| name.strip_prefix("element"));
+    rest.is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn mentions(body: &str, name: &str) -> bool {
+    body.match_indices(name).any(|(at, _)| {
+        let before = at.checked_sub(1).and_then(|i| body.as_bytes().get(i));
+        let after = body.as_bytes().get(at + name.len());
+        let word = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+        !word(before) && before != Some(&b'.') && !word(after)
+    })
+}

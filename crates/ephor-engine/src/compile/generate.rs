@@ -1,0 +1,112 @@
+//! `generate` blocks into targets.
+
+use ephor_expr::value::Path;
+use ephor_expr::{Str, Value};
+
+use super::policy::{conditions, list, optional_text, selector_finding};
+use super::rule::{GenerateTarget, GenerateWhat, GeneratedBody};
+use crate::matching::Selector;
+use crate::policy::{Clone as CloneSource, CloneList, Generate, Spec};
+use crate::scope::{Compiler, Entry, Expr};
+
+pub(super) fn generate_body(
+    spec: &Spec,
+    generate: &Generate,
+    path: &Path,
+    compiler: &mut Compiler<'_>,
+) -> GeneratedBody {
+    let targets = match &generate.foreach {
+        None => {
+            let parts = GenerateParts {
+                api_version: generate.api_version.as_ref(),
+                kind: generate.kind.as_ref(),
+                namespace: generate.namespace.as_ref(),
+                name: generate.name.as_ref(),
+                data: generate.data.as_ref(),
+                clone: generate.clone.as_ref(),
+                clone_list: generate.clone_list.as_ref(),
+            };
+            vec![generate_target(&parts, None, path, compiler)]
+        }
+        Some(loops) => {
+            let loops = loops.iter().enumerate();
+            loops
+                .filter_map(|(i, entry)| {
+                    let path = path.key("foreach").index(i);
+                    let parts = GenerateParts {
+                        api_version: entry.api_version.as_ref(),
+                        kind: entry.kind.as_ref(),
+                        namespace: entry.namespace.as_ref(),
+                        name: entry.name.as_ref(),
+                        data: entry.data.as_ref(),
+                        clone: entry.clone.as_ref(),
+                        clone_list: entry.clone_list.as_ref(),
+                    };
+                    let list = list(&entry.list, &path, compiler)?;
+                    let mut target = generate_target(&parts, Some(list), &path, compiler);
+                    target.context = Entry::compile_all(entry.context.as_ref(), &path.key("context"), compiler);
+                    target.preconditions =
+                        conditions(entry.preconditions.as_ref(), &path.key("preconditions"), compiler);
+                    Some(target)
+                })
+                .collect()
+        }
+    };
+    GeneratedBody {
+        synchronize: generate.synchronize.unwrap_or(false),
+        orphan: generate.orphan_downstream_on_policy_delete.unwrap_or(false),
+        existing: generate.generate_existing.or(spec.generate_existing).unwrap_or(false),
+        server_side_apply: spec.use_server_side_apply.unwrap_or(false),
+        targets,
+    }
+}
+
+struct GenerateParts<'p> {
+    api_version: Option<&'p Str>,
+    kind: Option<&'p Str>,
+    namespace: Option<&'p Str>,
+    name: Option<&'p Str>,
+    data: Option<&'p Value>,
+    clone: Option<&'p CloneSource>,
+    clone_list: Option<&'p CloneList>,
+}
+
+fn generate_target(
+    parts: &GenerateParts<'_>,
+    list: Option<Expr>,
+    path: &Path,
+    compiler: &mut Compiler<'_>,
+) -> GenerateTarget {
+    let what = if let Some(list) = parts.clone_list {
+        let path = path.key("cloneList");
+        let selector = list.selector.as_ref().and_then(|s| {
+            Selector::compile(s, &path.key("selector"))
+                .map_err(|error| compiler.report(selector_finding(&error, &Path::root())))
+                .ok()
+        });
+        GenerateWhat::CloneList {
+            namespace: optional_text(list.namespace.as_ref(), &path.key("namespace"), compiler),
+            kinds: list.kinds.clone().unwrap_or_default(),
+            selector,
+        }
+    } else if let Some(clone) = parts.clone {
+        let path = path.key("clone");
+        GenerateWhat::Clone {
+            namespace: optional_text(clone.namespace.as_ref(), &path.key("namespace"), compiler),
+            name: optional_text(clone.name.as_ref(), &path.key("name"), compiler),
+        }
+    } else {
+        let data = parts.data.cloned().unwrap_or_else(|| Value::object(ephor_expr::Map::new()));
+        GenerateWhat::Data(compiler.template(&data, &path.key("data")))
+    };
+    GenerateTarget {
+        list,
+        context: Vec::new(),
+        preconditions: None,
+        api_version: optional_text(parts.api_version, &path.key("apiVersion"), compiler),
+        kind: optional_text(parts.kind, &path.key("kind"), compiler),
+        namespace: optional_text(parts.namespace, &path.key("namespace"), compiler),
+        name: optional_text(parts.name, &path.key("name"), compiler),
+        what,
+    }
+}

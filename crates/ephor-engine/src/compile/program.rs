@@ -1,0 +1,44 @@
+//! A compiled policy.
+
+use ephor_expr::Str;
+
+use super::rule::CompiledRule;
+use crate::policy::{ApplyRules, FailurePolicy, PolicyKind};
+
+/// A policy, compiled: immutable, shared by all evaluations.
+#[derive(Debug)]
+pub struct Program {
+    /// Which kind of document it was.
+    pub kind: PolicyKind,
+    /// The policy's name.
+    pub name: Str,
+    /// The namespace of a `Policy`; it bounds what the policy matches and reads.
+    pub namespace: Option<Str>,
+    /// `namespace/name` of a `Policy`, else the name: how reports and exceptions call it.
+    pub key: Str,
+    /// Whether admission requests are evaluated.
+    pub admission: bool,
+    /// Whether existing objects are scanned.
+    pub background: bool,
+    /// Whether the first rule that decides ends the policy.
+    pub apply_rules: ApplyRules,
+    /// What an error means for an admission request.
+    pub failure_policy: FailurePolicy,
+    /// Whether audit results come back as warnings.
+    pub emit_warning: bool,
+    /// How reports rate it.
+    pub scoring: Scoring,
+    /// Declared rules in order, then auto-generated ones.
+    pub rules: Vec<CompiledRule>,
+}
+
+/// How reports rate a policy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scoring {
+    /// Violations of an unscored policy are warnings.
+    pub unscored: bool,
+    /// `policies.kyverno.io/category`.
+    pub category: Option<Str>,
+    /// `policies.kyverno.io/severity`.
+    pub severity: Option<Str>,
+}

@@ -1,0 +1,115 @@
+//! `validate` blocks into checks.
+
+use ephor_expr::Value;
+use ephor_expr::value::Path;
+
+use super::action::FailureActions;
+use super::policy::{conditions, list, selector_finding};
+use super::rule::{ForEach, Message, PatternBody, ValidateBody, ValidateCheck};
+use crate::diagnostic::Diagnostic;
+use crate::policy::{Conditions, Rule, Spec, Validate, ValidateForEach};
+use crate::rules::references;
+use crate::rules::validate::pattern::{Pattern, Scalars};
+use crate::rules::validate::pod_security::PodSecurityCheck;
+use crate::scope::{Compiler, Entry, Template};
+
+pub(super) fn validate_body(
+    spec: &Spec,
+    rule: &Rule,
+    validate: &Validate,
+    path: &Path,
+    compiler: &mut Compiler<'_>,
+) -> ValidateBody {
+    let actions = FailureActions::compile(spec, validate, path).unwrap_or_else(|error| {
+        compiler.report(selector_finding(&error, &Path::root()));
+        FailureActions::default()
+    });
+    let check = if let Some(pod_security) = &validate.pod_security {
+        match PodSecurityCheck::compile(pod_security) {
+            Ok(check) => ValidateCheck::PodSecurity(Box::new(check)),
+            Err(error) => {
+                compiler.report(Diagnostic::error("pod-security", path.key("podSecurity"), error.to_string()));
+                ValidateCheck::Deny(None)
+            }
+        }
+    } else {
+        let parts = CheckParts {
+            deny: validate.deny.as_ref().map(|d| d.conditions.as_ref()),
+            pattern: validate.pattern.as_ref(),
+            any_pattern: validate.any_pattern.as_ref(),
+            foreach: validate.foreach.as_ref(),
+        };
+        validate_check(&parts, path, compiler)
+    };
+    ValidateBody {
+        check,
+        message: validate
+            .message
+            .as_ref()
+            .filter(|m| !m.is_empty())
+            .map(|m| Message { text: m.clone(), template: compiler.text(m, &path.key("message")) }),
+        actions,
+        allow_existing_violations: validate.allow_existing_violations.unwrap_or(true),
+        pass_message: format!("validation rule '{}' passed.", rule.name).into(),
+    }
+}
+
+/// What rules and loop entries have in common.
+struct CheckParts<'p> {
+    deny: Option<Option<&'p Conditions>>,
+    pattern: Option<&'p Value>,
+    any_pattern: Option<&'p Vec<Value>>,
+    foreach: Option<&'p Vec<ValidateForEach>>,
+}
+
+fn validate_check(parts: &CheckParts<'_>, path: &Path, compiler: &mut Compiler<'_>) -> ValidateCheck {
+    if let Some(deny) = parts.deny {
+        return ValidateCheck::Deny(conditions(deny, &path.keys(&["deny", "conditions"]), compiler));
+    }
+    if let Some(pattern) = parts.pattern {
+        return ValidateCheck::Pattern(pattern_body(pattern, Scalars::Typed, &path.key("pattern"), compiler));
+    }
+    if let Some(patterns) = parts.any_pattern {
+        let path = path.key("anyPattern");
+        let bodies = patterns.iter().enumerate();
+        return ValidateCheck::AnyPattern(
+            bodies.map(|(i, p)| pattern_body(p, Scalars::Floats, &path.index(i), compiler)).collect(),
+        );
+    }
+    let loops = parts.foreach.into_iter().flatten().enumerate();
+    ValidateCheck::ForEach(
+        loops
+            .filter_map(|(i, entry)| {
+                let path = path.key("foreach").index(i);
+                let parts = CheckParts {
+                    deny: entry.deny.as_ref().map(|d| d.conditions.as_ref()),
+                    pattern: entry.pattern.as_ref(),
+                    any_pattern: entry.any_pattern.as_ref(),
+                    foreach: entry.foreach.as_ref(),
+                };
+                Some(ForEach {
+                    list: list(&entry.list, &path, compiler)?,
+                    element_scope: entry.element_scope,
+                    context: Entry::compile_all(entry.context.as_ref(), &path.key("context"), compiler),
+                    preconditions: conditions(entry.preconditions.as_ref(), &path.key("preconditions"), compiler),
+                    check: validate_check(&parts, &path, compiler),
+                    path,
+                })
+            })
+            .collect(),
+    )
+}
+
+fn pattern_body(pattern: &Value, scalars: Scalars, path: &Path, compiler: &mut Compiler<'_>) -> PatternBody {
+    let resolved = match references::resolve(pattern) {
+        Ok(resolved) => resolved,
+        Err(error) => {
+            compiler.report(Diagnostic::error("reference", path.clone(), error.to_string()));
+            pattern.clone()
+        }
+    };
+    match compiler.template(&resolved, path) {
+        Template::Fixed(value) => PatternBody::Fixed(Pattern::compile_with(&value, scalars)),
+        template => PatternBody::Variable(template),
+    }
+}

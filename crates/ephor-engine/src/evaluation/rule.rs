@@ -1,0 +1,297 @@
+//! One rule for one review: match, preconditions, exceptions, body.
+
+use ephor_expr::{Map, Str, Value};
+
+use crate::compile::{Body, CompiledRule, Program, ValidateBody};
+use crate::exceptions::ExceptionSet;
+use crate::fetch::{Fact, Facts, Fetch};
+use crate::gate::AllowedFetch;
+use crate::matching::{MatchError, MatchInput, NamespaceLabels, applies};
+use crate::outcome::{Detail, Outcome, RuleKind, Verdict};
+use crate::policy::Operation;
+use crate::review::{Mode, Review};
+use crate::rules::conditions;
+use crate::rules::judgement::{Judgement, Pending};
+use crate::rules::validate::pod_security::PodSecurityOutcome;
+use crate::rules::{generate, mutate, validate};
+use crate::scope::{Answer, Scope, World};
+use crate::select::RuleRef;
+
+/// One rule about to run.
+pub(super) struct RuleRun<'e> {
+    pub(super) program: &'e Program,
+    pub(super) rule: &'e CompiledRule,
+    pub(super) reference: RuleRef,
+    pub(super) review: &'e Review,
+    pub(super) exceptions: &'e ExceptionSet,
+    pub(super) facts: &'e Facts,
+    /// Whether the rule has asked often enough: a further question is an error.
+    pub(super) give_up: bool,
+}
+
+/// What became of it.
+pub(super) enum Ran {
+    /// It does not apply, or has nothing to say.
+    NoResponse,
+    /// It is judged; the object after, if it changed.
+    Judged(Outcome, Option<Value>),
+    /// Facts are missing.
+    Needs(Vec<AllowedFetch>),
+}
+
+type Answered = Result<Option<(Judgement, Option<Value>)>, Pending>;
+
+impl<'e> RuleRun<'e> {
+    pub(super) fn run(&self) -> Ran {
+        let world = World::new(self.facts, self.program.namespace.as_deref(), self.review.now, self.seed());
+        match self.judge(&world) {
+            Ok(None) => Ran::NoResponse,
+            Ok(Some((judgement, after))) => Ran::Judged(self.outcome(judgement), after),
+            Err(Pending) if self.give_up => {
+                let judgement = Judgement::new(Verdict::Error, "the rule asks for data without end");
+                Ran::Judged(self.outcome(judgement), None)
+            }
+            Err(Pending) => Ran::Needs(world.into_needs()),
+        }
+    }
+
+    fn outcome(&self, judgement: Judgement) -> Outcome {
+        let unscored = judgement.verdict == Verdict::Fail && self.program.scoring.unscored;
+        Outcome {
+            policy: self.reference.policy as usize,
+            index: self.reference.rule as usize,
+            rule: self.rule.name.clone(),
+            kind: self.rule.body.kind(),
+            verdict: if unscored { Verdict::Warn } else { judgement.verdict },
+            message: judgement.message,
+            detail: judgement.detail,
+        }
+    }
+
+    /// The same rule draws the same random numbers, whatever runs beside it and however often it starts over.
+    fn seed(&self) -> u64 {
+        let name = self.program.key.bytes().chain(self.rule.name.bytes());
+        let hash = name.fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+        hash ^ self.review.seed
+    }
+
+    fn judge(&self, world: &'e World<'e>) -> Answered {
+        let Some(matched) = self.matches(world)? else { return Ok(None) };
+        if let Err(judgement) = matched {
+            return Ok(Some((judgement, None)));
+        }
+        let request = Value::object(self.review.request_value());
+        let mut scope = Scope::new(world, self.review, request, &self.rule.declared, &self.rule.context);
+        if let Some(block) = &self.rule.preconditions {
+            match conditions::evaluate(block, &mut scope) {
+                Ok(outcome) if outcome.holds => {}
+                Ok(outcome) => {
+                    let text = match outcome.message() {
+                        Some(reasons) => Str::from(format!("preconditions not met; {reasons}")),
+                        None => Str::new_static("preconditions not met"),
+                    };
+                    return Ok(Some((Judgement::new(Verdict::Skip, text), None)));
+                }
+                Err(error) => {
+                    let (text, fault) = error.into_failure()?;
+                    let message = format!("failed to evaluate preconditions: {text}");
+                    return Ok(Some((Judgement::error_at(message, fault), None)));
+                }
+            }
+        }
+        let properties = self.properties(&mut scope)?;
+        let (judgement, after) = match self.excepted(&mut scope)? {
+            Some(judgement) => (judgement, None),
+            None => match self.body(world, &mut scope)? {
+                None => return Ok(None),
+                Some(judged) => judged,
+            },
+        };
+        let judgement =
+            if properties.is_empty() { judgement } else { judgement.with(|detail| detail.properties = properties) };
+        Ok(Some((judgement, after)))
+    }
+
+    fn properties(&self, scope: &mut Scope<'_>) -> Result<Map, Pending> {
+        let mut properties = Map::new();
+        for (key, template, _) in &self.rule.properties {
+            match template.resolve(scope) {
+                Ok(value) => properties.insert(key.clone(), value),
+                Err(error) if error.is_pending() => return Err(Pending),
+                // One that cannot be resolved leaves all as they are written (engine 4.5).
+                Err(_) => {
+                    let raw = self.rule.properties.iter();
+                    return Ok(raw.map(|(key, _, text)| (key.clone(), Value::from(text.clone()))).collect());
+                }
+            };
+        }
+        Ok(properties)
+    }
+
+    /// Whether the rule applies: `None` if not, an error judgement if it could not be told.
+    fn matches(&self, world: &World<'_>) -> Result<Option<Result<(), Judgement>>, Pending> {
+        let known = self.namespace_labels();
+        let input = self.input(self.review, known);
+        match applies(&self.rule.matches, self.rule.exclude.as_ref(), &input) {
+            Ok(true) => Ok(Some(Ok(()))),
+            Ok(false) => Ok(None),
+            Err(MatchError::NamespaceLabelsUnavailable { namespace }) => {
+                match world.ask(Fetch::NamespaceLabels { name: namespace.clone() }) {
+                    Answer::Pending => Err(Pending),
+                    Answer::Known(Fact::Failed(reason) | Fact::Unavailable(reason)) => {
+                        let text = format!(
+                            "cannot tell whether the rule matches: labels of namespace `{namespace}`: {reason}"
+                        );
+                        Ok(Some(Err(Judgement::new(Verdict::Error, text))))
+                    }
+                    Answer::Known(_) | Answer::Refused(_) => {
+                        let text = format!("cannot tell whether the rule matches: no namespace `{namespace}`");
+                        Ok(Some(Err(Judgement::new(Verdict::Error, text))))
+                    }
+                }
+            }
+        }
+    }
+
+    fn namespace_labels(&self) -> NamespaceLabels<'e> {
+        let review = self.review;
+        let at_hand = review.namespace_labels.as_ref().and_then(Value::as_object);
+        let fetched = || match self.facts.get(&Fetch::NamespaceLabels { name: review.namespace.clone() }) {
+            Some(Fact::Found(labels)) => labels.as_object(),
+            _ => None,
+        };
+        at_hand.or_else(fetched).map_or(NamespaceLabels::Unknown, NamespaceLabels::Known)
+    }
+
+    fn input<'r>(&self, review: &'r Review, namespace_labels: NamespaceLabels<'r>) -> MatchInput<'r> {
+        let object = review.subject();
+        MatchInput {
+            gvk: &review.gvk,
+            subresource: &review.subresource,
+            name: &review.name,
+            generate_name: object.str_at(&["metadata", "generateName"]).unwrap_or_default(),
+            namespace: &review.namespace,
+            object,
+            operation: review.operation,
+            user: review.user.as_ref(),
+            namespace_labels,
+        }
+    }
+
+    fn excepted(&self, scope: &mut Scope<'e>) -> Result<Option<Judgement>, Pending> {
+        if self.exceptions.is_empty() {
+            return Ok(None);
+        }
+        let input = self.input(self.review, self.namespace_labels());
+        let scanning = self.review.mode == Mode::Scan;
+        let applying = self.exceptions.applying(&self.program.key, &self.rule.name, &input, scanning, scope)?;
+        let Some(excepted) = applying else { return Ok(None) };
+        let keys = excepted.keys.join(", ");
+        let pod_security = match &self.rule.body {
+            Body::Validate(body) => match &body.check {
+                crate::compile::ValidateCheck::PodSecurity(check) => Some(check),
+                _ => None,
+            },
+            _ => None,
+        };
+        let skip = |text: String| {
+            Judgement::new(Verdict::Skip, text).with(|detail: &mut Detail| detail.exceptions.clone_from(&excepted.keys))
+        };
+        Ok(match (pod_security, &excepted.exclusions) {
+            (None, _) => Some(skip(format!("rule is skipped due to policy exceptions{keys}"))),
+            (Some(_), None) => Some(skip(format!("rule is skipped due to policy exception {keys}"))),
+            (Some(check), Some(exclusions)) => {
+                let subject = self.review.subject();
+                match check.evaluate(subject, &self.rule.name, exclusions) {
+                    PodSecurityOutcome::Skip => Some(skip(format!("rule is skipped due to policy exceptions {keys}"))),
+                    outcome => Some(validate::pod_security_judgement(outcome)),
+                }
+            }
+        })
+    }
+
+    fn body(&self, world: &'e World<'e>, scope: &mut Scope<'e>) -> Answered {
+        match &self.rule.body {
+            Body::Validate(body) => {
+                let run = validate::Run { rule: self.rule, body };
+                let Some(judgement) = run.judge(scope, &self.review.object)? else { return Ok(None) };
+                if judgement.verdict == Verdict::Fail
+                    && let Some(tolerated) = self.tolerated(body, world)?
+                {
+                    return Ok(Some((tolerated, None)));
+                }
+                Ok(Some((judgement, None)))
+            }
+            Body::Mutate(body) => {
+                let run = mutate::Run { rule: self.rule, body };
+                match &body.targets {
+                    Some(targets) => Ok(Some((run.judge_targets(targets, scope)?, None))),
+                    None if self.review.operation == Operation::Delete => Ok(None),
+                    None => run.judge(scope, &self.review.object).map(Some),
+                }
+            }
+            Body::Generate(body) => {
+                let run = generate::Run { program: self.program, rule: self.rule, body };
+                Ok(run.judge(scope, self.review.subject())?.map(|judgement| (judgement, None)))
+            }
+        }
+    }
+
+    /// Whether a violation was there before and is let pass (validate 2.7): only under Enforce, on UPDATE, for rules
+    /// without preconditions that also match the old object as a CREATE by nobody.
+    fn tolerated(&self, body: &'e ValidateBody, world: &World<'_>) -> Result<Option<Judgement>, Pending> {
+        let review = self.review;
+        let both = !review.object.is_null() && !review.old_object.is_null();
+        if !body.allow_existing_violations || !body.actions.enforces() || !both {
+            return Ok(None);
+        }
+        if review.operation != Operation::Update {
+            return Ok(Some(Judgement::new(Verdict::Skip, "failed to validate old object")));
+        }
+        if self.rule.preconditions.is_some() {
+            return Ok(None);
+        }
+        let old = Review {
+            object: review.old_object.clone(),
+            old_object: Value::Null,
+            operation: Operation::Create,
+            user: None,
+            ..review.clone()
+        };
+        let nobody = crate::matching::UserInfo::default();
+        let input = MatchInput { user: Some(&nobody), ..self.input(&old, self.namespace_labels()) };
+        if !applies(&self.rule.matches, self.rule.exclude.as_ref(), &input).unwrap_or(false) {
+            return Ok(None);
+        }
+        let world = World::new(self.facts, world.namespace(), review.now, self.seed());
+        let request = Value::object(old.request_value());
+        let judged = {
+            let mut scope = Scope::new(&world, &old, request, &self.rule.declared, &self.rule.context);
+            validate::Run { rule: self.rule, body }.judge(&mut scope, &old.object)
+        };
+        match judged {
+            Err(Pending) => Err(Pending),
+            Ok(Some(judgement)) if judgement.verdict == Verdict::Fail => Ok(Some(Judgement::new(
+                Verdict::Skip,
+                "skipping the rule evaluation as pre-existing violations are allowed",
+            ))),
+            Ok(Some(judgement)) if judgement.verdict == Verdict::Error => {
+                Ok(Some(Judgement::new(Verdict::Skip, "failed to validate old object")))
+            }
+            Ok(_) => Ok(None),
+        }
+    }
+}
+
+impl CompiledRule {
+    /// The phase in which the rule runs.
+    pub fn phase(&self) -> crate::outcome::Phase {
+        use crate::outcome::Phase;
+        match (&self.body, self.body.kind()) {
+            (Body::Mutate(body), _) if body.targets.is_some() => Phase::MutateExisting,
+            (_, RuleKind::Mutate) => Phase::Mutate,
+            (_, RuleKind::Validate) => Phase::Validate,
+            (_, RuleKind::Generate) => Phase::Generate,
+        }
+    }
+}

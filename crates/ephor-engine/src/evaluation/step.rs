@@ -1,0 +1,156 @@
+//! Reviews through phases.
+
+use std::collections::BTreeSet;
+
+use ephor_expr::Value;
+
+use super::rule::{Ran, RuleRun};
+use crate::exceptions::ExceptionSet;
+use crate::fetch::Facts;
+use crate::gate::AllowedFetch;
+use crate::outcome::{Outcome, Phase, RuleKind, Verdict};
+use crate::policy::ApplyRules;
+use crate::review::Review;
+use crate::select::{PolicySet, RuleRef};
+
+/// How far an evaluation got.
+#[derive(Debug)]
+pub enum Step {
+    /// All rules are judged.
+    Done,
+    /// These facts are needed; add them and step again.
+    Need(Vec<AllowedFetch>),
+}
+
+/// What an evaluation came to.
+#[derive(Debug)]
+pub struct Done {
+    /// Outcomes, in order of evaluation.
+    pub outcomes: Vec<Outcome>,
+    /// The object after mutation; the review's own in other phases.
+    pub object: Value,
+}
+
+/// One review on its way through one phase.
+#[derive(Debug)]
+pub struct Evaluation<'e> {
+    set: &'e PolicySet,
+    exceptions: &'e ExceptionSet,
+    review: Review,
+    phase: Phase,
+    /// Candidates, grouped by policy as they come.
+    queue: Vec<RuleRef>,
+    /// For each policy in the queue: where it stands.
+    lanes: Vec<Lane>,
+    rounds: u32,
+}
+
+/// The rules of one policy: mutations depend on one another, and `applyRules: One` ends a policy early.
+#[derive(Debug)]
+struct Lane {
+    /// The rest of the policy's candidates in `queue`.
+    rest: std::ops::Range<usize>,
+    outcomes: Vec<Outcome>,
+    /// The object before the policy, to come back to when it fails.
+    before: Option<Value>,
+}
+
+/// How often an evaluation may ask for more facts: each question can depend on an earlier answer, but not without end.
+const MAX_ROUNDS: u32 = 64;
+
+impl<'e> Evaluation<'e> {
+    /// Begins a phase for a review.
+    pub fn new(set: &'e PolicySet, exceptions: &'e ExceptionSet, review: Review, phase: Phase) -> Self {
+        let mut queue = Vec::new();
+        // The kind of a Namespace request's own namespace is its name only for filters, never for Policies.
+        set.candidates(phase, &review.gvk.kind, &review.namespace, &mut queue);
+        let mut lanes: Vec<Lane> = Vec::new();
+        for (i, reference) in queue.iter().enumerate() {
+            match lanes.last_mut() {
+                Some(lane) if queue.get(lane.rest.start).is_some_and(|r| r.policy == reference.policy) => {
+                    lane.rest.end = i + 1;
+                }
+                _ => lanes.push(Lane { rest: i..i + 1, outcomes: Vec::new(), before: None }),
+            }
+        }
+        Self { set, exceptions, review, phase, queue, lanes, rounds: 0 }
+    }
+
+    /// Goes on as far as the facts allow.
+    pub fn step(&mut self, facts: &Facts) -> Step {
+        let mut needs = BTreeSet::new();
+        for i in 0..self.lanes.len() {
+            let stalled = self.lane(i, facts, &mut needs);
+            // A later policy sees what an earlier one made of the object, so it must wait.
+            if stalled && self.phase == Phase::Mutate {
+                break;
+            }
+        }
+        if needs.is_empty() {
+            return Step::Done;
+        }
+        self.rounds += 1;
+        Step::Need(needs.into_iter().collect())
+    }
+
+    /// Runs the rest of a policy; whether it stopped for want of facts.
+    fn lane(&mut self, index: usize, facts: &Facts, needs: &mut BTreeSet<AllowedFetch>) -> bool {
+        let Some(mut rest) = self.lanes.get(index).map(|lane| lane.rest.clone()) else { return false };
+        while let Some(reference) = self.queue.get(rest.start).copied().filter(|_| !rest.is_empty()) {
+            let Some(program) = self.set.programs().get(reference.policy as usize) else { break };
+            let Some(rule) = program.rules.get(reference.rule as usize) else { break };
+            let run = RuleRun {
+                program,
+                rule,
+                reference,
+                review: &self.review,
+                exceptions: self.exceptions,
+                facts,
+                give_up: self.rounds >= MAX_ROUNDS,
+            };
+            match run.run() {
+                Ran::Needs(fetches) => {
+                    needs.extend(fetches);
+                    if let Some(lane) = self.lanes.get_mut(index) {
+                        lane.rest = rest;
+                    }
+                    return true;
+                }
+                Ran::NoResponse => {}
+                Ran::Judged(outcome, after) => {
+                    let decided = matches!(outcome.verdict, Verdict::Pass | Verdict::Fail);
+                    let failed = outcome.verdict == Verdict::Error && outcome.kind == RuleKind::Mutate;
+                    if let Some(lane) = self.lanes.get_mut(index) {
+                        if let Some(after) = after {
+                            lane.before.get_or_insert_with(|| self.review.object.clone());
+                            self.review.object = after;
+                        }
+                        if failed && self.phase == Phase::Mutate {
+                            // A policy's patches come together or not at all.
+                            if let Some(before) = lane.before.take() {
+                                self.review.object = before;
+                            }
+                            rest.start = rest.end;
+                        }
+                        lane.outcomes.push(outcome);
+                    }
+                    if decided && program.apply_rules == ApplyRules::One {
+                        rest.start = rest.end;
+                    }
+                }
+            }
+            if !rest.is_empty() {
+                rest.start += 1;
+            }
+        }
+        if let Some(lane) = self.lanes.get_mut(index) {
+            lane.rest = rest.end..rest.end;
+        }
+        false
+    }
+
+    /// What the phase came to. Call it after [`Step::Done`].
+    pub fn finish(self) -> Done {
+        Done { outcomes: self.lanes.into_iter().flat_map(|lane| lane.outcomes).collect(), object: self.review.object }
+    }
+}

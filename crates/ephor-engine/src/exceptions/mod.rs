@@ -1,0 +1,5 @@
+//! `PolicyException`s: objects that rules let off.
+
+mod set;
+
+pub use set::{Exception, ExceptionSet};

@@ -1,0 +1,153 @@
+//! Exceptions, compiled and found by policy.
+
+use ephor_expr::scalar::wildcard::Wildcard;
+use ephor_expr::value::{Path, decode};
+use ephor_expr::{Str, Value};
+use rustc_hash::FxHashMap;
+
+use crate::compile::decode_findings;
+use crate::conditions::CompiledConditions;
+use crate::diagnostic::Diagnostic;
+use crate::matching::{MatchError, MatchInput, MatchMode, Matcher};
+use crate::policy::{Conditions, PolicyException};
+use crate::rules::conditions::{ConditionError, evaluate};
+use crate::rules::judgement::Pending;
+use crate::rules::validate::pod_security::Exclusion;
+use crate::scope::{AtBase, Compiler, Scope, Template};
+
+/// One exception, compiled.
+#[derive(Debug)]
+pub struct Exception {
+    /// `namespace/name`.
+    pub key: Str,
+    /// Whether scans honour it.
+    pub background: bool,
+    matches: Matcher,
+    conditions: Option<CompiledConditions<Template>>,
+    rules: Vec<(Str, Vec<Wildcard>)>,
+    pod_security: Vec<Exclusion>,
+}
+
+/// All exceptions that hold, in the order in which they apply.
+#[derive(Debug, Default)]
+pub struct ExceptionSet {
+    all: Vec<Exception>,
+    by_policy: FxHashMap<Str, Vec<usize>>,
+}
+
+/// The exceptions that apply to a rule for an object.
+pub(crate) struct Excepted<'e> {
+    /// Their keys.
+    pub(crate) keys: Vec<Str>,
+    /// The Pod Security exclusions, if all of the exceptions are limited to some; `None`: the whole rule is let off.
+    pub(crate) exclusions: Option<Vec<&'e [Exclusion]>>,
+}
+
+impl Exception {
+    /// Compiles a `PolicyException` document.
+    pub fn compile(document: &Value) -> Result<Self, Vec<Diagnostic>> {
+        let exception: PolicyException =
+            decode(document).map_err(|faults| faults.into_iter().map(decode_findings).collect::<Vec<_>>())?;
+        let mut findings = Vec::new();
+        let spec = &exception.spec;
+        let base = Path::root().key("spec");
+        let matches = match Matcher::compile(&spec.matches, MatchMode::Exception) {
+            Ok(matcher) => matcher,
+            Err(error) => {
+                let mut path = base.key("match");
+                path.0.extend(error.path().0.iter().cloned());
+                findings.push(Diagnostic::error("invalid-selector", path, error.to_string()));
+                return Err(findings);
+            }
+        };
+        let mut compiler = Compiler::new(AtBase::Object, &mut findings);
+        let conditions = spec.conditions.clone().map(Conditions::AnyAll).and_then(|block| {
+            CompiledConditions::compile(&block, &base.key("conditions"), |v, at| compiler.template(v, at)).ok()
+        });
+        let exclusions = spec.pod_security.iter().flatten().enumerate();
+        let mut pod_security = Vec::new();
+        for (i, exclusion) in exclusions {
+            match Exclusion::compile(exclusion) {
+                Ok(exclusion) => pod_security.push(exclusion),
+                Err(error) => {
+                    let path = base.key("podSecurity").index(i);
+                    findings.push(Diagnostic::error("pod-security", path, error.to_string()));
+                }
+            }
+        }
+        if findings.iter().any(Diagnostic::is_error) {
+            return Err(findings);
+        }
+        let rules = spec.exceptions.iter();
+        let rules = rules.map(|r| (r.policy_name.clone(), r.rule_names.iter().map(|n| Wildcard::new(n)).collect()));
+        let metadata = &exception.metadata;
+        Ok(Self {
+            key: format!("{}/{}", metadata.namespace.as_deref().unwrap_or_default(), metadata.name).into(),
+            background: spec.background.unwrap_or(true),
+            matches,
+            conditions,
+            rules: rules.collect(),
+            pod_security,
+        })
+    }
+}
+
+impl ExceptionSet {
+    /// The set of these exceptions, which apply in the given order.
+    pub fn new(all: Vec<Exception>) -> Self {
+        let mut by_policy: FxHashMap<Str, Vec<usize>> = FxHashMap::default();
+        for (i, exception) in all.iter().enumerate() {
+            for (policy, _) in &exception.rules {
+                let list = by_policy.entry(policy.clone()).or_default();
+                if list.last() != Some(&i) {
+                    list.push(i);
+                }
+            }
+        }
+        Self { all, by_policy }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The exceptions for rule `rule` of the policy called `policy` that cover the input; `None` if none does.
+    /// Conditions that cannot be evaluated make their exception not apply (engine 7.4).
+    pub(crate) fn applying(
+        &self,
+        policy: &str,
+        rule: &str,
+        input: &MatchInput<'_>,
+        scanning: bool,
+        scope: &mut Scope<'_>,
+    ) -> Result<Option<Excepted<'_>>, Pending> {
+        let Some(candidates) = self.by_policy.get(policy) else { return Ok(None) };
+        let mut keys = Vec::new();
+        let mut exclusions = Some(Vec::new());
+        for exception in candidates.iter().filter_map(|i| self.all.get(*i)) {
+            let named = exception.rules.iter().any(|(p, rules)| p == policy && rules.iter().any(|w| w.matches(rule)));
+            if !named || (scanning && !exception.background) {
+                continue;
+            }
+            match exception.matches.matches(input) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                // An exception lets something through: when in doubt it does not hold.
+                Err(MatchError::NamespaceLabelsUnavailable { .. }) => continue,
+            }
+            match exception.conditions.as_ref().map(|block| evaluate(block, scope)).transpose() {
+                Ok(outcome) if outcome.as_ref().is_none_or(|o| o.holds) => {}
+                Ok(_) | Err(ConditionError::Failed(..)) => continue,
+                Err(ConditionError::Pending) => return Err(Pending),
+            }
+            keys.push(exception.key.clone());
+            if exception.pod_security.is_empty() {
+                exclusions = None;
+            } else if let Some(list) = &mut exclusions {
+                list.push(exception.pod_security.as_slice());
+            }
+        }
+        Ok((!keys.is_empty()).then_some(Excepted { keys, exclusions }))
+    }
+}

@@ -1,0 +1,121 @@
+//! Questions to the outside, and their answers.
+//!
+//! Evaluation never calls out. A rule that needs something asks with a [`Fetch`]; the host answers with a [`Fact`]
+//! and evaluates again. What cannot be had is a fact too ([`Fact::Unavailable`]), never silence.
+
+use ephor_expr::{Str, Value};
+use rustc_hash::FxHashMap;
+
+use crate::policy::HttpMethod;
+
+/// A question to the outside. Only [`crate::gate`] makes one into an [`crate::gate::AllowedFetch`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Fetch {
+    /// A ConfigMap, as the whole object.
+    ConfigMap {
+        /// Its namespace.
+        namespace: Str,
+        /// Its name.
+        name: Str,
+    },
+    /// A call of the Kubernetes API.
+    Api {
+        /// GET or POST.
+        method: HttpMethod,
+        /// The path, query included.
+        path: Str,
+        /// The JSON body of a POST.
+        body: Option<Str>,
+    },
+    /// A call of an HTTP service.
+    Service {
+        /// GET or POST.
+        method: HttpMethod,
+        /// The address.
+        url: Str,
+        /// Headers, sorted.
+        headers: Vec<(Str, Str)>,
+        /// The JSON body of a POST.
+        body: Option<Str>,
+        /// Certificates to trust, PEM.
+        ca_bundle: Option<Str>,
+    },
+    /// The data of a `GlobalContextEntry`, or of one of its projections (`entry.projection`).
+    Global {
+        /// The name.
+        name: Str,
+    },
+    /// The data of an image in its registry.
+    Image {
+        /// The reference as written.
+        reference: Str,
+        /// How to log in, as JSON.
+        credentials: Option<Str>,
+    },
+    /// The addresses of a host, as an array of strings.
+    Host {
+        /// The name.
+        name: Str,
+    },
+    /// The labels of a namespace, as an object.
+    NamespaceLabels {
+        /// The namespace.
+        name: Str,
+    },
+    /// One object of the cluster.
+    Object {
+        /// Its API version.
+        api_version: Str,
+        /// Its kind.
+        kind: Str,
+        /// Its namespace; empty for cluster-scoped kinds.
+        namespace: Str,
+        /// Its name.
+        name: Str,
+    },
+    /// All objects of a kind, as an array.
+    Objects {
+        /// Their API version.
+        api_version: Str,
+        /// Their kind.
+        kind: Str,
+        /// Their namespace; empty for all.
+        namespace: Str,
+    },
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fact {
+    /// The data.
+    Found(Value),
+    /// It was looked for and is not there.
+    Missing,
+    /// It was asked for and the answer is a failure.
+    Failed(String),
+    /// Nobody here can answer: offline, not allowed, not configured.
+    Unavailable(String),
+}
+
+/// The answers known so far.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    known: FxHashMap<Fetch, Fact>,
+}
+
+impl Facts {
+    /// No answers.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Records an answer.
+    pub fn insert(&mut self, fetch: Fetch, fact: Fact) {
+        self.known.insert(fetch, fact);
+    }
+
+    /// The answer to a question, if it was given.
+    pub fn get(&self, fetch: &Fetch) -> Option<&Fact> {
+        self.known.get(fetch)
+    }
+}

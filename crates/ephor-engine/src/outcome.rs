@@ -1,0 +1,146 @@
+//! What came of a rule.
+
+use ephor_expr::value::Path;
+use ephor_expr::{Map, Str, Value};
+
+use crate::policy::Operation;
+use crate::rules::validate::pod_security::PodSecurityFailure;
+
+/// The verdict of one rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Verdict {
+    /// Satisfied, patched or generated.
+    Pass,
+    /// Violated.
+    Fail,
+    /// Violated, but the policy is not scored.
+    Warn,
+    /// Could not be judged.
+    Error,
+    /// Did not apply: preconditions, anchors, exceptions, nothing to do.
+    Skip,
+}
+
+impl Verdict {
+    /// The word in reports and tests.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Pass => "pass",
+            Verdict::Fail => "fail",
+            Verdict::Warn => "warn",
+            Verdict::Error => "error",
+            Verdict::Skip => "skip",
+        }
+    }
+
+    /// The verdict of a word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Pass, Self::Fail, Self::Warn, Self::Error, Self::Skip].into_iter().find(|v| v.as_str() == word)
+    }
+}
+
+/// What a rule does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RuleKind {
+    /// Changes objects.
+    Mutate,
+    /// Checks objects.
+    Validate,
+    /// Creates objects.
+    Generate,
+}
+
+/// The outcome of one rule for one review. A rule that gave no response (not matched, a pattern on DELETE, an empty
+/// loop) has no outcome.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Index of the policy in its set.
+    pub policy: usize,
+    /// Index of the rule in its policy.
+    pub index: usize,
+    /// The rule's name (of an auto-generated rule its own).
+    pub rule: Str,
+    /// What the rule does.
+    pub kind: RuleKind,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The text for the user; upstream's wording where it fixes one.
+    pub message: Str,
+    /// Details that most outcomes do not have.
+    pub detail: Option<Box<Detail>>,
+}
+
+/// Details of an outcome.
+#[derive(Debug, Clone, Default)]
+pub struct Detail {
+    /// Where in the policy an error arose.
+    pub fault: Option<Fault>,
+    /// Keys (`namespace/name`) of the exceptions that applied.
+    pub exceptions: Vec<Str>,
+    /// `reportProperties`, substituted.
+    pub properties: Map,
+    /// What a podSecurity rule found violated.
+    pub pod_security: Option<Box<PodSecurityFailure>>,
+    /// Objects that a generate rule wants to exist.
+    pub generated: Vec<Downstream>,
+    /// Objects that a mutate-existing rule changes.
+    pub targets: Vec<PatchedTarget>,
+}
+
+/// Where in the policy an error arose, and what is known about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The path in the policy document.
+    pub path: Path,
+    /// Where in the string at `path`, as a byte offset.
+    pub offset: Option<usize>,
+    /// What would be right, for example the keys that exist.
+    pub help: Option<String>,
+}
+
+/// An object that a generate rule wants to exist.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Downstream {
+    /// The object, with the labels that tie it to policy, rule, trigger and source.
+    pub object: Value,
+    /// The object it was copied from.
+    pub source: Option<Value>,
+}
+
+/// An object that a mutate-existing rule changes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PatchedTarget {
+    /// The verdict for this target.
+    pub verdict: Verdict,
+    /// The text for the user.
+    pub message: Str,
+    /// The object before.
+    pub before: Value,
+    /// The object after; the same when nothing changed.
+    pub after: Value,
+}
+
+/// The phase of an evaluation: mutations are seen by validations, both come before generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// Mutate rules for the trigger itself.
+    Mutate,
+    /// Validate rules.
+    Validate,
+    /// Generate rules.
+    Generate,
+    /// Mutate rules for existing targets.
+    MutateExisting,
+}
+
+impl Phase {
+    /// Operations that a rule without `operations` is registered for by default.
+    pub fn default_operations(self) -> &'static [Operation] {
+        match self {
+            Phase::Mutate | Phase::MutateExisting => &[Operation::Create, Operation::Update],
+            Phase::Validate | Phase::Generate => {
+                &[Operation::Create, Operation::Update, Operation::Delete, Operation::Connect]
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Condition blocks with their variables.
+
+use ephor_expr::Value;
+
+use crate::conditions::{BlockOutcome, CompiledCondition, CompiledConditions, as_data, evaluate_block};
+use crate::outcome::Fault;
+use crate::scope::{Scope, ScopeError, Template};
+
+use super::judgement::{Pending, fault};
+
+/// Why a block of conditions cannot be evaluated.
+#[derive(Debug)]
+pub(crate) enum ConditionError {
+    /// Facts are missing.
+    Pending,
+    /// A variable cannot be resolved: the text and the place.
+    Failed(String, Fault),
+}
+
+impl ConditionError {
+    /// The text and place, or the demand for facts.
+    pub(crate) fn into_failure(self) -> Result<(String, Fault), Pending> {
+        match self {
+            ConditionError::Pending => Err(Pending),
+            ConditionError::Failed(message, fault) => Ok((message, fault)),
+        }
+    }
+}
+
+/// Evaluates a block in a scope.
+pub(crate) fn evaluate(
+    block: &CompiledConditions<Template>,
+    scope: &mut Scope<'_>,
+) -> Result<BlockOutcome, ConditionError> {
+    evaluate_block(block, |condition: &CompiledCondition<Template>| {
+        let mut side = |template: &Template, name: &'static str| {
+            operand(template, scope).map_err(|error| match error {
+                ScopeError::Pending => ConditionError::Pending,
+                error => {
+                    let text = format!("failed to substitute variables in condition {name}: {error}");
+                    ConditionError::Failed(text, fault(&condition.path.key(name), &error))
+                }
+            })
+        };
+        Ok((side(&condition.key, "key")?, side(&condition.value, "value")?))
+    })
+}
+
+/// Resolves one side. Numbers that come from variables are data; literal ones keep their type (engine 3).
+fn operand(template: &Template, scope: &mut Scope<'_>) -> Result<Value, ScopeError> {
+    match template {
+        Template::Fixed(value) => Ok(value.clone()),
+        Template::Array(items) => {
+            let mut out = Vec::with_capacity(items.len());
+            for item in items {
+                out.push(operand(item, scope)?);
+            }
+            Ok(Value::array(out))
+        }
+        other => other.resolve(scope).map(as_data),
+    }
+}

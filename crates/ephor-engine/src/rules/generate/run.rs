@@ -1,0 +1,229 @@
+//! The desired objects of one generate rule for one trigger.
+
+use ephor_expr::value::Path;
+use ephor_expr::{Str, Value};
+
+use super::labels::{Origin, mark};
+use crate::compile::{CompiledRule, GenerateTarget, GenerateWhat, GeneratedBody, Program};
+use crate::fetch::{Fact, Fetch};
+use crate::outcome::{Downstream, Verdict};
+use crate::policy::ApplyRules;
+use crate::rules::conditions;
+use crate::rules::judgement::{Judged, Judgement, Pending, scope_error};
+use crate::scope::{Answer, Scope, Template};
+
+/// One generate rule at work.
+pub(crate) struct Run<'e> {
+    pub(crate) program: &'e Program,
+    pub(crate) rule: &'e CompiledRule,
+    pub(crate) body: &'e GeneratedBody,
+}
+
+/// Why a target's objects cannot be computed.
+enum Stop {
+    Pending,
+    Failed(Judgement),
+}
+
+impl From<Pending> for Stop {
+    fn from(_: Pending) -> Self {
+        Stop::Pending
+    }
+}
+
+impl<'e> Run<'e> {
+    /// Computes the downstream objects. A rule that has nothing to generate for this trigger gives no response.
+    pub(crate) fn judge(&self, scope: &mut Scope<'e>, trigger: &Value) -> Judged {
+        let mut wanted = Vec::new();
+        for (i, target) in self.body.targets.iter().enumerate() {
+            let base = self.rule.path.key("generate");
+            let path = if target.list.is_some() { base.key("foreach").index(i) } else { base };
+            match self.target(target, &path, trigger, scope) {
+                Ok(objects) => wanted.extend(objects),
+                Err(Stop::Pending) => return Err(Pending),
+                Err(Stop::Failed(judgement)) => return Ok(Some(judgement)),
+            }
+            if self.program.apply_rules == ApplyRules::One && !wanted.is_empty() && target.list.is_some() {
+                break;
+            }
+        }
+        Ok(Some(Judgement::new(Verdict::Pass, "resource generated").with(|detail| detail.generated = wanted)))
+    }
+
+    fn target(
+        &self,
+        target: &'e GenerateTarget,
+        path: &Path,
+        trigger: &Value,
+        scope: &mut Scope<'e>,
+    ) -> Result<Vec<Downstream>, Stop> {
+        let Some(list) = &target.list else { return self.objects(target, path, trigger, scope) };
+        let list = scope.evaluate_bare(list).map_err(|error| {
+            match scope_error("failed to evaluate list: ", &path.key("list"), &error) {
+                Ok(judgement) => Stop::Failed(judgement),
+                Err(Pending) => Stop::Pending,
+            }
+        })?;
+        let single = [list.clone()];
+        let elements = match &list {
+            Value::Null => return Ok(Vec::new()),
+            Value::Array(items) => items.as_slice(),
+            _ => &single,
+        };
+        let mut wanted = Vec::new();
+        for (index, element) in elements.iter().enumerate().filter(|(_, element)| !element.is_null()) {
+            let before = scope.checkpoint();
+            scope.bind_element(element, index, 0, &self.rule.declared);
+            scope.declare(&target.context);
+            let objects = self.element(target, path, trigger, scope);
+            scope.restore(&before);
+            wanted.extend(objects?);
+        }
+        Ok(wanted)
+    }
+
+    fn element(
+        &self,
+        target: &'e GenerateTarget,
+        path: &Path,
+        trigger: &Value,
+        scope: &mut Scope<'e>,
+    ) -> Result<Vec<Downstream>, Stop> {
+        if let Some(block) = &target.preconditions {
+            match conditions::evaluate(block, scope) {
+                Ok(outcome) if outcome.holds => {}
+                Ok(_) => return Ok(Vec::new()),
+                Err(error) => {
+                    let (text, fault) = error.into_failure()?;
+                    let message = format!("failed to evaluate preconditions: {text}");
+                    return Err(Stop::Failed(Judgement::error_at(message, fault)));
+                }
+            }
+        }
+        self.objects(target, path, trigger, scope)
+    }
+
+    fn objects(
+        &self,
+        target: &'e GenerateTarget,
+        path: &Path,
+        trigger: &Value,
+        scope: &mut Scope<'e>,
+    ) -> Result<Vec<Downstream>, Stop> {
+        let namespace = text(&target.namespace, path, "namespace", scope)?;
+        let origin = Origin {
+            policy: &self.program.name,
+            policy_namespace: self.program.namespace.as_deref().unwrap_or_default(),
+            rule: &self.rule.name,
+            trigger,
+        };
+        if let GenerateWhat::CloneList { namespace: from, kinds, selector } = &target.what {
+            let from = text(from, &path.key("cloneList"), "namespace", scope)?;
+            if from == namespace {
+                return Ok(Vec::new());
+            }
+            let mut wanted = Vec::new();
+            for kind in kinds {
+                let (api_version, kind) = kind.rsplit_once('/').unwrap_or(("v1", kind));
+                let fetch =
+                    Fetch::Objects { api_version: api_version.into(), kind: kind.into(), namespace: from.clone() };
+                let sources = ask(scope, fetch)?.unwrap_or_default();
+                for source in sources.as_array().unwrap_or_default() {
+                    let labels = source.at(&["metadata", "labels"]).and_then(Value::as_object);
+                    if selector.as_ref().is_none_or(|s| s.matches(labels)) {
+                        let name = Str::new(source.str_at(&["metadata", "name"]).unwrap_or_default());
+                        wanted.push(copy(source, &namespace, &name, &origin));
+                    }
+                }
+            }
+            return Ok(wanted);
+        }
+        let api_version = text(&target.api_version, path, "apiVersion", scope)?;
+        let kind = text(&target.kind, path, "kind", scope)?;
+        let name = text(&target.name, path, "name", scope)?;
+        match &target.what {
+            GenerateWhat::CloneList { .. } => Ok(Vec::new()),
+            GenerateWhat::Data(template) => {
+                let data = resolve(template, &path.key("data"), scope)?;
+                let mut object = data.as_object().cloned().unwrap_or_default();
+                object.insert("apiVersion", api_version);
+                object.insert("kind", kind);
+                let mut metadata = object.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+                metadata.insert("name", name);
+                if !namespace.is_empty() {
+                    metadata.insert("namespace", namespace);
+                }
+                object.insert("metadata", metadata);
+                let mut object = Value::object(object);
+                mark(&mut object, &origin, None);
+                Ok(vec![Downstream { object, source: None }])
+            }
+            GenerateWhat::Clone { namespace: from, name: source_name } => {
+                let at = path.key("clone");
+                let from = text(from, &at, "namespace", scope)?;
+                let source_name = text(source_name, &at, "name", scope)?;
+                if from == namespace && source_name == name {
+                    return Ok(Vec::new());
+                }
+                let what = format!("source {kind} {from}/{source_name}");
+                let fetch = Fetch::Object { api_version, kind, namespace: from, name: source_name };
+                match ask(scope, fetch)? {
+                    Some(source) => Ok(vec![copy(&source, &namespace, &name, &origin)]),
+                    None => Err(Stop::Failed(Judgement::new(Verdict::Error, format!("{what} not found")))),
+                }
+            }
+        }
+    }
+}
+
+/// A copy of `source` as it should be created: without what the server writes, owners only within their namespace.
+fn copy(source: &Value, namespace: &Str, name: &Str, origin: &Origin<'_>) -> Downstream {
+    let mut object = source.as_object().cloned().unwrap_or_default();
+    object.remove("status");
+    let mut metadata = object.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+    for written in ["uid", "selfLink", "creationTimestamp", "managedFields", "resourceVersion", "generation"] {
+        metadata.remove(written);
+    }
+    if metadata.get("namespace").and_then(Value::as_str).unwrap_or_default() != namespace.as_str() {
+        metadata.remove("ownerReferences");
+    }
+    if namespace.is_empty() {
+        metadata.remove("namespace");
+    } else {
+        metadata.insert("namespace", namespace.clone());
+    }
+    metadata.insert("name", name.clone());
+    object.insert("metadata", metadata);
+    let mut object = Value::object(object);
+    mark(&mut object, origin, Some(source));
+    Downstream { object, source: Some(source.clone()) }
+}
+
+fn ask(scope: &Scope<'_>, fetch: Fetch) -> Result<Option<Value>, Stop> {
+    let failed = |reason: String| Err(Stop::Failed(Judgement::new(Verdict::Error, reason)));
+    match scope.world().ask(fetch) {
+        Answer::Pending => Err(Stop::Pending),
+        Answer::Refused(reason) => failed(reason),
+        Answer::Known(Fact::Failed(reason) | Fact::Unavailable(reason)) => failed(reason.clone()),
+        Answer::Known(Fact::Missing) => Ok(None),
+        Answer::Known(Fact::Found(value)) => Ok(Some(value.clone())),
+    }
+}
+
+fn resolve(template: &Template, path: &Path, scope: &mut Scope<'_>) -> Result<Value, Stop> {
+    template.resolve(scope).map_err(|error| match scope_error("variable substitution failed: ", path, &error) {
+        Ok(judgement) => Stop::Failed(judgement),
+        Err(Pending) => Stop::Pending,
+    })
+}
+
+fn text(template: &Template, path: &Path, key: &str, scope: &mut Scope<'_>) -> Result<Str, Stop> {
+    match resolve(template, &path.key(key), scope)? {
+        Value::String(text) => Ok(text),
+        Value::Null => Ok(Str::default()),
+        other => {
+            let message = format!("generate {key} is not a string but {}", other.type_name());
+            Err(Stop::Failed(Judgement::new(Verdict::Error, message)))
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Mutate-existing rules: which objects, and their patches.
+
+use ephor_expr::scalar::wildcard::{has_wildcard, matches};
+use ephor_expr::value::Path;
+use ephor_expr::{Str, Value};
+
+use super::run::{Patched, Run, mutated_message};
+use crate::compile::{TargetSelector, selector_of};
+use crate::fetch::{Fact, Fetch};
+use crate::outcome::{PatchedTarget, Verdict};
+use crate::rules::conditions;
+use crate::rules::judgement::{Judgement, Pending, scope_error};
+use crate::scope::{Answer, Scope, Template};
+
+impl<'e> Run<'e> {
+    /// Patches the existing objects that the rule selects for the review's trigger.
+    pub(crate) fn judge_targets(
+        &self,
+        selectors: &'e [TargetSelector],
+        scope: &mut Scope<'e>,
+    ) -> Result<Judgement, Pending> {
+        let mut patched = Vec::new();
+        for (i, selector) in selectors.iter().enumerate() {
+            let path = self.rule.path.keys(&["mutate", "targets"]).index(i);
+            match self.select(selector, &path, scope)? {
+                Ok(objects) => {
+                    for object in objects {
+                        patched.push(self.judge_target(selector, &path, object, scope)?);
+                    }
+                }
+                Err(judgement) => return Ok(judgement),
+            }
+        }
+        let worst = |v: Verdict| patched.iter().any(|t: &PatchedTarget| t.verdict == v);
+        let (verdict, message) = if let Some(failed) = patched.iter().find(|t| t.verdict == Verdict::Error) {
+            (Verdict::Error, failed.message.clone())
+        } else if worst(Verdict::Pass) {
+            (Verdict::Pass, Str::new_static("targets patched"))
+        } else {
+            (Verdict::Skip, Str::new_static("no patches applied"))
+        };
+        Ok(Judgement::new(verdict, message).with(|detail| detail.targets = patched))
+    }
+
+    fn judge_target(
+        &self,
+        selector: &'e TargetSelector,
+        path: &Path,
+        object: Value,
+        scope: &mut Scope<'e>,
+    ) -> Result<PatchedTarget, Pending> {
+        let before = scope.checkpoint();
+        scope.bind("target", object.clone());
+        scope.declare(&selector.context);
+        let judged = self.patch_target(selector, path, &object, scope);
+        scope.restore(&before);
+        let (judgement, after) = judged?;
+        let after = after.unwrap_or_else(|| object.clone());
+        Ok(PatchedTarget { verdict: judgement.verdict, message: judgement.message, before: object, after })
+    }
+
+    fn patch_target(
+        &self,
+        selector: &'e TargetSelector,
+        _path: &Path,
+        object: &Value,
+        scope: &mut Scope<'e>,
+    ) -> Result<(Judgement, Option<Value>), Pending> {
+        if let Some(block) = &selector.preconditions {
+            match conditions::evaluate(block, scope) {
+                Ok(outcome) if outcome.holds => {}
+                Ok(_) => return Ok((Judgement::new(Verdict::Skip, "preconditions not met"), None)),
+                Err(error) => {
+                    let (text, fault) = error.into_failure()?;
+                    let message = format!("failed to evaluate preconditions: {text}");
+                    return Ok((Judgement::error_at(message, fault), None));
+                }
+            }
+        }
+        match self.patched(scope, object)? {
+            Patched::Failed(judgement) => Ok((judgement, None)),
+            Patched::Object(after) if after == *object => {
+                Ok((Judgement::new(Verdict::Skip, "no patches applied"), None))
+            }
+            Patched::Object(after) => Ok((Judgement::new(Verdict::Pass, mutated_message(&after)), Some(after))),
+        }
+    }
+
+    fn select(
+        &self,
+        selector: &'e TargetSelector,
+        path: &Path,
+        scope: &mut Scope<'e>,
+    ) -> Result<Result<Vec<Value>, Judgement>, Pending> {
+        let mut text = |template: &Template, key: &str| match template.resolve(scope) {
+            Ok(Value::String(text)) => Ok(Ok(text)),
+            Ok(_) => Ok(Err(Judgement::new(Verdict::Error, format!("target {key} is not a string")))),
+            Err(error) => scope_error("variable substitution failed: ", &path.key(key), &error).map(Err),
+        };
+        let mut parts = Vec::with_capacity(4);
+        for (template, key) in [
+            (&selector.api_version, "apiVersion"),
+            (&selector.kind, "kind"),
+            (&selector.namespace, "namespace"),
+            (&selector.name, "name"),
+        ] {
+            match text(template, key)? {
+                Ok(part) => parts.push(part),
+                Err(judgement) => return Ok(Err(judgement)),
+            }
+        }
+        let [api_version, kind, mut namespace, name] = <[Str; 4]>::try_from(parts).unwrap_or_default();
+        if let Some(own) = scope.world().namespace() {
+            if namespace.is_empty() {
+                namespace = Str::new(own);
+            }
+        }
+        let labels = match &selector.selector {
+            None => None,
+            Some(template) => match template.resolve(scope) {
+                Err(error) => {
+                    return scope_error("variable substitution failed: ", &path.key("selector"), &error).map(Err);
+                }
+                Ok(value) => match selector_of(&value) {
+                    Ok(selector) => Some(selector),
+                    Err(reason) => {
+                        return Ok(Err(Judgement::new(Verdict::Error, format!("target selector: {reason}"))));
+                    }
+                },
+            },
+        };
+        let exact = !name.is_empty() && !has_wildcard(&name) && !has_wildcard(&namespace);
+        let fetch = if exact {
+            Fetch::Object { api_version, kind: kind.clone(), namespace: namespace.clone(), name: name.clone() }
+        } else {
+            let wide = has_wildcard(&namespace);
+            let within = if wide { Str::default() } else { namespace.clone() };
+            Fetch::Objects { api_version, kind: kind.clone(), namespace: within }
+        };
+        let failed = |reason: String| Ok(Err(Judgement::new(Verdict::Error, reason)));
+        match scope.world().ask(fetch) {
+            Answer::Pending => Err(Pending),
+            Answer::Refused(reason) => failed(reason),
+            Answer::Known(Fact::Failed(reason) | Fact::Unavailable(reason)) => failed(reason.clone()),
+            Answer::Known(Fact::Missing) => {
+                failed(format!("failed to fetch target {kind} {namespace}/{name}: not found"))
+            }
+            // A target that is named is taken whatever its labels (validate 3.6).
+            Answer::Known(Fact::Found(object)) if exact => Ok(Ok(vec![object.clone()])),
+            Answer::Known(Fact::Found(objects)) => {
+                let wanted = |object: &&Value| {
+                    let has = |pattern: &Str, keys: &[&str]| {
+                        pattern.is_empty() || matches(pattern, object.str_at(keys).unwrap_or_default())
+                    };
+                    has(&namespace, &["metadata", "namespace"])
+                        && has(&name, &["metadata", "name"])
+                        && labels
+                            .as_ref()
+                            .is_none_or(|s| s.matches(object.at(&["metadata", "labels"]).and_then(Value::as_object)))
+                };
+                Ok(Ok(objects.as_array().unwrap_or_default().iter().filter(wanted).cloned().collect()))
+            }
+        }
+    }
+}

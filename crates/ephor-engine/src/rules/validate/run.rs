@@ -1,0 +1,292 @@
+//! Validate rules: checks, loops, messages and the leniency for old violations.
+
+use ephor_expr::value::Path;
+use ephor_expr::{Str, Value};
+
+use super::messages;
+use super::pattern::{Mismatch, Pattern, Scalars};
+use super::pod_security::PodSecurityOutcome;
+use crate::compile::{CompiledRule, ForEach, PatternBody, ValidateBody, ValidateCheck};
+use crate::conditions::{BlockOutcome, CompiledConditions};
+use crate::outcome::Verdict;
+use crate::policy::Operation;
+use crate::rules::conditions;
+use crate::rules::judgement::{Judged, Judgement, Pending, scope_error};
+use crate::scope::{Scope, ScopeError, Template, resolve_text};
+
+/// How deep loops may nest.
+const MAX_LOOPS: usize = 16;
+
+/// One validate rule at work.
+pub(crate) struct Run<'e> {
+    pub(crate) rule: &'e CompiledRule,
+    pub(crate) body: &'e ValidateBody,
+}
+
+/// Where a check stands: loops change both.
+#[derive(Clone, Copy)]
+struct Position<'v> {
+    /// What patterns are matched against.
+    subject: &'v Value,
+    /// Whether that is a loop's element.
+    in_element: bool,
+    /// How many loops are around.
+    depth: usize,
+}
+
+impl<'e> Run<'e> {
+    /// Judges the review's object.
+    pub(crate) fn judge(&self, scope: &mut Scope<'e>, resource: &Value) -> Judged {
+        let position = Position { subject: resource, in_element: false, depth: 0 };
+        self.check(&self.body.check, &self.rule.path.key("validate"), position, scope)
+    }
+
+    fn check(&self, check: &'e ValidateCheck, path: &Path, at: Position<'_>, scope: &mut Scope<'e>) -> Judged {
+        let deleting = scope.review().operation == Operation::Delete && !at.in_element;
+        match check {
+            ValidateCheck::Deny(block) => self.deny(block.as_ref(), scope),
+            ValidateCheck::ForEach(loops) => self.loops(loops, at, scope),
+            _ if deleting => Ok(None),
+            ValidateCheck::Pattern(pattern) => self.pattern(pattern, path, at.subject, scope).map(Some),
+            ValidateCheck::AnyPattern(patterns) => self.any_pattern(patterns, path, at.subject, scope).map(Some),
+            ValidateCheck::PodSecurity(check) => {
+                Ok(Some(pod_security_judgement(check.evaluate(at.subject, &self.rule.name, &[]))))
+            }
+        }
+    }
+
+    fn deny(&self, block: Option<&CompiledConditions<Template>>, scope: &mut Scope<'e>) -> Judged {
+        let outcome = match block.map(|block| conditions::evaluate(block, scope)).transpose() {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                let (text, fault) = error.into_failure()?;
+                let message = format!("failed to check deny conditions: {text}");
+                return Ok(Some(Judgement::error_at(message, fault)));
+            }
+        };
+        if outcome.as_ref().is_some_and(|outcome| !outcome.holds) {
+            return Ok(Some(Judgement::new(Verdict::Pass, self.body.pass_message.clone())));
+        }
+        let reasons = outcome.as_ref().and_then(BlockOutcome::message).unwrap_or_default();
+        let message = self.deny_message(&reasons, scope)?;
+        Ok(Some(Judgement::new(Verdict::Fail, message)))
+    }
+
+    /// The rule's message and the conditions', substituted together; if that fails, the conditions' as written.
+    fn deny_message(&self, reasons: &Str, scope: &mut Scope<'e>) -> Result<Str, Pending> {
+        let own = self.body.message.as_ref().map(|m| m.text.as_str()).unwrap_or_default();
+        let all = match (own.is_empty(), reasons.is_empty()) {
+            (true, true) => return Ok(messages::denied(&self.rule.name)),
+            (false, true) => own.to_owned(),
+            (true, false) => reasons.to_string(),
+            (false, false) => format!("{own}; {reasons}"),
+        };
+        match resolve_text(&all, scope) {
+            Ok(Value::String(text)) => Ok(text),
+            Ok(_) => Ok(messages::NOT_A_STRING),
+            Err(ScopeError::Pending) => Err(Pending),
+            Err(_) => Ok(reasons.clone()),
+        }
+    }
+
+    fn pattern(
+        &self,
+        pattern: &'e PatternBody,
+        path: &Path,
+        subject: &Value,
+        scope: &mut Scope<'e>,
+    ) -> Result<Judgement, Pending> {
+        let outcome = match pattern {
+            PatternBody::Fixed(pattern) => pattern.matches(subject),
+            PatternBody::Variable(template) => match template.resolve(scope) {
+                Ok(value) => Pattern::compile(&value).matches(subject),
+                Err(error) => return scope_error("variable substitution failed: ", &path.key("pattern"), &error),
+            },
+        };
+        let name = &self.rule.name;
+        Ok(match outcome {
+            Ok(()) => Judgement::new(Verdict::Pass, self.body.pass_message.clone()),
+            Err(Mismatch::Skip { message }) => Judgement::new(Verdict::Skip, message),
+            Err(Mismatch::Fail { path, message }) => {
+                let text = match self.message(scope)? {
+                    Ok(own) => messages::failed(own.as_deref(), name, &path),
+                    Err(()) => messages::unsubstituted(name, &message),
+                };
+                Judgement::new(Verdict::Fail, text)
+            }
+            Err(Mismatch::Error { message }) => {
+                let own = self.message(scope)?.unwrap_or_default();
+                Judgement::new(Verdict::Error, messages::execution_error(own.as_deref(), name, &message))
+            }
+        })
+    }
+
+    fn any_pattern(
+        &self,
+        patterns: &'e [PatternBody],
+        path: &Path,
+        subject: &Value,
+        scope: &mut Scope<'e>,
+    ) -> Result<Judgement, Pending> {
+        if patterns.is_empty() {
+            let own = self.message(scope)?.unwrap_or_default().unwrap_or_default();
+            return Ok(Judgement::new(Verdict::Pass, own));
+        }
+        // All alternatives are substituted before any is tried: one bad variable is an error (engine 4.5).
+        let mut ready = Vec::with_capacity(patterns.len());
+        for (i, pattern) in patterns.iter().enumerate() {
+            ready.push(match pattern {
+                PatternBody::Fixed(pattern) => std::borrow::Cow::Borrowed(pattern),
+                PatternBody::Variable(template) => match template.resolve(scope) {
+                    Ok(value) => std::borrow::Cow::Owned(Pattern::compile_with(&value, Scalars::Floats)),
+                    Err(error) => {
+                        let base = path.key("anyPattern").index(i);
+                        return scope_error("variable substitution failed: ", &base, &error);
+                    }
+                },
+            });
+        }
+        let name = &self.rule.name;
+        let (mut failed, mut skipped) = (Vec::new(), Vec::new());
+        for (i, pattern) in ready.iter().enumerate() {
+            match pattern.matches(subject) {
+                Ok(()) => return Ok(Judgement::new(Verdict::Pass, messages::any_passed(name, i))),
+                Err(Mismatch::Skip { message }) => skipped.push(messages::alternative_skipped(name, i, &message)),
+                Err(Mismatch::Fail { path, .. }) => failed.push(messages::alternative_failed(name, i, &path)),
+                Err(Mismatch::Error { message }) => failed.push(messages::alternative_error(name, i, &message)),
+            }
+        }
+        if failed.is_empty() {
+            return Ok(Judgement::new(Verdict::Skip, skipped.join(" ")));
+        }
+        let text = match self.message(scope)? {
+            Ok(own) => messages::any_failed(own.as_deref(), &failed),
+            Err(()) => messages::unsubstituted(name, &failed.join(" ")),
+        };
+        Ok(Judgement::new(Verdict::Fail, text))
+    }
+
+    /// The rule's message: `Ok(None)` if it has none, `Err` if its variables cannot be resolved.
+    fn message(&self, scope: &mut Scope<'e>) -> Result<Result<Option<Str>, ()>, Pending> {
+        let Some(message) = &self.body.message else { return Ok(Ok(None)) };
+        match message.template.resolve(scope) {
+            Ok(Value::String(text)) => Ok(Ok(Some(text))),
+            Ok(_) => Ok(Ok(Some(messages::NOT_A_STRING))),
+            Err(ScopeError::Pending) => Err(Pending),
+            Err(_) => Ok(Err(())),
+        }
+    }
+
+    fn loops(&self, loops: &'e [ForEach], at: Position<'_>, scope: &mut Scope<'e>) -> Judged {
+        if at.depth >= MAX_LOOPS {
+            return Ok(Some(Judgement::new(Verdict::Error, "loops nest too deep")));
+        }
+        let mut applied = false;
+        let mut list_error = None;
+        for entry in loops {
+            let list = match scope.evaluate_bare(&entry.list) {
+                Ok(list) => list,
+                Err(error) if error.is_unknown_key() => continue,
+                Err(error) => {
+                    list_error = Some(scope_error("failed to evaluate list: ", &entry.path.key("list"), &error)?);
+                    continue;
+                }
+            };
+            match self.elements(entry, &list, at, scope)? {
+                Looped::Nothing => {}
+                Looped::Applied => applied = true,
+                Looped::Ended(judgement) => return Ok(Some(judgement)),
+            }
+        }
+        match (applied, list_error) {
+            (true, _) => Ok(Some(Judgement::new(Verdict::Pass, "rule passed"))),
+            (false, error) => Ok(error),
+        }
+    }
+
+    fn elements(
+        &self,
+        entry: &'e ForEach,
+        list: &Value,
+        at: Position<'_>,
+        scope: &mut Scope<'e>,
+    ) -> Result<Looped, Pending> {
+        let single = [list.clone()];
+        let elements = match list {
+            Value::Null => return Ok(Looped::Nothing),
+            Value::Array(items) => items.as_slice(),
+            _ => &single,
+        };
+        let mut looped = Looped::Nothing;
+        for (index, element) in elements.iter().enumerate().filter(|(_, element)| !element.is_null()) {
+            let before = scope.checkpoint();
+            scope.bind_element(element, index, at.depth, &self.rule.declared);
+            scope.declare(&entry.context);
+            let judged = self.element(entry, element, at, scope);
+            scope.restore(&before);
+            match judged? {
+                None => {}
+                Some(judgement) => match judgement.verdict {
+                    Verdict::Skip => {}
+                    Verdict::Pass => looped = Looped::Applied,
+                    _ => {
+                        let message = format!("validation failure: {}", judgement.message).into();
+                        return Ok(Looped::Ended(Judgement { message, ..judgement }));
+                    }
+                },
+            }
+        }
+        Ok(looped)
+    }
+
+    fn element(&self, entry: &'e ForEach, element: &Value, at: Position<'_>, scope: &mut Scope<'e>) -> Judged {
+        if let Some(block) = &entry.preconditions {
+            match conditions::evaluate(block, scope) {
+                Ok(outcome) if outcome.holds => {}
+                Ok(_) => return Ok(None),
+                // An element whose preconditions cannot be evaluated does not count (engine 4.5).
+                Err(error) => return error.into_failure().map(|_| None),
+            }
+        }
+        let is_map = matches!(element, Value::Object(_));
+        let scoped = match entry.element_scope {
+            Some(true) if !is_map => {
+                let message = format!(
+                    "failed to process foreach: cannot use elementScope=true foreach rules for elements that are not \
+                     maps, expected type=map got type={}",
+                    messages::go_type(element)
+                );
+                return Ok(Some(Judgement::new(Verdict::Error, message)));
+            }
+            explicit => explicit.unwrap_or(is_map),
+        };
+        let position = Position {
+            subject: if scoped { element } else { at.subject },
+            in_element: scoped || at.in_element,
+            depth: at.depth + 1,
+        };
+        self.check(&entry.check, &entry.path, position, scope)
+    }
+}
+
+/// A podSecurity outcome as a judgement.
+pub(crate) fn pod_security_judgement(outcome: PodSecurityOutcome) -> Judgement {
+    match outcome {
+        PodSecurityOutcome::Pass { message } => Judgement::new(Verdict::Pass, message),
+        PodSecurityOutcome::Skip => Judgement::new(Verdict::Skip, ""),
+        PodSecurityOutcome::Error { message } => Judgement::new(Verdict::Error, message),
+        PodSecurityOutcome::Fail(failure) => {
+            Judgement::new(Verdict::Fail, failure.message.clone()).with(|detail| detail.pod_security = Some(failure))
+        }
+    }
+}
+
+/// What a loop came to.
+enum Looped {
+    /// No element counted.
+    Nothing,
+    /// All that counted passed.
+    Applied,
+    /// An element ended the rule.
+    Ended(Judgement),
+}

@@ -1,0 +1,436 @@
+//! The scope of one rule: what names stand for, and the loading of context entries.
+
+use std::cell::OnceCell;
+
+use ephor_expr::jmespath::{EvalError, Expression, Root};
+use ephor_expr::value::Path;
+use ephor_expr::{Map, Str, Value};
+
+use super::entry::{Call, Entry, Query, Source};
+use super::error::{Cause, ScopeError};
+use super::names::mentions;
+use super::template::{Expr, Template};
+use super::world::{Answer, World};
+use crate::fetch::{Fact, Fetch};
+use crate::images;
+use crate::policy::{HttpMethod, Operation};
+use crate::review::{Given, Review};
+
+/// The registry of images that name none.
+const DEFAULT_REGISTRY: &str = "docker.io";
+
+/// The names that one rule sees while it is evaluated.
+///
+/// Look-up goes from the innermost out: bindings (elements, loaded entries), then values given by the user, then
+/// `request`, `images`, `serviceAccountName` and `serviceAccountNamespace`.
+pub struct Scope<'e> {
+    world: &'e World<'e>,
+    review: &'e Review,
+    request: Value,
+    images: OnceCell<Result<Option<Value>, EvalError>>,
+    given: Option<(&'e Given, Option<&'e Map>)>,
+    slots: Vec<Slot<'e>>,
+    bindings: Vec<(Str, Value)>,
+    /// Entries from here on are out of reach: while an entry loads, only earlier ones can.
+    reach: usize,
+}
+
+struct Slot<'e> {
+    entry: &'e Entry,
+    loaded: bool,
+}
+
+/// A state of a scope to come back to.
+#[derive(Debug)]
+pub struct Checkpoint {
+    bindings: usize,
+    loaded: Vec<bool>,
+}
+
+/// Why an expression has no value in a scope.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Cause(Cause),
+    Scope(ScopeError),
+}
+
+impl Failure {
+    pub(super) fn into_error(self, variable: &str, offset: Option<usize>) -> ScopeError {
+        match self {
+            Failure::Cause(Cause::Query(EvalError::Pending)) => ScopeError::Pending,
+            Failure::Cause(Cause::Query(EvalError::Budget(error))) => ScopeError::Budget(error),
+            Failure::Cause(cause) => {
+                ScopeError::Unresolved { variable: Str::new(variable), path: Path::root(), offset, cause }
+            }
+            Failure::Scope(error) => error,
+        }
+    }
+}
+
+impl<'e> Scope<'e> {
+    /// The scope of a rule named `rule` (its declared name) for `review`, whose `request` value is `request`.
+    pub fn new(world: &'e World<'e>, review: &'e Review, request: Value, rule: &str, entries: &'e [Entry]) -> Self {
+        let given = review.given.as_deref().map(|given| (given, given.rules.get(rule)));
+        let mut scope = Self {
+            world,
+            review,
+            request,
+            images: OnceCell::new(),
+            given,
+            slots: Vec::with_capacity(entries.len()),
+            bindings: Vec::new(),
+            reach: usize::MAX,
+        };
+        scope.declare(entries);
+        scope
+    }
+
+    /// Facts, time and limits.
+    pub fn world(&self) -> &'e World<'e> {
+        self.world
+    }
+
+    /// The review this is about.
+    pub fn review(&self) -> &'e Review {
+        self.review
+    }
+
+    /// Whether the request deletes its object.
+    pub fn is_delete(&self) -> bool {
+        self.review.operation == Operation::Delete
+    }
+
+    /// Makes context entries known; they load when first mentioned.
+    pub fn declare(&mut self, entries: &'e [Entry]) {
+        self.slots.extend(entries.iter().map(|entry| Slot { entry, loaded: false }));
+    }
+
+    /// Gives a name a value, over what it meant before.
+    pub fn bind(&mut self, name: impl Into<Str>, value: impl Into<Value>) {
+        self.bindings.push((name.into(), value.into()));
+    }
+
+    /// Replaces `request.object`, after a mutation.
+    pub fn set_patched(&mut self, object: Value) {
+        if let Some(request) = self.request.as_object_mut() {
+            request.insert("object", object);
+        }
+    }
+
+    /// Remembers the present state.
+    pub fn checkpoint(&self) -> Checkpoint {
+        Checkpoint { bindings: self.bindings.len(), loaded: self.slots.iter().map(|s| s.loaded).collect() }
+    }
+
+    /// Comes back to a state: later bindings, declarations and loads are undone, so that each iteration of a loop
+    /// computes its own.
+    pub fn restore(&mut self, state: &Checkpoint) {
+        self.bindings.truncate(state.bindings);
+        self.slots.truncate(state.loaded.len());
+        for (slot, loaded) in self.slots.iter_mut().zip(&state.loaded) {
+            slot.loaded = *loaded;
+        }
+    }
+
+    /// Binds the variables of iteration `index` of a loop nested `depth` deep.
+    pub fn bind_element(&mut self, element: &Value, index: usize, depth: usize, rule: &str) {
+        if let Some(values) = self.given.and_then(|(given, _)| given.foreach.get(rule)) {
+            for (name, value) in values.iter() {
+                // Upstream reads index 0 of the given list in every iteration (cli 4).
+                let value = value.as_array().and_then(<[Value]>::first).unwrap_or(value).clone();
+                self.bindings.push((name.clone(), value));
+            }
+        }
+        self.bind("element", element.clone());
+        self.bind("elementIndex", index);
+        self.bind(format!("element{depth}"), element.clone());
+        self.bind(format!("elementIndex{depth}"), index);
+    }
+
+    /// Evaluates an expression, loading the entries that it mentions first.
+    pub(super) fn evaluate(&mut self, expr: &Expr) -> Result<Value, Failure> {
+        let expression = match &expr.on_delete {
+            Some(on_delete) if self.is_delete() => on_delete,
+            _ => &expr.normal,
+        };
+        self.evaluate_expression(expression)
+    }
+
+    /// Evaluates an expression that is not inside `{{ }}`, such as a loop's `list`.
+    pub fn evaluate_bare(&mut self, expr: &Expr) -> Result<Value, ScopeError> {
+        self.evaluate_expression(&expr.normal).map_err(|cause| cause.into_error(expr.text(), Some(0)))
+    }
+
+    fn evaluate_expression(&mut self, expression: &Expression) -> Result<Value, Failure> {
+        self.load_mentioned(expression.text())?;
+        expression.evaluate(self, self.world).map_err(|e| Failure::Cause(Cause::Query(e)))
+    }
+
+    fn load_mentioned(&mut self, text: &str) -> Result<(), Failure> {
+        for i in 0..self.slots.len().min(self.reach) {
+            let Some(slot) = self.slots.get_mut(i) else { break };
+            let entry = slot.entry;
+            if slot.loaded || !mentions(text, &entry.name) {
+                continue;
+            }
+            slot.loaded = true;
+            let reach = std::mem::replace(&mut self.reach, i);
+            let loaded = self.load(entry);
+            self.reach = reach;
+            match loaded {
+                Ok(Some(value)) => self.bind_entry(entry, value),
+                Ok(None) => {}
+                Err(error) => {
+                    if let Some(slot) = self.slots.get_mut(i) {
+                        slot.loaded = false;
+                    }
+                    return Err(match error {
+                        LoadError::Scope(error @ (ScopeError::Pending | ScopeError::Budget(_))) => {
+                            Failure::Scope(error)
+                        }
+                        other => {
+                            Failure::Cause(Cause::Context { entry: entry.name.clone(), message: other.to_string() })
+                        }
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A variable replaces what its name meant; fetched data is merged into it (engine 6.2).
+    fn bind_entry(&mut self, entry: &Entry, value: Value) {
+        let merged = match (entry.is_fetched(), self.bound(&entry.name), &value) {
+            (true, Some(Value::Object(before)), Value::Object(after)) => {
+                let mut map = (**before).clone();
+                for (key, member) in after.iter() {
+                    map.insert(key.clone(), member.clone());
+                }
+                Value::object(map)
+            }
+            _ => value,
+        };
+        self.bindings.push((entry.name.clone(), merged));
+    }
+
+    fn bound(&self, name: &str) -> Option<&Value> {
+        self.bindings.iter().rev().find(|(bound, _)| bound == name).map(|(_, value)| value)
+    }
+
+    fn given(&self, name: &str) -> Option<&Value> {
+        let (given, rule) = self.given?;
+        rule.and_then(|values| values.get(name)).or_else(|| given.values.get(name))
+    }
+
+    fn load(&mut self, entry: &'e Entry) -> Result<Option<Value>, LoadError> {
+        if entry.is_fetched() && self.given(&entry.name).is_some() {
+            return Ok(None);
+        }
+        match &entry.source {
+            Source::Variable { value, query, default } => {
+                self.load_variable(value.as_ref(), query.as_ref(), default.as_ref()).map(Some)
+            }
+            Source::ConfigMap { name, namespace } => self.load_config_map(name, namespace.as_ref()).map(Some),
+            Source::Call(call) => self.load_call(call).map(Some),
+            Source::Global { name, query } => {
+                let name = self.string(name)?;
+                let fetched = self.fetch(Fetch::Global { name: name.clone() })?;
+                let data = fetched.ok_or_else(|| LoadError::Missing(format!("global context entry `{name}`")))?;
+                self.query_over(query.as_ref(), data).map(Some)
+            }
+            Source::Image { reference, credentials, query } => {
+                let reference = self.string(reference)?;
+                let credentials = credentials.as_ref().map(|c| c.to_json().into());
+                let fetched = self.fetch(Fetch::Image { reference: reference.clone(), credentials })?;
+                let data = fetched.ok_or_else(|| LoadError::Missing(format!("image `{reference}`")))?;
+                self.query_over(query.as_ref(), data).map(Some)
+            }
+        }
+    }
+
+    fn load_variable(
+        &mut self,
+        value: Option<&Template>,
+        query: Option<&Query>,
+        default: Option<&Template>,
+    ) -> Result<Value, LoadError> {
+        // The default is resolved even when it is not needed (engine 6.1).
+        let default = default.map(|template| template.resolve(self)).transpose()?;
+        let value = value.map(|template| template.resolve(self)).transpose()?;
+        let over_context = value.is_none();
+        let outcome = match (value, query) {
+            (Some(value), None) => Ok(value),
+            (value, Some(query)) => {
+                let expr = self.query(query)?;
+                match value {
+                    Some(value) => expr.normal.evaluate(&value, self.world),
+                    None => match self.evaluate_expression(&expr.normal) {
+                        Ok(value) => Ok(value),
+                        Err(Failure::Cause(Cause::Query(error))) => Err(error),
+                        // An entry that this one mentions failed: so did the expression.
+                        Err(Failure::Cause(cause)) => Err(EvalError::Other(cause.to_string())),
+                        Err(Failure::Scope(error)) => return Err(error.into()),
+                    },
+                }
+            }
+            (None, None) => return Err(LoadError::NoValue),
+        };
+        match (outcome, default) {
+            (Err(EvalError::Pending), _) => Err(ScopeError::Pending.into()),
+            (Err(EvalError::Budget(error)), _) => Err(ScopeError::Budget(error).into()),
+            (Err(_), Some(default)) => Ok(default),
+            (Err(error), None) => Err(LoadError::Query(error)),
+            (Ok(Value::Null), Some(default)) if over_context => Ok(default),
+            (Ok(Value::Null), _) => Err(LoadError::NoValue),
+            (Ok(value), _) => Ok(value),
+        }
+        .and_then(|value| if value.is_null() { Err(LoadError::NoValue) } else { Ok(value) })
+    }
+
+    fn load_config_map(&mut self, name: &Template, namespace: Option<&Template>) -> Result<Value, LoadError> {
+        let name = self.string(name)?;
+        let namespace = match namespace {
+            Some(template) => self.string(template)?,
+            None => Str::new(self.world.namespace().unwrap_or("default")),
+        };
+        let what = format!("ConfigMap `{namespace}/{name}`");
+        let object = self.fetch(Fetch::ConfigMap { namespace, name })?.ok_or(LoadError::Missing(what))?;
+        let part = |key: &str| (Str::new(key), object.get(key).cloned().unwrap_or_default());
+        Ok(Value::object([part("data"), part("metadata")].into_iter().collect()))
+    }
+
+    fn load_call(&mut self, call: &'e Call) -> Result<Value, LoadError> {
+        let address = self.string(&call.address)?;
+        let mut body = Map::new();
+        for (key, template) in &call.data {
+            body.insert(key.clone(), template.resolve(self)?);
+        }
+        let body = (call.method == HttpMethod::Post).then(|| Str::from(Value::object(body).to_json()));
+        let fetch = match &call.service {
+            None => Fetch::Api { method: call.method, path: address.clone(), body },
+            Some(service) => {
+                let mut headers = Vec::with_capacity(service.headers.len());
+                for (key, template) in &service.headers {
+                    headers.push((key.clone(), self.string(template)?));
+                }
+                headers.sort();
+                let ca_bundle = service.ca_bundle.clone();
+                Fetch::Service { method: call.method, url: address.clone(), headers, body, ca_bundle }
+            }
+        };
+        match (self.fetch(fetch), &call.default) {
+            (Ok(Some(answer)), _) => self.query_over(call.query.as_ref(), answer),
+            (Ok(None) | Err(LoadError::Failed(_)), Some(default)) => Ok(default.clone()),
+            (Ok(None), None) => Err(LoadError::Missing(format!("`{address}`"))),
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// The answer to a question; `None` if the thing does not exist.
+    fn fetch(&self, fetch: Fetch) -> Result<Option<Value>, LoadError> {
+        match self.world.ask(fetch) {
+            Answer::Pending => Err(ScopeError::Pending.into()),
+            Answer::Refused(reason) => Err(LoadError::Refused(reason)),
+            Answer::Known(Fact::Found(value)) => Ok(Some(value.clone())),
+            Answer::Known(Fact::Missing) => Ok(None),
+            Answer::Known(Fact::Failed(reason)) => Err(LoadError::Failed(reason.clone())),
+            Answer::Known(Fact::Unavailable(reason)) => Err(LoadError::Unavailable(reason.clone())),
+        }
+    }
+
+    fn query_over(&mut self, query: Option<&Query>, data: Value) -> Result<Value, LoadError> {
+        let Some(query) = query else { return Ok(data) };
+        let expr = self.query(query)?;
+        expr.normal.evaluate(&data, self.world).map_err(LoadError::Query)
+    }
+
+    fn query(&mut self, query: &Query) -> Result<Expr, LoadError> {
+        match query {
+            Query::Fixed(expr) => Ok(expr.clone()),
+            Query::Text(template) => {
+                let text = self.string(template)?;
+                Expr::bare(&text).map_err(|e| LoadError::Syntax(e.to_string()))
+            }
+        }
+    }
+
+    fn string(&mut self, template: &Template) -> Result<Str, LoadError> {
+        match template.resolve(self)? {
+            Value::String(text) => Ok(text),
+            other => Err(LoadError::NotAString(other.type_name())),
+        }
+    }
+}
+
+impl Root for Scope<'_> {
+    fn field(&self, name: &str) -> Result<Option<Value>, EvalError> {
+        if let Some(value) = self.bound(name) {
+            return Ok(Some(value.clone()));
+        }
+        if let Some(value) = self.given(name) {
+            return Ok(Some(value.clone()));
+        }
+        match name {
+            "request" => Ok(Some(self.request.clone())),
+            "images" => self
+                .images
+                .get_or_init(|| {
+                    images::extract(self.review.subject(), DEFAULT_REGISTRY)
+                        .map_err(|e| EvalError::Other(e.to_string()))
+                })
+                .clone(),
+            "serviceAccountNamespace" => Ok(self.review.user.as_ref().map(|u| Value::from(u.service_account().0))),
+            "serviceAccountName" => Ok(self.review.user.as_ref().map(|u| Value::from(u.service_account().1))),
+            _ => Ok(None),
+        }
+    }
+
+    fn whole(&self) -> Result<Value, EvalError> {
+        let mut map = Map::new();
+        for name in self.keys() {
+            if let Some(value) = self.field(&name)? {
+                map.insert(name, value);
+            }
+        }
+        Ok(Value::object(map))
+    }
+
+    fn keys(&self) -> Vec<Str> {
+        let mut keys: Vec<Str> = self.bindings.iter().map(|(name, _)| name.clone()).collect();
+        if let Some((given, rule)) = self.given {
+            keys.extend(given.values.keys().chain(rule.into_iter().flat_map(Map::keys)).cloned());
+        }
+        keys.push(Str::new_static("request"));
+        for name in ["images", "serviceAccountName", "serviceAccountNamespace"] {
+            if matches!(self.field(name), Ok(Some(_))) {
+                keys.push(Str::new(name));
+            }
+        }
+        keys.sort();
+        keys.dedup();
+        keys
+    }
+}
+
+/// Why a context entry has no value.
+#[derive(Debug, thiserror::Error)]
+enum LoadError {
+    #[error(transparent)]
+    Scope(#[from] ScopeError),
+    #[error("JMESPath query failed: {0}")]
+    Query(EvalError),
+    #[error("invalid jmesPath: {0}")]
+    Syntax(String),
+    #[error("the value is null")]
+    NoValue,
+    #[error("expected a string, found {0}")]
+    NotAString(&'static str),
+    #[error("{0} not found")]
+    Missing(String),
+    #[error("{0}")]
+    Failed(String),
+    #[error("{0}")]
+    Unavailable(String),
+    #[error("{0}")]
+    Refused(String),
+}

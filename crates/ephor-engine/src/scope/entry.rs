@@ -1,0 +1,217 @@
+//! Context entries, compiled.
+
+use ephor_expr::value::Path;
+use ephor_expr::{Str, Value};
+
+use super::compile::{Compiler, expression_diagnostic};
+use super::scan::variables;
+use super::template::{Expr, Template};
+use crate::diagnostic::Diagnostic;
+use crate::policy::{ApiCall, ContextEntry, HttpMethod};
+
+/// A context entry, ready to be loaded.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The variable's name.
+    pub name: Str,
+    /// Where its value comes from.
+    pub source: Source,
+    /// Where it stands in the policy.
+    pub path: Path,
+}
+
+/// Where an entry's value comes from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// Computed.
+    Variable {
+        /// Literal data.
+        value: Option<Template>,
+        /// An expression over it, or over everything.
+        query: Option<Query>,
+        /// For when the expression gives nothing.
+        default: Option<Template>,
+    },
+    /// A ConfigMap.
+    ConfigMap {
+        /// Its name.
+        name: Template,
+        /// Its namespace; absent means the policy's, or `default`.
+        namespace: Option<Template>,
+    },
+    /// A call of the Kubernetes API or of a service.
+    Call(Box<Call>),
+    /// A `GlobalContextEntry`.
+    Global {
+        /// Its name.
+        name: Template,
+        /// An expression over its data.
+        query: Option<Query>,
+    },
+    /// An image in its registry.
+    Image {
+        /// The reference.
+        reference: Template,
+        /// How to log in, as written.
+        credentials: Option<Value>,
+        /// An expression over the data.
+        query: Option<Query>,
+    },
+}
+
+/// A call.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The API path or the service's address.
+    pub(super) address: Template,
+    /// Whether the address is a service's.
+    pub(super) service: Option<Service>,
+    /// GET or POST.
+    pub(super) method: HttpMethod,
+    /// Members of the POST body.
+    pub(super) data: Vec<(Str, Template)>,
+    /// An expression over the answer.
+    pub(super) query: Option<Query>,
+    /// For when the call fails, as written.
+    pub(super) default: Option<Value>,
+}
+
+/// What only services have.
+#[derive(Debug, Clone)]
+pub struct Service {
+    pub(super) headers: Vec<(Str, Template)>,
+    pub(super) ca_bundle: Option<Str>,
+}
+
+/// An expression whose text may itself hold variables.
+#[derive(Debug, Clone)]
+pub enum Query {
+    /// Compiled.
+    Fixed(Expr),
+    /// Its text is resolved first.
+    Text(Template),
+}
+
+impl Entry {
+    /// Compiles the entries of a `context` list at `path`. Entries without exactly one source are reported.
+    pub fn compile_all(entries: Option<&Vec<ContextEntry>>, path: &Path, compiler: &mut Compiler<'_>) -> Vec<Entry> {
+        let entries = entries.into_iter().flatten().enumerate();
+        entries.filter_map(|(i, entry)| Self::compile(entry, &path.index(i), compiler)).collect()
+    }
+
+    fn compile(entry: &ContextEntry, path: &Path, compiler: &mut Compiler<'_>) -> Option<Entry> {
+        let mut sources = Vec::with_capacity(1);
+        if let Some(variable) = &entry.variable {
+            let at = path.key("variable");
+            sources.push(Source::Variable {
+                value: variable.value.as_ref().map(|v| compiler.template(v, &at.key("value"))),
+                query: Query::compile(variable.jmes_path.as_ref(), &at, compiler),
+                default: variable.default.as_ref().map(|v| compiler.template(v, &at.key("default"))),
+            });
+        }
+        if let Some(map) = &entry.config_map {
+            let at = path.key("configMap");
+            sources.push(Source::ConfigMap {
+                name: compiler.text(&map.name, &at.key("name")),
+                namespace: map.namespace.as_ref().map(|ns| compiler.text(ns, &at.key("namespace"))),
+            });
+        }
+        if let Some(call) = &entry.api_call {
+            sources.extend(Call::compile(call, &path.key("apiCall"), compiler).map(|c| Source::Call(Box::new(c))));
+        }
+        if let Some(global) = &entry.global_reference {
+            let at = path.key("globalReference");
+            sources.push(Source::Global {
+                name: compiler.text(&global.name, &at.key("name")),
+                query: Query::compile(global.jmes_path.as_ref(), &at, compiler),
+            });
+        }
+        if let Some(image) = &entry.image_registry {
+            let at = path.key("imageRegistry");
+            sources.push(Source::Image {
+                reference: compiler.text(&image.reference, &at.key("reference")),
+                credentials: image.image_registry_credentials.clone(),
+                query: Query::compile(image.jmes_path.as_ref(), &at, compiler),
+            });
+        }
+        let count = sources.len();
+        match (sources.pop(), count) {
+            (Some(source), 1) if !entry.name.is_empty() => {
+                Some(Entry { name: entry.name.clone(), source, path: path.clone() })
+            }
+            _ => {
+                let known = "`variable`, `configMap`, `apiCall`, `globalReference`, `imageRegistry`";
+                let message = if entry.name.is_empty() {
+                    "a context entry needs a name".to_owned()
+                } else {
+                    format!("context entry `{}` needs exactly one of {known}", entry.name)
+                };
+                compiler.report(Diagnostic::error("context-entry", path.clone(), message));
+                None
+            }
+        }
+    }
+
+    /// Whether the value comes from outside.
+    pub fn is_fetched(&self) -> bool {
+        !matches!(self.source, Source::Variable { .. })
+    }
+}
+
+impl Call {
+    fn compile(call: &ApiCall, path: &Path, compiler: &mut Compiler<'_>) -> Option<Self> {
+        let (address, service) = match (&call.url_path, &call.service) {
+            (Some(url_path), None) => (compiler.text(url_path, &path.key("urlPath")), None),
+            (None, Some(service)) => {
+                let at = path.key("service");
+                let headers = service.headers.iter().flatten().enumerate().flat_map(|(i, pair)| {
+                    let at = at.key("headers").index(i);
+                    // The documented form is a list of {key, value} pairs.
+                    match (pair.get("key"), pair.get("value")) {
+                        (Some(key), Some(value)) => vec![(key.clone(), value.clone(), at.key("value"))],
+                        _ => pair.iter().map(|(k, v)| (k.clone(), v.clone(), at.key(k.clone()))).collect(),
+                    }
+                });
+                let headers: Vec<_> = headers.collect();
+                let headers = headers.into_iter().map(|(k, v, at)| (k, compiler.text(&v, &at))).collect();
+                let url = compiler.text(&service.url, &at.key("url"));
+                (url, Some(Service { headers, ca_bundle: service.ca_bundle.clone() }))
+            }
+            _ => {
+                let message = "an apiCall needs exactly one of `urlPath` and `service`";
+                compiler.report(Diagnostic::error("context-entry", path.clone(), message));
+                return None;
+            }
+        };
+        let data = call.data.iter().flatten().enumerate();
+        let data = data
+            .map(|(i, d)| (d.key.clone(), compiler.template(&d.value, &path.key("data").index(i).key("value"))))
+            .collect();
+        Some(Self {
+            address,
+            service,
+            method: call.method.unwrap_or_default(),
+            data,
+            query: Query::compile(call.jmes_path.as_ref(), path, compiler),
+            default: call.default.clone(),
+        })
+    }
+}
+
+impl Query {
+    /// Compiles the `jmesPath` of the object at `path`.
+    fn compile(text: Option<&Str>, path: &Path, compiler: &mut Compiler<'_>) -> Option<Self> {
+        let text = text.filter(|text| !text.is_empty())?;
+        let path = path.key("jmesPath");
+        if !variables(text).is_empty() {
+            return Some(Query::Text(compiler.text(text, &path)));
+        }
+        match Expr::bare(text) {
+            Ok(expr) => Some(Query::Fixed(expr)),
+            Err(error) => {
+                compiler.report(expression_diagnostic(&error, path, 0));
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Why a text with variables has no value.
+
+use ephor_expr::Str;
+use ephor_expr::budget::BudgetError;
+use ephor_expr::jmespath::{CompileError, EvalError};
+use ephor_expr::value::Path;
+
+/// Why a template could not be resolved.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ScopeError {
+    /// A variable has no value. The wording is the reference's (engine 4.5).
+    #[error("failed to resolve {variable} at path {}: {cause}", path.slashed())]
+    Unresolved {
+        /// The expression.
+        variable: Str,
+        /// Where in the template.
+        path: Path,
+        /// Where in the string there, as a byte offset.
+        offset: Option<usize>,
+        /// Why.
+        cause: Cause,
+    },
+    /// A member's name resolved to something other than a string.
+    #[error("failed to substitute variables in key `{key}`: not a string")]
+    KeyNotString {
+        /// The name as written.
+        key: Str,
+        /// Where in the template.
+        path: Path,
+    },
+    /// Values hold variables that hold variables without end.
+    #[error("variables nest too deep at path {}", path.slashed())]
+    TooDeep {
+        /// Where in the template.
+        path: Path,
+    },
+    /// The work allowed is used up.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
+    /// Data from outside is needed first. Never shown to a user.
+    #[error("data is being fetched")]
+    Pending,
+}
+
+/// Why a variable has no value.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Cause {
+    /// Its expression fails.
+    #[error("JMESPath query failed: {0}")]
+    Query(EvalError),
+    /// It is no expression.
+    #[error("incorrect query: {0}")]
+    Syntax(CompileError),
+    /// A context entry that it mentions cannot be loaded.
+    #[error("failed to load context entry {entry}: {message}")]
+    Context {
+        /// The entry's name.
+        entry: Str,
+        /// Why.
+        message: String,
+    },
+}
+
+impl ScopeError {
+    /// Whether data must be fetched first.
+    pub fn is_pending(&self) -> bool {
+        matches!(self, ScopeError::Pending)
+    }
+
+    /// The same error, seen from the value that holds the template as its member or item `segments`.
+    #[must_use]
+    pub(super) fn below(mut self, segment: ephor_expr::value::Segment) -> Self {
+        if let ScopeError::Unresolved { path, .. }
+        | ScopeError::KeyNotString { path, .. }
+        | ScopeError::TooDeep { path } = &mut self
+        {
+            path.0.insert(0, segment);
+        }
+        self
+    }
+
+    /// Whether a member is missing where the expression itself looks for it.
+    pub fn is_unknown_key(&self) -> bool {
+        matches!(self, ScopeError::Unresolved { cause: Cause::Query(error), .. } if error.is_unknown_key())
+    }
+
+    /// The cause alone, without the variable and the place.
+    pub fn cause_text(&self) -> String {
+        match self {
+            ScopeError::Unresolved { cause, .. } => cause.to_string(),
+            other => other.to_string(),
+        }
+    }
+
+    /// Where in the template, and where in the string there.
+    pub fn place(&self) -> (Path, Option<usize>) {
+        match self {
+            ScopeError::Unresolved { path, offset, .. } => (path.clone(), *offset),
+            ScopeError::KeyNotString { path, .. } | ScopeError::TooDeep { path } => (path.clone(), None),
+            ScopeError::Budget(_) | ScopeError::Pending => (Path::root(), None),
+        }
+    }
+
+    /// What would help: the keys that exist where one was missing, or the compiler's hint.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            ScopeError::Unresolved { cause: Cause::Query(EvalError::UnknownKey { known, .. }), .. } => {
+                Some(known_keys(known))
+            }
+            ScopeError::Unresolved { cause: Cause::Syntax(error), .. } => error.help.clone(),
+            _ => None,
+        }
+    }
+}
+
+/// `known keys: a, b, c`, cut after twenty.
+pub(crate) fn known_keys(known: &[Str]) -> String {
+    const SHOWN: usize = 20;
+    if known.is_empty() {
+        return "the object has no keys".to_owned();
+    }
+    let mut text = format!("known keys: {}", known.iter().take(SHOWN).map(Str::as_str).collect::<Vec<_>>().join(", "));
+    if known.len() > SHOWN {
+        text.push_str(", …");
+    }
+    text
+}

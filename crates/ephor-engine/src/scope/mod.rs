@@ -1,0 +1,25 @@
+//! Names a rule can see, and texts that use them.
+//!
+//! A [`Template`] is a value with `{{ }}` in it, compiled once; a [`Scope`] is what the names stand for during one
+//! rule's evaluation: the request, the loop's element, context entries (loaded when first mentioned) and values given
+//! by the user. Rules never share a scope (lessons 19).
+
+mod compile;
+mod context;
+mod entry;
+mod error;
+mod names;
+mod resolve;
+mod scan;
+mod template;
+mod world;
+
+pub(crate) use compile::expression_diagnostic;
+pub use compile::{AtBase, Compiler};
+pub use context::{Checkpoint, Scope};
+pub use entry::Entry;
+pub use error::{Cause, ScopeError};
+pub(crate) use resolve::resolve_text;
+pub use scan::{Found, variables};
+pub use template::{Expr, Template, Variable};
+pub use world::{Answer, World};

@@ -1,0 +1,110 @@
+//! Finding `{{ }}` in text.
+
+/// One `{{ … }}` in a text: byte offsets of the whole and of the trimmed expression inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Where the opening braces are.
+    pub start: usize,
+    /// Just after the closing braces.
+    pub end: usize,
+    /// Where the expression starts.
+    pub body_start: usize,
+    /// Just after the expression.
+    pub body_end: usize,
+    /// Written `{{- … }}`: braces in the result are protected from being read as variables again.
+    pub protected: bool,
+}
+
+impl Found {
+    /// The expression in `text`, the text this was found in.
+    pub fn body<'t>(&self, text: &'t str) -> &'t str {
+        text.get(self.body_start..self.body_end).unwrap_or_default()
+    }
+}
+
+/// The innermost variables of a text, left to right. A body may hold `{…}` one level deep; an opening preceded by a
+/// backslash does not count; what has deeper or unpaired braces is plain text (engine 4.1).
+pub fn variables(text: &str) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(next) = find_from(text, from) {
+        from = next.end;
+        found.push(next);
+    }
+    found
+}
+
+/// Whether a text holds a variable, or an escape that resolving would take away.
+pub(super) fn needs_resolving(text: &str) -> bool {
+    text.contains("{{")
+}
+
+fn find_from(text: &str, from: usize) -> Option<Found> {
+    let bytes = text.as_bytes();
+    let mut at = from;
+    loop {
+        at += text.get(at..)?.find("{{")?;
+        let escaped = at > 0 && bytes.get(at - 1) == Some(&b'\\');
+        if let (false, Some(end)) = (escaped, closing(bytes, at + 2)) {
+            return Some(describe(text, at, end));
+        }
+        at += 1;
+    }
+}
+
+/// Just after the `}}` that closes a body starting at `at`.
+fn closing(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        match bytes.get(at)? {
+            b'}' => return (bytes.get(at + 1) == Some(&b'}')).then_some(at + 2),
+            b'{' => {
+                let inner = bytes.get(at + 1..)?.iter().position(|b| matches!(b, b'{' | b'}'))?;
+                let close = at + 1 + inner;
+                if bytes.get(close) != Some(&b'}') {
+                    return None;
+                }
+                at = close + 1;
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+fn describe(text: &str, start: usize, end: usize) -> Found {
+    let mut inner = start + 2;
+    let protected = text.as_bytes().get(inner) == Some(&b'-');
+    if protected {
+        inner += 1;
+    }
+    let body = text.get(inner..end - 2).unwrap_or_default();
+    let body_start = inner + (body.len() - body.trim_start().len());
+    Found { start, end, body_start, body_end: body_start + body.trim().len(), protected }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn innermost_variables_are_found() {
+        let cases: &[(&str, &[&str])] = &[
+            ("{{ a }}", &["a"]),
+            ("x{{a}}y{{ b }}", &["a", "b"]),
+            ("{{ a.{{ b }} }}", &["b"]),
+            ("{{ {a: k} }}", &["{a: k}"]),
+            ("{{ {a: {b: k}} }}", &[]),
+            ("{{ '}' }}", &[]),
+            ("\\{{ a }} {{ k }}", &["k"]),
+            ("{ {{ k }} }", &["k"]),
+            ("{{ k", &[]),
+            ("{{- k }}", &["k"]),
+            ("{{}}", &[""]),
+            ("{{{{{{", &[]),
+            ("{{ é }}{{ż}}", &["é", "ż"]),
+        ];
+        for (text, want) in cases {
+            let got: Vec<_> = variables(text).iter().map(|f| f.body(text)).collect();
+            assert_eq!(&got, want, "{text}");
+        }
+    }
+}

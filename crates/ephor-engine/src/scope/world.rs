@@ -1,0 +1,108 @@
+//! The outside as one rule's evaluation sees it.
+
+use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
+
+use ephor_expr::budget::Budget;
+use ephor_expr::jmespath::{EvalError, Runtime};
+use ephor_expr::{Str, Value};
+
+use crate::fetch::{Fact, Facts, Fetch};
+use crate::gate::{self, AllowedFetch};
+
+/// Facts, time, seed and budget for one rule. Questions without an answer are collected in it.
+#[derive(Debug)]
+pub struct World<'e> {
+    facts: &'e Facts,
+    /// The namespace that bounds what the policy may read; `None` for cluster-wide policies.
+    namespace: Option<&'e str>,
+    now: jiff::Timestamp,
+    seed: Cell<u64>,
+    budget: Budget,
+    needs: RefCell<Vec<AllowedFetch>>,
+}
+
+/// The answer to a fetch, as rules see it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer<'e> {
+    /// A fact.
+    Known(&'e Fact),
+    /// The policy may not ask.
+    Refused(String),
+    /// Not known yet; the question is noted.
+    Pending,
+}
+
+impl<'e> World<'e> {
+    /// The world of one rule.
+    pub fn new(facts: &'e Facts, namespace: Option<&'e str>, now: jiff::Timestamp, seed: u64) -> Self {
+        Self {
+            facts,
+            namespace,
+            now,
+            seed: Cell::new(seed),
+            budget: Budget::default(),
+            needs: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// Asks for something on behalf of the policy.
+    pub fn ask(&self, fetch: Fetch) -> Answer<'e> {
+        match gate::allow(fetch, self.namespace) {
+            Err(refused) => Answer::Refused(refused.to_string()),
+            Ok(allowed) => match self.facts.get(allowed.fetch()) {
+                Some(fact) => Answer::Known(fact),
+                None => {
+                    let mut needs = self.needs.borrow_mut();
+                    if !needs.contains(&allowed) {
+                        needs.push(allowed);
+                    }
+                    Answer::Pending
+                }
+            },
+        }
+    }
+
+    /// What was asked and not known.
+    pub fn into_needs(self) -> Vec<AllowedFetch> {
+        self.needs.into_inner()
+    }
+
+    /// The namespace that bounds the policy.
+    pub fn namespace(&self) -> Option<&'e str> {
+        self.namespace
+    }
+}
+
+impl Runtime for World<'_> {
+    fn now(&self) -> jiff::Timestamp {
+        self.now
+    }
+
+    fn next_seed(&self) -> u64 {
+        // SplitMix64: a fixed sequence from a fixed start.
+        let state = self.seed.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.seed.set(state);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, EvalError> {
+        match self.ask(Fetch::Host { name: Str::new(host) }) {
+            Answer::Pending => Err(EvalError::Pending),
+            Answer::Known(Fact::Found(Value::Array(addresses))) => {
+                Ok(addresses.iter().filter_map(|a| a.as_str()?.parse().ok()).collect())
+            }
+            Answer::Known(Fact::Failed(reason) | Fact::Unavailable(reason)) => {
+                Err(EvalError::Other(format!("cannot look up host `{host}`: {reason}")))
+            }
+            Answer::Refused(reason) => Err(EvalError::Other(reason)),
+            Answer::Known(Fact::Missing | Fact::Found(_)) => Err(EvalError::Other(format!("no such host `{host}`"))),
+        }
+    }
+
+    fn budget(&self) -> &Budget {
+        &self.budget
+    }
+}

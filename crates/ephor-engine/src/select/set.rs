@@ -1,0 +1,100 @@
+//! An immutable set of programs with its index.
+
+use std::sync::Arc;
+
+use ephor_expr::Str;
+use rustc_hash::FxHashMap;
+
+use crate::compile::Program;
+use crate::outcome::Phase;
+
+/// A rule of a set: indexes of its policy and of the rule in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RuleRef {
+    /// The policy.
+    pub policy: u32,
+    /// The rule.
+    pub rule: u32,
+}
+
+/// Compiled policies, indexed by namespace and kind. Cheap to share; a change makes a new set.
+#[derive(Debug, Default)]
+pub struct PolicySet {
+    programs: Vec<Arc<Program>>,
+    cluster: [ByKind; 4],
+    namespaced: FxHashMap<Str, [ByKind; 4]>,
+}
+
+/// Rules of one phase by the kind they name; those whose kind selector has wildcards are candidates for every kind.
+#[derive(Debug, Default, Clone)]
+struct ByKind {
+    exact: FxHashMap<Str, Vec<RuleRef>>,
+    any: Vec<RuleRef>,
+}
+
+fn slot(phase: Phase) -> usize {
+    match phase {
+        Phase::Mutate => 0,
+        Phase::Validate => 1,
+        Phase::Generate => 2,
+        Phase::MutateExisting => 3,
+    }
+}
+
+impl PolicySet {
+    /// Indexes programs; their order is the order of evaluation.
+    pub fn new(programs: Vec<Arc<Program>>) -> Self {
+        let mut set = Self { programs, ..Self::default() };
+        for (policy, program) in set.programs.iter().enumerate() {
+            let index = match &program.namespace {
+                None => &mut set.cluster,
+                Some(namespace) => set.namespaced.entry(namespace.clone()).or_default(),
+            };
+            for (rule, compiled) in program.rules.iter().enumerate() {
+                let reference = RuleRef { policy: policy as u32, rule: rule as u32 };
+                if let Some(by_kind) = index.get_mut(slot(compiled.phase())) {
+                    by_kind.add(compiled.matches.kinds(), reference);
+                }
+            }
+        }
+        set
+    }
+
+    /// The programs, in order of evaluation.
+    pub fn programs(&self) -> &[Arc<Program>] {
+        &self.programs
+    }
+
+    /// The rules of a phase that can match an object of `kind` in `namespace`, in order of evaluation.
+    pub fn candidates(&self, phase: Phase, kind: &str, namespace: &str, out: &mut Vec<RuleRef>) {
+        out.clear();
+        let own = self.namespaced.get(namespace);
+        for index in [Some(&self.cluster), own].into_iter().flatten() {
+            if let Some(by_kind) = index.get(slot(phase)) {
+                out.extend_from_slice(&by_kind.any);
+                if let Some(exact) = by_kind.exact.get(kind) {
+                    out.extend_from_slice(exact);
+                }
+            }
+        }
+        out.sort_unstable();
+        out.dedup();
+    }
+}
+
+impl ByKind {
+    fn add(&mut self, kinds: Option<Vec<&crate::matching::KindSelector>>, rule: RuleRef) {
+        let exact: Option<Vec<&str>> = kinds.and_then(|kinds| kinds.into_iter().map(|k| k.exact_kind()).collect());
+        match exact {
+            None => self.any.push(rule),
+            Some(kinds) => {
+                for kind in kinds {
+                    let list = self.exact.entry(Str::new(kind)).or_default();
+                    if list.last() != Some(&rule) {
+                        list.push(rule);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 const MICROSECOND: u64 = 1_000;
 const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
+const SECOND_SIGNED: i64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 
@@ -34,21 +35,36 @@ impl ParseDurationError {
     /// The text of Go's error for `input`, for example `time: unknown unit "d" in duration "1d"`.
     pub fn go_text(self, input: &str) -> String {
         match self {
-            ParseDurationError::Invalid => format!("time: invalid duration {input:?}"),
-            ParseDurationError::MissingUnit => format!("time: missing unit in duration {input:?}"),
+            ParseDurationError::Invalid => format!("time: invalid duration {}", quote(input)),
+            ParseDurationError::MissingUnit => format!("time: missing unit in duration {}", quote(input)),
             ParseDurationError::UnknownUnit => {
-                let unit = first_unknown_unit(input);
-                format!("time: unknown unit {unit:?} in duration {input:?}")
+                let unit = quote(first_unknown_unit(input));
+                format!("time: unknown unit {unit} in duration {}", quote(input))
             }
         }
     }
 }
 
+/// Quotes a text as the errors of Go's `time` package do: other bytes than printable ASCII as `\x..`.
+pub(super) fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
+            b' '..=0x7F => out.push(char::from(byte)),
+            // Writing to a string cannot fail.
+            _ => drop(write!(out, "\\x{byte:02x}")),
+        }
+    }
+    out.push('"');
+    out
+}
+
 fn first_unknown_unit(input: &str) -> &str {
-    input
-        .split(|c: char| c.is_ascii_digit() || matches!(c, '.' | '+' | '-'))
-        .find(|part| !part.is_empty() && unit(part).is_none())
-        .unwrap_or_default()
+    let unsigned = input.strip_prefix(['+', '-']).unwrap_or(input);
+    let mut parts = unsigned.split(|c: char| c.is_ascii_digit() || c == '.');
+    parts.find(|part| !part.is_empty() && unit(part).is_none()).unwrap_or_default()
 }
 
 fn unit(name: &str) -> Option<u64> {
@@ -98,12 +114,12 @@ impl Duration {
 
     /// A number of whole seconds, bounded to the range of the type.
     pub fn from_secs(seconds: i64) -> Self {
-        Duration(seconds.saturating_mul(SECOND as i64))
+        Duration(seconds.saturating_mul(SECOND_SIGNED))
     }
 
     /// The length in seconds.
     pub fn as_secs_f64(self) -> f64 {
-        let (whole, rest) = (self.0 / SECOND as i64, self.0 % SECOND as i64);
+        let (whole, rest) = (self.0 / SECOND_SIGNED, self.0 % SECOND_SIGNED);
         whole as f64 + rest as f64 / SECOND as f64
     }
 }
@@ -118,14 +134,13 @@ fn leading_part(text: &str) -> Result<(u64, &str), ParseDurationError> {
     if whole.is_empty() && fraction.is_empty() {
         return Err(ParseDurationError::Invalid);
     }
+    let count = if whole.is_empty() { Ok(0) } else { whole.parse::<u64>() };
+    let count = count.ok().filter(|&n| n <= MOST).ok_or(ParseDurationError::Invalid)?;
     let end = after.bytes().position(|b| b == b'.' || b.is_ascii_digit()).unwrap_or(after.len());
     let (name, after) = after.split_at_checked(end).unwrap_or((after, ""));
     if name.is_empty() {
         return Err(ParseDurationError::MissingUnit);
     }
-    // Go reports an overlong number before it looks at the unit.
-    let count = if whole.is_empty() { Ok(0) } else { whole.parse::<u64>() };
-    let count = count.ok().filter(|&n| n <= MOST).ok_or(ParseDurationError::Invalid)?;
     let unit = unit(name).ok_or(ParseDurationError::UnknownUnit)?;
     let nanos = count.checked_mul(unit).filter(|&n| n <= MOST).ok_or(ParseDurationError::Invalid)?;
     let nanos = nanos.checked_add(fraction_nanos(fraction, unit)).filter(|&n| n <= MOST);

@@ -205,3 +205,90 @@ fn check_digest(digest: &str) -> Result<(), ParseImageError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn digest() -> String {
+        format!("sha256:{}", "0".repeat(64))
+    }
+
+    #[test]
+    fn references_are_completed() {
+        let d = digest();
+        for (text, reference, with_tag) in [
+            ("nginx", "docker.io/nginx:latest", "docker.io/nginx:latest"),
+            ("app", "docker.io/app:latest", "docker.io/app:latest"),
+            ("org/app:1", "docker.io/org/app:1", "docker.io/org/app:1"),
+            ("Reg/b", "Reg/b:latest", "Reg/b:latest"),
+            ("LOCAL/x", "LOCAL/x:latest", "LOCAL/x:latest"),
+            ("localhost/a", "localhost/a:latest", "localhost/a:latest"),
+            ("localhost:5000/a:2", "localhost:5000/a:2", "localhost:5000/a:2"),
+            ("[::1]:5000/a", "[::1]:5000/a:latest", "[::1]:5000/a:latest"),
+            ("ghcr.io/o/p", "ghcr.io/o/p:latest", "ghcr.io/o/p:latest"),
+            // Not a host name, so part of the path, and no registry is put in front.
+            ("a_b.c/d", "a_b.c/d:latest", "a_b.c/d:latest"),
+            (&format!("a:1@{d}"), &format!("docker.io/a@{d}"), "docker.io/a:1"),
+            (&format!("o/p@{d}"), &format!("docker.io/o/p@{d}"), "docker.io/o/p:"),
+        ] {
+            let image = ImageRef::parse(text, "docker.io").unwrap();
+            assert_eq!(image.reference(), reference, "{text}");
+            assert_eq!(image.reference_with_tag(), with_tag, "{text}");
+        }
+    }
+
+    #[test]
+    fn parts_are_told_apart() {
+        let image = ImageRef::parse(&format!("ghcr.io/o/p:1@{}", digest()), "docker.io").unwrap();
+        assert_eq!(image.registry, "ghcr.io");
+        assert_eq!(image.path, "o/p");
+        assert_eq!(image.name, "p");
+        assert_eq!(image.tag.as_deref(), Some("1"));
+        assert_eq!(image.digest, Some(digest().into()));
+        let image = ImageRef::parse("nginx", "reg.example:80").unwrap();
+        assert_eq!((image.registry.as_str(), image.name.as_str()), ("reg.example:80", "nginx"));
+    }
+
+    #[test]
+    fn what_is_no_reference_is_refused() {
+        for (text, error) in [
+            ("", ParseImageError::Format),
+            ("N@#", ParseImageError::Format),
+            ("B", ParseImageError::Uppercase),
+            ("docker.io/A/b", ParseImageError::Uppercase),
+            ("a b", ParseImageError::Format),
+            ("a/", ParseImageError::Format),
+            ("a:", ParseImageError::Format),
+            ("a:-x", ParseImageError::Format),
+            ("a:1:2", ParseImageError::Format),
+            ("a___b", ParseImageError::Format),
+            ("a..b/c", ParseImageError::Format),
+            ("-a.b/c", ParseImageError::Format),
+            ("a@sha256:00", ParseImageError::Format),
+            (&format!("a@md5:{}", "0".repeat(32)), ParseImageError::DigestAlgorithm),
+            (&format!("a@sha256:{}", "0".repeat(63)), ParseImageError::DigestLength),
+            (&format!("a@sha256:{}", "A".repeat(64)), ParseImageError::DigestFormat),
+            (&format!("a:{}", "1".repeat(129)), ParseImageError::Format),
+            (&"a".repeat(300), ParseImageError::TooLong),
+        ] {
+            assert_eq!(ImageRef::parse(text, "docker.io"), Err(error), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn complete_references_read_back(text in "([a-z]{1,3}[.:/_-]){0,4}[a-z]{1,3}(:[a-z0-9]{1,4})?") {
+            if let Ok(image) = ImageRef::parse(&text, "docker.io") {
+                prop_assert_eq!(ImageRef::parse(&image.reference(), "docker.io"), Ok(image));
+            }
+        }
+
+        #[test]
+        fn any_text_is_safe(text in r"[a-cAé.:/@_\[\] 0-]{0,20}") {
+            let _ = ImageRef::parse(&text, "docker.io");
+        }
+    }
+}

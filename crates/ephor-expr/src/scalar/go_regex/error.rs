@@ -12,9 +12,6 @@ pub enum GoRegexErrorKind {
     /// A group name with other characters than letters, digits and `_`.
     #[error("invalid named capture")]
     InvalidNamedCapture,
-    /// The same group name twice.
-    #[error("duplicate capture group name")]
-    DuplicateNamedCapture,
     /// `(?` followed by something Go does not have, as look-around.
     #[error("invalid or unsupported Perl syntax")]
     InvalidPerlOp,

@@ -17,8 +17,9 @@ pub fn expand_replacement(captures: &Captures<'_>, template: &str, out: &mut Str
         } else if let Some((name, after)) = reference(rest) {
             rest = after;
             let group = match name.parse::<usize>() {
-                Ok(index) => captures.get(index),
-                Err(_) => captures.name(name),
+                // With a leading zero it is a name.
+                Ok(index) if name.len() == 1 || !name.starts_with('0') => captures.get(index),
+                _ => captures.name(name),
             };
             out.push_str(group.map_or("", |m| m.as_str()));
         } else {

@@ -1,7 +1,7 @@
 //! Go's regular expressions (RE2 syntax with Perl classes) on top of `regex`.
 //!
 //! - `translate`: the parser of Go's syntax; it writes what it understood in the syntax of `regex`.
-//! - `class`: its part for `[...]`, `\d` and `\p{...}`.
+//! - `group` and `class`: its parts for `(...)`, and for `[...]`, `\d` and `\p{...}`.
 //! - `error`: Go's error texts.
 //! - `expand`: replacement templates.
 //!
@@ -11,6 +11,9 @@
 mod class;
 mod error;
 mod expand;
+mod group;
+#[cfg(test)]
+mod tests;
 mod translate;
 
 pub use error::{GoRegexError, GoRegexErrorKind};

@@ -7,12 +7,10 @@
 use std::fmt::Write as _;
 
 use super::error::{GoRegexError, GoRegexErrorKind as Kind};
+use super::group::{Flags, Group};
 
 /// The highest repetition count, also of nested repetitions multiplied.
 const MOST_REPEATS: u32 = 1000;
-
-/// The deepest nesting of groups.
-const MOST_GROUPS: usize = 1000;
 
 /// Rewrites a Go expression, or says in Go's words why it is none.
 pub(super) fn translate(pattern: &str) -> Result<String, GoRegexError> {
@@ -21,35 +19,13 @@ pub(super) fn translate(pattern: &str) -> Result<String, GoRegexError> {
     translator.finish()
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Flags {
-    /// `i`
-    fold_case: bool,
-    /// `m`
-    multi_line: bool,
-    /// `s`
-    dot_matches_newline: bool,
-    /// `U`
-    swap_greed: bool,
-}
-
 /// The piece that a repetition would apply to.
 #[derive(Clone, Copy)]
-struct Piece {
+pub(super) struct Piece {
     /// Where it starts in the output.
-    start: usize,
+    pub(super) start: usize,
     /// How often it repeats its innermost part, nested counts multiplied.
-    repeats: u32,
-}
-
-/// A group not yet closed.
-struct Group {
-    flags: Flags,
-    /// Whether the output folds case where the group starts; it will again where it ends.
-    folding: bool,
-    start: usize,
-    /// The largest [`Piece::repeats`] so far in the group around it.
-    repeats: u32,
+    pub(super) repeats: u32,
 }
 
 pub(super) struct Translator<'a> {
@@ -57,25 +33,24 @@ pub(super) struct Translator<'a> {
     /// Where the next piece starts.
     pub(super) at: usize,
     pub(super) out: String,
-    flags: Flags,
-    folding: bool,
-    groups: Vec<Group>,
-    piece: Option<Piece>,
+    pub(super) flags: Flags,
+    pub(super) folding: bool,
+    pub(super) groups: Vec<Group>,
+    pub(super) piece: Option<Piece>,
     /// The largest [`Piece::repeats`] in this group.
-    repeats: u32,
+    pub(super) repeats: u32,
     /// Where the repetition just read starts, if the last thing was one.
     last_repetition: Option<usize>,
-    names: Vec<&'a str>,
+    pub(super) names: Vec<&'a str>,
 }
 
 impl<'a> Translator<'a> {
     fn new(source: &'a str) -> Self {
-        let flags = Flags { fold_case: false, multi_line: false, dot_matches_newline: false, swap_greed: false };
         Translator {
             source,
             at: 0,
             out: String::with_capacity(source.len() + 16),
-            flags,
+            flags: Flags::NONE,
             folding: false,
             groups: Vec::new(),
             piece: None,
@@ -128,15 +103,15 @@ impl<'a> Translator<'a> {
             }
             '.' => {
                 self.at += 1;
-                self.push_piece(if self.flags.dot_matches_newline { "(?s:.)" } else { "." });
+                self.push_piece(if self.flags.has(Flags::DOT_MATCHES_NEWLINE) { "(?s:.)" } else { "." });
             }
             '^' => {
                 self.at += 1;
-                self.push_piece(if self.flags.multi_line { "(?m:^)" } else { "\\A" });
+                self.push_piece(if self.flags.has(Flags::MULTI_LINE) { "(?m:^)" } else { "\\A" });
             }
             '$' => {
                 self.at += 1;
-                self.push_piece(if self.flags.multi_line { "(?m:$)" } else { "\\z" });
+                self.push_piece(if self.flags.has(Flags::MULTI_LINE) { "(?m:$)" } else { "\\z" });
             }
             '*' | '+' | '?' => {
                 self.at += 1;
@@ -147,13 +122,14 @@ impl<'a> Translator<'a> {
                 };
                 self.repetition(start, repeated_before, min, max, c)?;
             }
-            '{' => match self.counts() {
-                Some((min, max)) => self.counted_repetition(start, repeated_before, min, max)?,
-                None => {
+            '{' => {
+                if let Some((min, max)) = self.counts() {
+                    self.counted_repetition(start, repeated_before, min, max)?;
+                } else {
                     self.at = start + 1;
                     self.literal('{');
                 }
-            },
+            }
             '\\' => self.escape()?,
             c => {
                 self.at += c.len_utf8();
@@ -169,15 +145,16 @@ impl<'a> Translator<'a> {
 
     /// Makes room for a piece: the output folds case as the source wants, and a repetition will find its start.
     pub(super) fn start_piece(&mut self) {
-        if self.folding != self.flags.fold_case {
-            self.out.push_str(if self.flags.fold_case { "(?i)" } else { "(?-i)" });
-            self.folding = self.flags.fold_case;
+        let folding = self.flags.has(Flags::FOLD_CASE);
+        if self.folding != folding {
+            self.out.push_str(if folding { "(?i)" } else { "(?-i)" });
+            self.folding = folding;
         }
         self.end_piece();
         self.piece = Some(Piece { start: self.out.len(), repeats: 1 });
     }
 
-    fn end_piece(&mut self) {
+    pub(super) fn end_piece(&mut self) {
         if let Some(piece) = self.piece.take() {
             self.repeats = self.repeats.max(piece.repeats);
         }
@@ -235,111 +212,6 @@ impl<'a> Translator<'a> {
         // Not a class: the place kept for one is the character's.
         let number = self.escaped_character()?;
         self.literal_number(number);
-        Ok(())
-    }
-
-    fn open_group(&mut self) -> Result<(), GoRegexError> {
-        if self.groups.len() >= MOST_GROUPS {
-            return Err(GoRegexError::new(Kind::NestingDepth, self.source));
-        }
-        let start = self.at;
-        let rest = self.rest();
-        let named = if rest.starts_with("(?P<") {
-            Some("(?P<")
-        } else if rest.starts_with("(?<") {
-            Some("(?<")
-        } else {
-            None
-        };
-        if let Some(opening) = named {
-            let name = self.group_name(opening.len())?;
-            let outer = self.flags;
-            self.push_group(outer);
-            // `regex` wants a letter first; without its name the group still counts.
-            match name.bytes().next() {
-                Some(b'0'..=b'9') => self.out.push('('),
-                _ => {
-                    let _ = write!(self.out, "(?P<{name}>");
-                }
-            }
-        } else if self.eat("(?") {
-            self.group_flags(start)?;
-        } else {
-            self.at += 1;
-            let outer = self.flags;
-            self.push_group(outer);
-            self.out.push('(');
-        }
-        Ok(())
-    }
-
-    fn group_name(&mut self, opening: usize) -> Result<&'a str, GoRegexError> {
-        let rest = self.rest();
-        let Some(end) = rest.find('>') else {
-            return Err(GoRegexError::new(Kind::InvalidNamedCapture, rest));
-        };
-        self.at += end + 1;
-        let name = rest.get(opening..end).unwrap_or_default();
-        let whole = rest.get(..=end).unwrap_or_default();
-        if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-            return Err(GoRegexError::new(Kind::InvalidNamedCapture, whole));
-        }
-        if self.names.contains(&name) {
-            return Err(GoRegexError::new(Kind::DuplicateNamedCapture, name));
-        }
-        self.names.push(name);
-        Ok(name)
-    }
-
-    /// Reads `i-s)` or `i-s:` after `(?`.
-    fn group_flags(&mut self, start: usize) -> Result<(), GoRegexError> {
-        let outer = self.flags;
-        let mut flags = outer;
-        let (mut on, mut seen) = (true, false);
-        while let Some(c) = self.next_char() {
-            match c {
-                'i' => flags.fold_case = on,
-                'm' => flags.multi_line = on,
-                's' => flags.dot_matches_newline = on,
-                'U' => flags.swap_greed = on,
-                '-' if on => {
-                    on = false;
-                    seen = false;
-                    continue;
-                }
-                ':' | ')' if on || seen => {
-                    if c == ':' {
-                        self.push_group(outer);
-                        self.out.push_str("(?:");
-                    }
-                    self.flags = flags;
-                    return Ok(());
-                }
-                _ => return Err(GoRegexError::new(Kind::InvalidPerlOp, self.since(start))),
-            }
-            seen = true;
-        }
-        Err(GoRegexError::new(Kind::MissingParen, self.source))
-    }
-
-    fn push_group(&mut self, outer: Flags) {
-        self.end_piece();
-        let start = self.out.len();
-        self.groups.push(Group { flags: outer, folding: self.folding, start, repeats: self.repeats });
-        self.repeats = 1;
-    }
-
-    fn close_group(&mut self) -> Result<(), GoRegexError> {
-        self.end_piece();
-        let Some(group) = self.groups.pop() else {
-            return Err(GoRegexError::new(Kind::UnexpectedParen, self.source));
-        };
-        self.at += 1;
-        self.out.push(')');
-        self.piece = Some(Piece { start: group.start, repeats: self.repeats });
-        self.repeats = group.repeats;
-        self.flags = group.flags;
-        self.folding = group.folding;
         Ok(())
     }
 
@@ -411,7 +283,7 @@ impl<'a> Translator<'a> {
             ('{', None) => write!(self.out, "{{{min},}}"),
             _ => write!(self.out, "{operator}"),
         };
-        if lazy != self.flags.swap_greed {
+        if lazy != self.flags.has(Flags::SWAP_GREED) {
             self.out.push('?');
         }
         self.last_repetition = Some(start);

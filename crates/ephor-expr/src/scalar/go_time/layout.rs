@@ -54,8 +54,8 @@ pub(super) struct Offset {
     /// Whether `Z` stands for UTC.
     pub(super) z: bool,
     pub(super) colons: bool,
-    pub(super) minutes: bool,
-    pub(super) seconds: bool,
+    /// How many numbers there are: hours, minutes, seconds.
+    pub(super) parts: u8,
 }
 
 /// Splits a layout at its first element: what comes before it, the element and its text, what comes after.
@@ -104,15 +104,15 @@ fn element_at(text: &str) -> Option<(Element, usize)> {
         b'P' if starts("PM") => (Element::HalfDay { upper: true }, 2),
         b'p' if starts("pm") => (Element::HalfDay { upper: false }, 2),
         sign @ (b'-' | b'Z') => {
-            let (colons, minutes, seconds, length) = match text.get(1..).unwrap_or_default() {
-                rest if rest.starts_with("070000") => (false, true, true, 7),
-                rest if rest.starts_with("07:00:00") => (true, true, true, 9),
-                rest if rest.starts_with("0700") => (false, true, false, 5),
-                rest if rest.starts_with("07:00") => (true, true, false, 6),
-                rest if rest.starts_with("07") => (false, false, false, 3),
+            let (colons, parts, length) = match text.get(1..).unwrap_or_default() {
+                rest if rest.starts_with("070000") => (false, 3, 7),
+                rest if rest.starts_with("07:00:00") => (true, 3, 9),
+                rest if rest.starts_with("0700") => (false, 2, 5),
+                rest if rest.starts_with("07:00") => (true, 2, 6),
+                rest if rest.starts_with("07") => (false, 1, 3),
                 _ => return None,
             };
-            (Element::Offset(Offset { z: sign == b'Z', colons, minutes, seconds }), length)
+            (Element::Offset(Offset { z: sign == b'Z', colons, parts }), length)
         }
         b'.' | b',' => {
             let digit = at(1).filter(|b| matches!(b, b'0' | b'9'))?;

@@ -6,6 +6,8 @@
 
 mod layout;
 mod parse;
+#[cfg(test)]
+mod tests;
 mod time;
 
 pub use parse::{ParseTimeError, parse_layout, parse_rfc3339};

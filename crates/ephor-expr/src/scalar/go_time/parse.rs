@@ -1,5 +1,6 @@
 //! Reading a text by a layout.
 
+use super::super::duration::quote;
 use super::layout::{Element, Offset, Padding, next_element};
 use super::time::{Civil, Time, days_in_month, is_leap_year};
 
@@ -25,7 +26,7 @@ const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursd
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseTimeError {
     /// The text does not go on as the layout does.
-    #[error("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {element:?}")]
+    #[error("parsing time {} as {}: cannot parse {} as {}", quote(.text), quote(.layout), quote(.rest), quote(.element))]
     Mismatch {
         /// The whole text.
         text: String,
@@ -37,7 +38,7 @@ pub enum ParseTimeError {
         element: String,
     },
     /// A number is too large for its place, or the date does not exist.
-    #[error("parsing time {text:?}: {what} out of range")]
+    #[error("parsing time {}: {what} out of range", quote(.text))]
     OutOfRange {
         /// The whole text.
         text: String,
@@ -45,7 +46,7 @@ pub enum ParseTimeError {
         what: &'static str,
     },
     /// The layout ends before the text.
-    #[error("parsing time {text:?}: extra text: {extra:?}")]
+    #[error("parsing time {}: extra text: {}", quote(.text), quote(.extra))]
     ExtraText {
         /// The whole text.
         text: String,
@@ -53,7 +54,7 @@ pub enum ParseTimeError {
         extra: String,
     },
     /// The day of the year is another one than month and day say.
-    #[error("parsing time {text:?}: day-of-year does not match {what}")]
+    #[error("parsing time {}: day-of-year does not match {what}", quote(.text))]
     DayOfYear {
         /// The whole text.
         text: String,
@@ -65,7 +66,7 @@ pub enum ParseTimeError {
 /// Reads a time by a Go layout. What the layout does not tell is that of 0000-01-01T00:00:00Z.
 ///
 /// As in Go a fraction may follow the seconds unasked, hours may have one digit, names may be in any case, and
-/// weekdays are not checked. A zone abbreviation other than `UTC` and `GMT+3` has offset 0.
+/// weekdays are not checked. A zone abbreviation means UTC; `GMT+3` means UTC shown three hours later.
 pub fn parse_layout(layout: &str, text: &str) -> Result<Time, ParseTimeError> {
     Parser { layout, text, rest: text }.parse()
 }
@@ -93,7 +94,9 @@ struct Fields {
     second: u32,
     nanos: u32,
     afternoon: Option<bool>,
-    offset: i32,
+    offset: Option<i32>,
+    /// What a zone abbreviation says; see [`Parser::assemble`].
+    named_offset: i32,
 }
 
 struct Parser<'a> {
@@ -102,7 +105,7 @@ struct Parser<'a> {
     rest: &'a str,
 }
 
-impl<'a> Parser<'a> {
+impl Parser<'_> {
     fn parse(mut self) -> Result<Time, ParseTimeError> {
         let mut fields = Fields::default();
         let mut layout = self.layout;
@@ -209,8 +212,8 @@ impl<'a> Parser<'a> {
                 fields.afternoon = Some(afternoon);
                 self.rest = rest;
             }
-            Element::ZoneName => fields.offset = self.zone_name()?,
-            Element::Offset(form) => fields.offset = self.offset(form)?,
+            Element::ZoneName => fields.named_offset = self.zone_name()?,
+            Element::Offset(form) => fields.offset = Some(self.offset(form)?),
             Element::Fraction(digits) => {
                 let after_sign = self.rest.strip_prefix(['.', ',']).ok_or(Bad::Form)?;
                 let given = after_sign.get(..digits).ok_or(Bad::Form)?;
@@ -286,7 +289,8 @@ impl<'a> Parser<'a> {
         }
         let negative = self.rest.starts_with('-');
         self.rest = self.rest.strip_prefix(['+', '-']).ok_or(Bad::Form)?;
-        let hours = self.fixed(2)?;
+        // Some write offsets of 24 hours or 60 minutes.
+        let hours = bounded(self.fixed(2)?, 25, "time zone offset hour")?;
         let mut part = |wanted: bool| {
             if !wanted {
                 return Ok(0);
@@ -296,17 +300,8 @@ impl<'a> Parser<'a> {
             }
             self.fixed(2)
         };
-        let (minutes, seconds) = (part(form.minutes)?, part(form.seconds)?);
-        // Some write offsets of 24 hours or 60 minutes.
-        for (number, most, what) in [
-            (hours, 24, "time zone offset hour"),
-            (minutes, 60, "time zone offset minute"),
-            (seconds, 60, "time zone offset second"),
-        ] {
-            if number > most {
-                return Err(Bad::Range(what));
-            }
-        }
+        let minutes = bounded(part(form.parts > 1)?, 61, "time zone offset minute")?;
+        let seconds = bounded(part(form.parts > 2)?, 61, "time zone offset second")?;
         let offset = i32::try_from(hours * 3600 + minutes * 60 + seconds).map_err(|_| Bad::Form)?;
         Ok(if negative { -offset } else { offset })
     }
@@ -351,7 +346,10 @@ impl<'a> Parser<'a> {
             second: fields.second,
             weekday: 0,
         };
-        Time::from_civil(&civil, fields.nanos, fields.offset).ok_or_else(|| self.out_of_range("day"))
+        let time = Time::from_civil(&civil, fields.nanos, fields.offset.unwrap_or(0));
+        let time = time.ok_or_else(|| self.out_of_range("day"))?;
+        // As in Go the time beside `GMT+3` is that of Greenwich; it is only shown at the offset.
+        Ok(if fields.offset.is_none() { time.at_offset(fields.named_offset) } else { time })
     }
 }
 

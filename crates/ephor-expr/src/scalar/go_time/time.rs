@@ -78,7 +78,13 @@ impl Time {
     /// The same instant in UTC.
     #[must_use]
     pub fn to_utc(self) -> Self {
-        Time { offset: 0, ..self }
+        self.at_offset(0)
+    }
+
+    /// The same instant at another offset, in seconds.
+    #[must_use]
+    pub fn at_offset(self, offset: i32) -> Self {
+        Time { offset, ..self }
     }
 
     /// The date and time of day at the offset.

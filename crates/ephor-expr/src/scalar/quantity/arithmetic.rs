@@ -1,7 +1,7 @@
 //! What the arithmetic functions do with quantities (engine.md 5.2).
 
 use super::super::number::format_g;
-use super::value::{Quantity, digits};
+use super::value::{Format, NANO, Quantity, digits};
 
 /// Why there is no remainder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -34,12 +34,21 @@ impl Quantity {
     }
 
     /// The product with a plain number, in the format of `self`. The number takes part as the quantity its Go text
-    /// is, so it is rounded up to nanos. `None` for a number that is not finite, or beyond 38 digits.
+    /// is, so it is rounded up to nanos, as is
+    /// the product unless it prints with an exponent. `None` for a number that is not finite, or beyond 38 digits.
     pub fn mul_f64(&self, factor: f64) -> Option<Quantity> {
         let factor = quantity_of(factor)?;
         let (a, a_exponent) = self.reduced();
         let (b, b_exponent) = factor.reduced();
-        Quantity::new(a.checked_mul(b)?, a_exponent.checked_add(b_exponent)?, self.format())
+        let (product, exponent) = (a.checked_mul(b)?, a_exponent.checked_add(b_exponent)?);
+        let finer = u32::try_from(NANO.checked_sub(exponent)?).unwrap_or(0);
+        if finer == 0 || self.format() == Format::DecimalExponent {
+            return Quantity::new(product, exponent, self.format());
+        }
+        // Upstream keeps the finer digits and then prints them without any suffix, so a thousand times too great.
+        let unit = 10i128.checked_pow(finer)?;
+        let away = if product % unit == 0 { 0 } else { product.signum() };
+        Quantity::new(product / unit + away, NANO, self.format())
     }
 
     /// The quotient by a plain number, in the format of `self`, cut off towards zero at the finer decimal scale of

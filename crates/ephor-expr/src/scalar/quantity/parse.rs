@@ -26,14 +26,12 @@ impl Quantity {
     /// Reads a quantity. Whatever is finer than a nano is rounded away from zero, whatever binary is above 2^63-1 is
     /// cut down to that.
     ///
-    /// As upstream, a part without digits counts as 0, so `Ki`, `m` and `.` are quantities. Other texts fail within
-    /// their first bytes.
+    /// As upstream, no digits at all count as 0 where the suffix is not beyond what a short number can have, so `Ki`,
+    /// `m` and `.` are quantities and `Pi` is not. Other texts fail within their first bytes.
     pub fn parse(text: &str) -> Result<Self, ParseQuantityError> {
         let parts = split(text)?;
-        let mut number = Digits::default();
-        for digit in parts.whole.bytes().chain(parts.decimals.bytes()) {
-            number.push(digit);
-        }
+        let whole = Digits::default().and(parts.whole);
+        let number = whole.and(parts.decimals);
         // No digit before the point counts as one.
         let whole_digits = parts.whole.len().max(1);
         let decimals = i32::try_from(parts.decimals.len()).map_err(|_| ParseQuantityError::Numeric)?;
@@ -42,28 +40,33 @@ impl Quantity {
                 let exponent = exponent.checked_sub(decimals).ok_or(ParseQuantityError::Numeric)?;
                 // Upstream keeps the written scale of short numbers and brings all others to nanos.
                 if whole_digits + parts.decimals.len() <= 18 && exponent >= NANO {
-                    number.as_written(exponent, format)
+                    number.written(exponent, format)
+                } else if parts.no_digits {
+                    None
                 } else {
                     number.in_nanos(exponent, format)
                 }
             }
-            Unit::Two(power) => binary(number, whole_digits, decimals, power),
+            Unit::Two(power) if decimals == 0 && whole_digits + power as usize * 3 / 10 < 15 => {
+                number.shifted(power).and_then(|number| number.written(0, Format::BinarySi))
+            }
+            Unit::Two(_) if parts.no_digits => None,
+            Unit::Two(power) => long_binary(whole, number, decimals, power),
         };
         let magnitude = magnitude.ok_or(ParseQuantityError::Numeric)?;
         Ok(if parts.negative { magnitude.negated() } else { magnitude })
     }
 }
 
-fn binary(number: Digits, whole_digits: usize, decimals: i32, power: u32) -> Option<Quantity> {
+/// A binary quantity that is not short: in nanos, and bounded.
+fn long_binary(whole: Digits, number: Digits, decimals: i32, power: u32) -> Option<Quantity> {
     let most = Quantity::new(MOST_BINARY, 0, Format::BinarySi)?;
-    let Some(number) = number.shifted(power) else {
-        // Too long to multiply: beyond the maximum, unless the length is in the decimals.
-        return (whole_digits > 19).then_some(most);
+    let quantity = number.shifted(power).and_then(|number| number.in_nanos(-decimals, Format::BinarySi));
+    let Some(quantity) = quantity else {
+        // Too many digits: before the decimal point, or behind it?
+        let too_great = whole.shifted(power).is_none_or(|whole| whole.mantissa > MOST_BINARY);
+        return too_great.then_some(most);
     };
-    if decimals == 0 && whole_digits + power as usize * 3 / 10 < 15 {
-        return number.as_written(0, Format::BinarySi);
-    }
-    let quantity = number.in_nanos(-decimals, Format::BinarySi)?;
     if quantity > most {
         Some(most)
     } else if !quantity.is_zero() && quantity < Quantity::from_i64(1, Format::BinarySi) {
@@ -74,7 +77,7 @@ fn binary(number: Digits, whole_digits: usize, decimals: i32, power: u32) -> Opt
 }
 
 /// A run of digits as a number; what does not fit is counted and remembered as "not exact".
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Digits {
     mantissa: i128,
     dropped: i32,
@@ -82,15 +85,20 @@ struct Digits {
 }
 
 impl Digits {
-    fn push(&mut self, digit: u8) {
-        let digit = i128::from(digit.saturating_sub(b'0'));
-        // Fewer digits than `Quantity` could hold, so that rounding up by one still fits.
-        if self.dropped == 0 && self.mantissa < 10i128.pow(36) {
-            self.mantissa = self.mantissa * 10 + digit;
-        } else {
-            self.dropped = self.dropped.saturating_add(1);
-            self.inexact |= digit != 0;
+    /// From here on no digit is added: one fewer than [`Quantity`] holds, so that rounding up still fits.
+    const FULL: i128 = 10i128.pow(36);
+
+    /// The number with more digits behind.
+    fn and(mut self, digits: &str) -> Self {
+        for digit in digits.bytes().map(|b| i128::from(b.saturating_sub(b'0'))) {
+            if self.dropped == 0 && self.mantissa < Self::FULL {
+                self.mantissa = self.mantissa * 10 + digit;
+            } else {
+                self.dropped = self.dropped.saturating_add(1);
+                self.inexact |= digit != 0;
+            }
         }
+        self
     }
 
     /// Times a power of two, if that is still exact.
@@ -102,7 +110,7 @@ impl Digits {
         Some(self)
     }
 
-    fn as_written(self, exponent: i32, format: Format) -> Option<Quantity> {
+    fn written(self, exponent: i32, format: Format) -> Option<Quantity> {
         if self.inexact {
             return None;
         }
@@ -110,28 +118,21 @@ impl Digits {
     }
 
     /// In nanos, rounded up; numbers too great for that keep their scale.
-    fn in_nanos(mut self, exponent: i32, format: Format) -> Option<Quantity> {
+    fn in_nanos(self, exponent: i32, format: Format) -> Option<Quantity> {
         let exponent = exponent.checked_add(self.dropped)?;
         if self.mantissa == 0 && !self.inexact {
             return Quantity::new(0, NANO, format);
         }
         if exponent > NANO {
-            let written = self.as_written(exponent, format)?;
+            let written = self.written(exponent, format)?;
             let nanos = written.mantissa_at(NANO).and_then(|m| Quantity::new(m, NANO, format));
             return Some(nanos.unwrap_or(written));
         }
         let finer = u32::try_from(NANO.checked_sub(exponent)?).ok()?;
-        match 10i128.checked_pow(finer) {
-            Some(unit) => {
-                self.inexact |= self.mantissa % unit != 0;
-                self.mantissa /= unit;
-            }
-            None => {
-                self.inexact = true;
-                self.mantissa = 0;
-            }
-        }
-        Quantity::new(self.mantissa + i128::from(self.inexact), NANO, format)
+        // A unit beyond the type is greater than any mantissa.
+        let unit = 10i128.checked_pow(finer).unwrap_or(i128::MAX);
+        let up = self.inexact || self.mantissa % unit != 0;
+        Quantity::new(self.mantissa / unit + i128::from(up), NANO, format)
     }
 }
 
@@ -148,6 +149,7 @@ struct Parts<'a> {
     /// Before the decimal point, without leading zeros.
     whole: &'a str,
     decimals: &'a str,
+    no_digits: bool,
     unit: Unit,
 }
 
@@ -163,7 +165,8 @@ fn split(text: &str) -> Result<Parts<'_>, ParseQuantityError> {
         Some(after) => digits(after),
         None => ("", rest),
     };
-    Ok(Parts { negative, whole, decimals, unit: unit(suffix)? })
+    let no_digits = whole.is_empty() && decimals.is_empty() && !body.starts_with('0');
+    Ok(Parts { negative, whole, decimals, no_digits, unit: unit(suffix)? })
 }
 
 /// Splits off leading ASCII digits.

@@ -61,6 +61,8 @@ fn texts_have_the_canonical_form_of_kubernetes() {
         ("10Ei", "9223372036854775807"),
         ("-10Ei", "-9223372036854775807"),
         ("99999999999999999999999999999999999999Ei", "9223372036854775807"),
+        ("3987382287534248691.94248787Pi", "9223372036854775807"),
+        ("9007199254740992.8409748Pi", "9223372036854775807"),
         ("7.5Ei", "7680Pi"),
         // Upstream prints 1: it has no suffix left.
         ("1000E", "1000E"),
@@ -74,6 +76,8 @@ fn texts_have_the_canonical_form_of_kubernetes() {
         ("1h", "error: Form"),
         ("--1", "error: Suffix"),
         ("nginx", "error: Form"),
+        ("Pi", "error: Numeric"),
+        ("e-10", "error: Numeric"),
         ("e", "error: Suffix"),
         ("1e", "error: Suffix"),
         ("1kk", "error: Suffix"),
@@ -131,9 +135,16 @@ fn sums_keep_the_first_format() {
 
 #[test]
 fn products_and_quotients_by_numbers_keep_the_format() {
-    for (a, factor, expected) in
-        [("1e3", 2.0, "2e3"), ("500m", 2.0, "1"), ("1Ki", 0.5, "512"), ("1Mi", 0.5, "512Ki"), ("3Ki", 2.0, "6Ki")]
-    {
+    for (a, factor, expected) in [
+        ("1e3", 2.0, "2e3"),
+        ("500m", 2.0, "1"),
+        ("1Ki", 0.5, "512"),
+        ("1Mi", 0.5, "512Ki"),
+        ("3Ki", 2.0, "6Ki"),
+        ("1", 1.0 / 3.0, "333333334n"),
+        // Upstream prints 6519466679705600 here: finer than a nano it has no suffix left.
+        ("19.1Ki", 1.0 / 3.0, "6519466679706n"),
+    ] {
         assert_eq!(q(a).mul_f64(factor).unwrap().to_string(), expected, "{a} * {factor}");
     }
     for (a, divisor, expected) in [
@@ -162,6 +173,7 @@ fn quotients_and_remainders_of_quantities() {
     assert_eq!(q("1").ratio(&q("3")), Some(1.0 / 3.0));
     assert_eq!(q("1Gi").ratio(&q("1Mi")), Some(1024.0));
     assert_eq!(q("1").ratio(&q("0")), None);
+    assert_eq!(q("0e1000").ratio(&q("5")), Some(0.0));
     assert_eq!(q("-7").modulo(&q("3")).unwrap().to_string(), "-1");
     assert_eq!(q("10Ki").modulo(&q("3Ki")).unwrap().to_string(), "1Ki");
     assert_eq!(q("1.5").modulo(&q("1")), Err(ModuloError::NotWhole));

@@ -98,7 +98,7 @@ impl Quantity {
 
     /// The nearest float, computed as upstream does: mantissa times power of ten (so `700m` is 0.7000000000000001).
     pub fn as_f64(&self) -> f64 {
-        if self.exponent == 0 {
+        if self.exponent == 0 || self.mantissa == 0 {
             return self.mantissa as f64;
         }
         let power: f64 = format!("1e{}", self.exponent).parse().unwrap_or(f64::NAN);

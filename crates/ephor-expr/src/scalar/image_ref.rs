@@ -118,7 +118,8 @@ impl ImageRef {
     }
 }
 
-fn with_registry(text: &str, default_registry: &str) -> String {
+/// The text that [`ImageRef::parse`] reads: with the default registry in front, if it has to be.
+pub fn with_registry(text: &str, default_registry: &str) -> String {
     let has_registry = text.split_once('/').is_some_and(|(first, _)| {
         first.contains(['.', ':']) || first == "localhost" || first.chars().any(|c| !c.to_lowercase().eq([c]))
     });

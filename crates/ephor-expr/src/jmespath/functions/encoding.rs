@@ -39,7 +39,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         returns: "string",
         doc: "The SHA-256 digest of the text in lower-case hexadecimal digits.",
         examples: &[("sha256('a')", "\"ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb\"")],
-        call: |call| Ok(hexadecimal(&sha2::Sha256::digest(call.str(0)))),
+        call: digest::<sha2::Sha256>,
     },
     Function {
         name: "sha1",
@@ -47,7 +47,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         returns: "string",
         doc: "The SHA-1 digest of the text in lower-case hexadecimal digits.",
         examples: &[("sha1('a')", "\"86f7e437faa5a7fce15d1ddcb9eaeaea377667b8\"")],
-        call: |call| Ok(hexadecimal(&sha1::Sha1::digest(call.str(0)))),
+        call: digest::<sha1::Sha1>,
     },
     Function {
         name: "md5",
@@ -55,7 +55,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         returns: "string",
         doc: "The MD5 digest of the text in lower-case hexadecimal digits.",
         examples: &[("md5('a')", "\"0cc175b9c0f1b6a831c399e269772661\"")],
-        call: |call| Ok(hexadecimal(&md5::Md5::digest(call.str(0)))),
+        call: digest::<md5::Md5>,
     },
     Function {
         name: "parse_json",
@@ -110,6 +110,7 @@ const LENIENT: GeneralPurpose =
 
 fn base64_decode(call: &Call<'_>) -> Result<Value, EvalError> {
     let text = call.str(0);
+    call.charge(text.len())?;
     let one_line = text.replace(['\r', '\n'], "");
     let bytes = LENIENT.decode(&one_line).map_err(|_| {
         EvalError::Other(format!("illegal base64 data at input byte {}", illegal_base64_byte(text.as_bytes())))
@@ -153,19 +154,23 @@ fn lossy_text(bytes: Vec<u8>) -> String {
     })
 }
 
-fn hexadecimal(digest: &[u8]) -> Value {
-    let mut text = String::with_capacity(digest.len() * 2);
-    for byte in digest {
+fn digest<D: Digest>(call: &Call<'_>) -> Result<Value, EvalError> {
+    call.charge_reading(call.str(0).len())?;
+    let mut text = String::new();
+    for byte in D::digest(call.str(0)) {
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
-    text.into()
+    Ok(text.into())
 }
 
 fn parse_json(call: &Call<'_>) -> Result<Value, EvalError> {
+    call.charge(call.str(0).len())?;
     json_text::parse(call.str(0)).map_err(|e| EvalError::Other(e.message))
 }
 
 fn parse_yaml(call: &Call<'_>) -> Result<Value, EvalError> {
+    call.charge(call.str(0).len())?;
     parse_first_document_lenient(call.str(0)).map_err(|e| EvalError::Other(format!("yaml: {e}")))
 }
 

@@ -15,7 +15,8 @@ mod x509;
 use std::fmt;
 
 use super::{EvalError, Runtime};
-use crate::value::Value;
+use crate::scalar::number::format_print_full;
+use crate::value::{Str, Value};
 
 /// The families, in the order of help.
 const FAMILIES: [&[Function]; 10] = [
@@ -176,6 +177,20 @@ impl Call<'_> {
     /// Takes `bytes` from the budget, before they are built.
     pub fn charge(&self, bytes: usize) -> Result<(), EvalError> {
         Ok(self.runtime.budget().charge_bytes(bytes)?)
+    }
+
+    /// Takes steps from the budget for reading `bytes`, where that may be long and often.
+    pub fn charge_reading(&self, bytes: usize) -> Result<(), EvalError> {
+        Ok(self.runtime.budget().charge_steps(bytes as u64 / 16)?)
+    }
+
+    /// The text of argument `i`, declared as [`Param::TEXT`]: the string, or all digits of the number.
+    pub fn text(&self, i: usize) -> Str {
+        match self.args.get(i) {
+            Some(Value::String(s)) => s.clone(),
+            Some(number) => format_print_full(number.as_f64().unwrap_or_default()).into(),
+            None => Str::default(),
+        }
     }
 
     /// The string argument `i` (declared as one; empty otherwise).

@@ -36,12 +36,16 @@ fn is_external_url(call: &Call<'_>) -> Result<Value, EvalError> {
     Ok(external.into())
 }
 
-/// Whether a resolver may be asked about `host`: numbers and dots alone would be read as an address by some.
+/// Whether a resolver may be asked about `host`. Numbers and dots alone would be read as an address by some.
 fn is_domain_name(host: &str) -> bool {
-    let labels = host.strip_suffix('.').unwrap_or(host);
-    host.len() <= 254
-        && labels.split('.').all(|label| !label.is_empty() && label.len() < 64)
-        && !labels.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+    let name = host.strip_suffix('.').unwrap_or(host);
+    let is_label = |label: &str| {
+        (1..64).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+    };
+    host.len() <= 254 && name.split('.').all(is_label) && !name.bytes().all(|b| b.is_ascii_digit() || b == b'.')
 }
 
 /// Loopback and the private ranges. Link-local, shared and unspecified addresses count as external, as in the

@@ -1,7 +1,10 @@
-//! Strings: case, replacement, regular expressions, wildcards, comparison.
+//! Strings: case, replacement, regular expressions, wildcards, versions.
+
+use regex::Captures;
 
 use super::{Call, Function, Param};
 use crate::jmespath::EvalError;
+use crate::scalar::{go_regex, semver, wildcard};
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -52,7 +55,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         returns: "string",
         doc: "The text in upper case, character by character: those without a single upper-case form stay.",
         examples: &[("to_upper('ab1')", "\"AB1\""), ("to_upper('ß')", "\"ß\"")],
-        call: |call| Ok(call.str(0).chars().map(upper).collect::<String>().into()),
+        call: |call| mapped(call, upper),
     },
     Function {
         name: "to_lower",
@@ -60,7 +63,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         returns: "string",
         doc: "The text in lower case, character by character.",
         examples: &[("to_lower('AB1')", "\"ab1\"")],
-        call: |call| Ok(call.str(0).chars().map(lower).collect::<String>().into()),
+        call: |call| mapped(call, lower),
     },
     Function {
         name: "trim",
@@ -116,7 +119,71 @@ pub(super) const FUNCTIONS: &[Function] = &[
         ],
         call: to_boolean,
     },
+    Function {
+        name: "regex_match",
+        params: &[Param::STRING, Param::TEXT],
+        returns: "boolean",
+        doc: "Whether a regular expression (RE2 syntax) matches anywhere in a text or number.",
+        examples: &[
+            ("regex_match('^v[0-9]+$','v12')", "true"),
+            ("regex_match('1',`314`)", "true"),
+            ("regex_match('(','a')", "error: error parsing regexp: missing closing ): `(`"),
+        ],
+        call: regex_match,
+    },
+    Function {
+        name: "regex_replace_all",
+        params: &[Param::STRING, Param::TEXT, Param::TEXT],
+        returns: "string",
+        doc: "The text with every match of a regular expression replaced. In the replacement `$1` and `${name}` stand \
+              for groups, `$$` for a dollar sign; names are as long as possible, so write `${1}x`.",
+        examples: &[
+            ("regex_replace_all('(a)(b)','ab','${2}${1}')", "\"ba\""),
+            ("regex_replace_all('(a)','xay','$1z')", "\"xy\""),
+            ("regex_replace_all('a','xay','$$')", "\"x$y\""),
+        ],
+        call: |call| regex_replaced(call, push_expanded),
+    },
+    Function {
+        name: "regex_replace_all_literal",
+        params: &[Param::STRING, Param::TEXT, Param::TEXT],
+        returns: "string",
+        doc: "The text with every match of a regular expression replaced by another text as it stands.",
+        examples: &[("regex_replace_all_literal('a+','caat','$1')", "\"c$1t\"")],
+        call: |call| regex_replaced(call, push_literal),
+    },
+    Function {
+        name: "pattern_match",
+        params: &[Param::STRING, Param::TEXT],
+        returns: "boolean",
+        doc: "Whether a wildcard pattern matches the whole of a text or number: `*` is any run of characters, `?` \
+              exactly one.",
+        examples: &[
+            ("pattern_match('prod-*','prod-eu')", "true"),
+            ("pattern_match('a?c','ac')", "false"),
+            ("pattern_match('1*',`123`)", "true"),
+        ],
+        call: pattern_match,
+    },
+    Function {
+        name: "semver_compare",
+        params: &[Param::STRING, Param::STRING],
+        returns: "boolean",
+        doc: "Whether a version is in a range such as `>=1.2.0 <2.0.0 || 3.1.x`. A text that is no full version, such \
+              as `v1.2.3`, counts as 0.0.0.",
+        examples: &[
+            ("semver_compare('1.4.2','>=1.4.x')", "true"),
+            ("semver_compare('1.3.0-b','>1.2.0')", "true"),
+            ("semver_compare('v2.0.0','<1.0.0')", "true"),
+        ],
+        call: semver_compare,
+    },
 ];
+
+fn mapped(call: &Call<'_>, change: fn(char) -> char) -> Result<Value, EvalError> {
+    call.charge(call.str(0).len())?;
+    Ok(call.str(0).chars().map(change).collect::<String>().into())
+}
 
 /// What is the same for characters that differ in case alone.
 fn folded(text: &str) -> impl Iterator<Item = char> {
@@ -181,4 +248,59 @@ fn to_boolean(call: &Call<'_>) -> Result<Value, EvalError> {
         _ if text.eq_ignore_ascii_case("false") => Ok(false.into()),
         _ => Err(call.error(format!("lowercase argument must be 'true' or 'false' (provided: '{text}')"))),
     }
+}
+
+fn regex_match(call: &Call<'_>) -> Result<Value, EvalError> {
+    let text = call.text(1);
+    call.charge_reading(text.len())?;
+    let regex = go_regex::compile(call.str(0)).map_err(|e| EvalError::Other(e.to_string()))?;
+    Ok(regex.is_match(&text).into())
+}
+
+/// Appends a replacement for one match.
+type Push = fn(&Call<'_>, &Captures<'_>, &str, &mut String) -> Result<(), EvalError>;
+
+fn regex_replaced(call: &Call<'_>, push: Push) -> Result<Value, EvalError> {
+    let (text, replacement) = (call.text(1), call.text(2));
+    call.charge_reading(text.len())?;
+    call.charge(text.len())?;
+    // The reference words this failure like its own, unlike that of `regex_match`.
+    let regex = go_regex::compile(call.str(0)).map_err(|e| call.error(e.to_string()))?;
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    for captures in regex.captures_iter(&text) {
+        let Some(whole) = captures.get(0) else { continue };
+        out.push_str(text.get(done..whole.start()).unwrap_or_default());
+        push(call, &captures, &replacement, &mut out)?;
+        done = whole.end();
+    }
+    out.push_str(text.get(done..).unwrap_or_default());
+    Ok(out.into())
+}
+
+fn push_expanded(call: &Call<'_>, captures: &Captures<'_>, template: &str, out: &mut String) -> Result<(), EvalError> {
+    // No group is longer than the match, so this is the most that the template can become.
+    let longest = captures.get(0).map_or(0, |whole| whole.len());
+    let references = template.bytes().filter(|&b| b == b'$').count();
+    call.charge(template.len().saturating_add(references.saturating_mul(longest)))?;
+    go_regex::expand_replacement(captures, template, out);
+    Ok(())
+}
+
+fn push_literal(call: &Call<'_>, _: &Captures<'_>, text: &str, out: &mut String) -> Result<(), EvalError> {
+    call.charge(text.len())?;
+    out.push_str(text);
+    Ok(())
+}
+
+fn pattern_match(call: &Call<'_>) -> Result<Value, EvalError> {
+    let text = call.text(1);
+    call.charge_reading(text.len())?;
+    Ok(wildcard::matches(call.str(0), &text).into())
+}
+
+fn semver_compare(call: &Call<'_>) -> Result<Value, EvalError> {
+    let version = semver::parse_strict(call.str(0)).unwrap_or(semver::Version::new(0, 0, 0));
+    let range = semver::Range::parse(call.str(1)).map_err(|e| EvalError::Other(e.to_string()))?;
+    Ok(range.contains(&version).into())
 }

@@ -153,4 +153,100 @@ fn growing_texts_end_at_the_budget() {
         let got = outcome(&format!("replace_all('{long}','{old}','{new}')"));
         assert_eq!(got, "error: evaluation builds too much data");
     }
+    for template in ["$0".repeat(5_000), "${1}".repeat(5_000)] {
+        let got = outcome(&format!("regex_replace_all('(x+)','{long}','{template}')"));
+        assert_eq!(got, "error: evaluation builds too much data");
+    }
+}
+
+#[test]
+fn regular_expressions_are_those_of_go() {
+    check(&[
+        (r"regex_match('a\d','a1')", "true"),
+        ("regex_match('a**','a')", "error: error parsing regexp: invalid nested repetition operator: `**`"),
+        ("regex_match('^1e',`1000000`)", "false"),
+        ("regex_match('^123456789$',`123456789`)", "false"),
+        ("regex_match('^0.1$',`0.1`)", "true"),
+        ("regex_match(`1`,'a')", r#"error: Invalid type for: 1, expected: []jmespath.JpType{"string"}"#),
+        ("regex_replace_all('a(b)','xabx','<$1>')", r#""x\u003cb\u003ex""#),
+        ("regex_replace_all('a(?P<n>b)','xabx','-${n}-')", r#""x-b-x""#),
+        ("regex_replace_all('a(b)','xabx','$')", r#""x$x""#),
+        ("regex_replace_all('a(b)','xabx','${')", r#""x${x""#),
+        ("regex_replace_all('a(b)','xabx','$1_')", r#""xx""#),
+        ("regex_replace_all('a(b)','xabx','${1}_')", r#""xb_x""#),
+        ("regex_replace_all('','abc','-')", r#""-a-b-c-""#),
+        ("regex_replace_all('b*','abc','-')", r#""-a-c-""#),
+        ("regex_replace_all('1',`11`,`2`)", r#""22""#),
+        ("regex_replace_all('1',`1e21`,`0.5`)", r#""0.5000000000000000000000""#),
+        ("regex_replace_all('x',`16777217`,'')", r#""16777216""#),
+        (
+            "regex_replace_all('(','a','')",
+            "error: JMESPath function 'regex_replace_all': error parsing regexp: missing closing ): `(`",
+        ),
+        (
+            "regex_replace_all_literal('(','caat','$1')",
+            "error: JMESPath function 'regex_replace_all_literal': error parsing regexp: missing closing ): `(`",
+        ),
+        ("regex_replace_all_literal('a+',`1`,'$1')", r#""1""#),
+    ]);
+}
+
+#[test]
+fn wildcards_have_two_special_characters() {
+    check(&[
+        ("pattern_match('?*','')", "false"),
+        ("pattern_match('a.c','abc')", "false"),
+        ("pattern_match('**','')", "true"),
+        ("pattern_match('[a]','a')", "false"),
+        ("pattern_match('*',`1e21`)", "true"),
+        ("pattern_match('0.1',`0.1`)", "true"),
+    ]);
+}
+
+#[test]
+fn versions_are_compared_with_ranges() {
+    check(&[
+        ("semver_compare('1.2.3','1.2.3')", "true"),
+        ("semver_compare('1.2.3','==1.2.3')", "true"),
+        ("semver_compare('1.2.3','!1.2.x')", "false"),
+        ("semver_compare('1.2.3','>= 1.2.3')", "true"),
+        ("semver_compare('1.2.3','>=1.0.0 <2.0.0')", "true"),
+        ("semver_compare('1.2.3','<1.0.0 || >1.2.0')", "true"),
+        ("semver_compare('1.2.3','1.x')", "true"),
+        ("semver_compare('1.2.3','>1.x')", "false"),
+        ("semver_compare('2.0.0','<=1.x')", "false"),
+        ("semver_compare('1.2.3','1.2.3-a')", "false"),
+        ("semver_compare('1.2.3+x','1.2.3+y')", "true"),
+        ("semver_compare('bad','0.0.0')", "true"),
+        (
+            "semver_compare('1.2.3','^1.0.0')",
+            r#"error: Could not parse Range "^1.0.0": Could not parse comparator "^" in "^1.0.0""#,
+        ),
+    ]);
+}
+
+#[test]
+fn images_are_completed() {
+    check(&[
+        ("image_normalize('Reg/b')", r#""Reg/b:latest""#),
+        ("image_normalize('localhost/a')", r#""localhost/a:latest""#),
+        ("image_normalize('a:5000/b')", r#""a:5000/b:latest""#),
+        (
+            "image_normalize('a:1@sha256:0000000000000000000000000000000000000000000000000000000000000000')",
+            r#""docker.io/a@sha256:0000000000000000000000000000000000000000000000000000000000000000""#,
+        ),
+        ("image_normalize('a/b/c:x')", r#""docker.io/a/b/c:x""#),
+        (
+            "image_normalize('')",
+            "error: JMESPath function 'image_normalize': bad image: docker.io/, defaultRegistry: docker.io, enableDefaultRegistryMutation: true: invalid reference format",
+        ),
+        (
+            "image_normalize('a:')",
+            "error: JMESPath function 'image_normalize': bad image: docker.io/a:, defaultRegistry: docker.io, enableDefaultRegistryMutation: true: invalid reference format",
+        ),
+        (
+            "image_normalize('ghcr.io/B')",
+            "error: JMESPath function 'image_normalize': bad image: ghcr.io/B, defaultRegistry: docker.io, enableDefaultRegistryMutation: true: repository name must be lowercase",
+        ),
+    ]);
 }

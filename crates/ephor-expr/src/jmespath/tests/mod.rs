@@ -1,5 +1,6 @@
 //! Tests of whole expressions.
 
+mod arithmetic;
 mod bounds;
 mod compile;
 mod dialect;
@@ -8,6 +9,7 @@ mod functions;
 mod properties;
 mod scope;
 mod standard;
+mod times;
 
 use super::{Expression, FixedRuntime};
 use crate::value::Value;

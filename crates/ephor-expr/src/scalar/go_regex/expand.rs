@@ -1,6 +1,6 @@
 //! Replacement templates: `$1`, `${1}`, `$name`, `${name}`, `$$`.
 
-use regex::{Captures, Regex};
+use regex::Captures;
 
 /// Appends the template to `out`, references replaced by what the groups caught.
 ///
@@ -27,16 +27,6 @@ pub fn expand_replacement(captures: &Captures<'_>, template: &str, out: &mut Str
         }
     }
     out.push_str(rest);
-}
-
-/// Replaces every match by the expanded template.
-pub fn replace_all(regex: &Regex, text: &str, template: &str) -> String {
-    let replacement = |captures: &Captures<'_>| {
-        let mut out = String::new();
-        expand_replacement(captures, template, &mut out);
-        out
-    };
-    regex.replace_all(text, replacement).into_owned()
 }
 
 /// Splits the name of a reference from what follows; `text` is what comes after the `$`.

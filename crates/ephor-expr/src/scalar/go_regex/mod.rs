@@ -17,7 +17,7 @@ mod tests;
 mod translate;
 
 pub use error::{GoRegexError, GoRegexErrorKind};
-pub use expand::{expand_replacement, replace_all};
+pub use expand::expand_replacement;
 
 use regex::{Regex, RegexBuilder};
 

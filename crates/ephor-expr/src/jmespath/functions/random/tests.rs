@@ -6,7 +6,7 @@ use crate::value::Value;
 
 fn random(pattern: &str, seed: u64) -> Result<String, String> {
     let document = Value::from([("re", pattern.into())]);
-    let runtime = FixedRuntime::new(jiff::Timestamp::UNIX_EPOCH, seed);
+    let runtime = FixedRuntime::new(jiff::Timestamp::UNIX_EPOCH, seed).with_budget(Budget::new(100_000, 1 << 20));
     let value = Expression::compile("random(re)").unwrap().evaluate(&document, &runtime);
     value.map(|v| v.as_str().unwrap().to_owned()).map_err(|e| e.to_string())
 }

@@ -1,11 +1,22 @@
 //! The dialect against Go's own answers, and safety on any text.
 
 use proptest::prelude::*;
+use regex::{Captures, Regex};
 
 use super::*;
 
 fn error(pattern: &str) -> String {
     compile(pattern).map_or_else(|e| e.to_string(), |_| "fine".to_owned())
+}
+
+/// `text` with every match replaced by the expanded template.
+fn replace_all(regex: &Regex, text: &str, template: &str) -> String {
+    let replacement = |captures: &Captures<'_>| {
+        let mut out = String::new();
+        expand_replacement(captures, template, &mut out);
+        out
+    };
+    regex.replace_all(text, replacement).into_owned()
 }
 
 #[test]

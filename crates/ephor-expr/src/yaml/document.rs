@@ -8,6 +8,7 @@ use super::events;
 use super::options::{DuplicateKeys, Limits, Options};
 use super::position::{Lines, Position};
 use super::source_map::SourceMap;
+use super::subset;
 use super::trace::{FullTrace, NoTrace, Trace};
 use crate::Value;
 
@@ -71,6 +72,9 @@ pub(super) fn values(text: &str, options: &Options) -> Result<Vec<Value>, YamlEr
 
 fn build<T: Trace>(text: &str, options: &Options) -> Result<Vec<Built<T::Node>>, YamlError> {
     check_size(text, options)?;
+    if let Some(built) = subset::build::<T>(text, options) {
+        return Ok(built);
+    }
     let mut builder = Builder::<T>::new(options);
     events::feed(text, options, &mut builder, false).map_err(|fault| fault.located(text, options.first_line()))?;
     Ok(builder.finish())

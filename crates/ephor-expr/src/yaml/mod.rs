@@ -8,6 +8,9 @@
 //! - [`DocumentStream`] for files of any length: one document's text at a time;
 //! - [`to_yaml`], [`PrintStyle`] for output;
 //! - [`Options`] where the rules of Kubernetes objects are not the right ones.
+//!
+//! Inside, two scanners feed one builder: the full parser (`events`) and, tried first, a fast one for the everyday
+//! subset of YAML (`subset`). Scalars get their meaning in `resolve`, places are kept in `trace` or not at all.
 
 mod build;
 mod document;
@@ -20,9 +23,12 @@ mod print;
 mod print_tests;
 mod quoting;
 mod resolve;
+#[cfg(test)]
+mod resolve_tests;
 mod scalar_text;
 mod source_map;
 mod stream;
+mod subset;
 #[cfg(test)]
 mod tests;
 mod trace;

@@ -139,6 +139,9 @@ fn long_text_folds_at_the_width() {
     let want = "a: aaaa bbbbbbb cccccccc\n  dddddd  eeeeee ffffff\nb: 'x: aaaaaaaaaaaaaaaaaaa\n  bb it''s'\nc: \"\\taaaaaaaaaaaaaaaaaaaaaaa\n  bbb\"\n";
     assert_eq!(style.print(&value), want);
     assert_eq!(parse_value(want).unwrap(), value);
+    let spaces = Value::from("\taaaaaaaaaaaaaaaaaaaaaaa   bbb");
+    assert_eq!(style.print(&spaces), "\"\\taaaaaaaaaaaaaaaaaaaaaaa\n  \\  bbb\"\n");
+    assert_eq!(parse_value(&style.print(&spaces)).unwrap(), spaces);
 }
 
 /// Strings made of what readers trip over.

@@ -156,12 +156,14 @@ impl Folder {
         Self { column, indent, width, after_space: false }
     }
 
-    /// Whether the single space before `rest` becomes a line break.
+    /// Whether the space before `rest` becomes a line break.
     fn breaks_before(&self, rest: &str) -> bool {
-        self.width.is_some_and(|width| self.column > width)
-            && !self.after_space
-            && !rest.is_empty()
-            && !rest.starts_with(' ')
+        self.width.is_some_and(|width| self.column > width) && !self.after_space && !rest.is_empty()
+    }
+
+    /// As [`Folder::breaks_before`] where further spaces would be lost at the start of a line.
+    fn breaks_before_word(&self, rest: &str) -> bool {
+        self.breaks_before(rest) && !rest.starts_with(' ')
     }
 
     fn break_line(&mut self, out: &mut String) {
@@ -184,7 +186,7 @@ pub(super) fn write_plain(out: &mut String, text: &str, indent: usize, width: Op
     let mut folder = Folder::new(out, indent, width);
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
-        if c == ' ' && folder.breaks_before(chars.as_str()) {
+        if c == ' ' && folder.breaks_before_word(chars.as_str()) {
             folder.break_line(out);
             continue;
         }
@@ -199,7 +201,7 @@ pub(super) fn write_single_quoted(out: &mut String, text: &str, indent: usize, w
     let mut chars = text.chars();
     let mut first = true;
     while let Some(c) = chars.next() {
-        if c == ' ' && !first && folder.breaks_before(chars.as_str()) {
+        if c == ' ' && !first && folder.breaks_before_word(chars.as_str()) {
             folder.break_line(out);
             continue;
         }
@@ -222,6 +224,10 @@ pub(super) fn write_double_quoted(out: &mut String, text: &str, indent: usize, w
     while let Some(c) = chars.next() {
         if c == ' ' && !first && folder.breaks_before(chars.as_str()) {
             folder.break_line(out);
+            if chars.as_str().starts_with(' ') {
+                out.push('\\');
+                folder.column += 1;
+            }
             continue;
         }
         first = false;

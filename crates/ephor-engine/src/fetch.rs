@@ -11,7 +11,7 @@ use crate::policy::HttpMethod;
 /// A question to the outside. Only [`crate::gate`] makes one into an [`crate::gate::AllowedFetch`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fetch {
-    /// A ConfigMap, as the whole object.
+    /// A `ConfigMap`, as the whole object.
     ConfigMap {
         /// Its namespace.
         namespace: Str,

@@ -1,6 +1,6 @@
 //! The one gate between a policy and the outside (lessons 23): what a policy may ask for.
 //!
-//! A namespaced policy sees its own namespace and nothing else: no other ConfigMaps, no cluster-wide API paths, no
+//! A namespaced policy sees its own namespace and nothing else: no other `ConfigMaps`, no cluster-wide API paths, no
 //! services. A fetch that has passed is an [`AllowedFetch`], and executors take nothing else.
 
 use crate::fetch::Fetch;

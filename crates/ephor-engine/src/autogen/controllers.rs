@@ -22,7 +22,7 @@ const STANDARD: [(&str, &str); 6] = [
 pub struct Controllers {
     /// Kinds with a template at `spec.template`: standard ones, then custom ones as the annotation names them.
     pub templated: Vec<Str>,
-    /// Whether CronJobs are among them.
+    /// Whether `CronJobs` are among them.
     pub cron_jobs: bool,
     /// Whether the annotation has the old value `all`.
     pub says_all: bool,

@@ -22,7 +22,7 @@ pub struct Generated {
 const MAX_NAME: usize = 63;
 
 /// The rules for Pod controllers, in the order of the declared rules: each one's rule for `spec.template` kinds, then
-/// the one for CronJobs. `document` is the policy as it was read, `policy` the same decoded.
+/// the one for `CronJobs`. `document` is the policy as it was read, `policy` the same decoded.
 pub fn expand(document: &Value, policy: &Policy) -> Vec<Generated> {
     let controllers = controllers(policy);
     if controllers.is_empty() {
@@ -90,7 +90,7 @@ fn wrap_member(block: &mut Map, key: &str, template: Template) {
     }
 }
 
-/// Points filters at the controllers: those about Pods, and for CronJobs every filter of a list, as upstream has it.
+/// Points filters at the controllers: those about Pods, and for `CronJobs` every filter of a list, as upstream has it.
 fn retarget(block: &mut Value, selectors: &Value, template: Template) {
     let Some(block) = block.as_object_mut() else { return };
     for list in ["any", "all"] {
@@ -102,17 +102,17 @@ fn retarget(block: &mut Value, selectors: &Value, template: Template) {
                     *resources = Value::object(Map::new());
                 }
             }
-            if let Some(resources) = filter.get_mut("resources").and_then(Value::as_object_mut) {
-                if template == Template::CronJob || is_about_pods(resources) {
-                    resources.insert("kinds", selectors.clone());
-                }
+            if let Some(resources) = filter.get_mut("resources").and_then(Value::as_object_mut)
+                && (template == Template::CronJob || is_about_pods(resources))
+            {
+                resources.insert("kinds", selectors.clone());
             }
         }
     }
-    if let Some(resources) = block.get_mut("resources").and_then(Value::as_object_mut) {
-        if is_about_pods(resources) {
-            resources.insert("kinds", selectors.clone());
-        }
+    if let Some(resources) = block.get_mut("resources").and_then(Value::as_object_mut)
+        && is_about_pods(resources)
+    {
+        resources.insert("kinds", selectors.clone());
     }
 }
 

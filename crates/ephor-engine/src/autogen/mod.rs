@@ -1,7 +1,7 @@
 //! Auto-gen: a rule on Pods also applies to everything with a Pod template.
 //!
 //! For each rule on Pods two more are made, one for controllers whose template stands at `spec.template` and one for
-//! CronJobs, by rewriting the rule's parsed tree. A rule that cannot be rewritten is left out alone (upstream leaves
+//! `CronJobs`, by rewriting the rule's parsed tree. A rule that cannot be rewritten is left out alone (upstream leaves
 //! out the policy's others with it; its documentation says the rule).
 
 mod controllers;

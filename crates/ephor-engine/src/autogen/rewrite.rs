@@ -61,18 +61,15 @@ fn moved(text: &Str, template: Template) -> Str {
             let name = ["spec", "metadata"].into_iter().find(|name| is_word(tail, name))?;
             Some((prefix, name))
         });
-        match moved {
-            Some((prefix, name)) => {
-                out.push_str(prefix);
-                out.push_str(&into);
-                out.push('.');
-                out.push_str(name);
-                rest = found.get(prefix.len() + name.len()..).unwrap_or_default();
-            }
-            None => {
-                out.push_str("request.");
-                rest = found.get("request.".len()..).unwrap_or_default();
-            }
+        if let Some((prefix, name)) = moved {
+            out.push_str(prefix);
+            out.push_str(&into);
+            out.push('.');
+            out.push_str(name);
+            rest = found.get(prefix.len() + name.len()..).unwrap_or_default();
+        } else {
+            out.push_str("request.");
+            rest = found.get("request.".len()..).unwrap_or_default();
         }
     }
     out.push_str(rest);

@@ -158,15 +158,15 @@ fn anchors(pattern: &Value, path: &Path, found: &mut Vec<Diagnostic>) {
 /// Labels and annotations are strings, in patterns and patches too.
 fn text_metadata(pattern: &Value, path: &Path, found: &mut Vec<Diagnostic>) {
     let bare = |key: &str| parse_anchor(key).map_or_else(|| key.to_owned(), |(_, inner)| inner.to_owned());
-    for (key, metadata) in pattern.as_object().into_iter().flat_map(|m| m.iter()) {
+    for (key, metadata) in pattern.as_object().into_iter().flat_map(ephor_expr::Map::iter) {
         if bare(key) != "metadata" {
             continue;
         }
-        for (block, entries) in metadata.as_object().into_iter().flat_map(|m| m.iter()) {
+        for (block, entries) in metadata.as_object().into_iter().flat_map(ephor_expr::Map::iter) {
             if !matches!(bare(block).as_str(), "labels" | "annotations") {
                 continue;
             }
-            for (name, value) in entries.as_object().into_iter().flat_map(|m| m.iter()) {
+            for (name, value) in entries.as_object().into_iter().flat_map(ephor_expr::Map::iter) {
                 if !matches!(value, Value::String(_) | Value::Null) {
                     let at = Path([key, block, name].into_iter().map(|k| Segment::Key(k.clone())).collect());
                     let mut place = path.clone();
@@ -259,7 +259,7 @@ fn check_mutate(policy: &Policy, mutate: &Mutate, path: &Path, found: &mut Vec<D
     for (i, target) in mutate.targets.iter().flatten().enumerate() {
         let at = path.key("targets").index(i);
         for (key, part) in [("apiVersion", &target.api_version), ("kind", &target.kind)] {
-            if part.as_ref().is_none_or(|text| text.is_empty()) {
+            if part.as_ref().is_none_or(smol_str::SmolStr::is_empty) {
                 found.push(Diagnostic::error("target", at.clone(), format!("a target needs `{key}`")));
             }
         }

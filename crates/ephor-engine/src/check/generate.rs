@@ -66,7 +66,7 @@ fn check_parts(policy: &Policy, rule: &Rule, parts: &Parts<'_>, path: &Path, fou
     }
     if parts.clone_list.is_none() {
         for (key, part) in [("apiVersion", parts.api_version), ("kind", parts.kind), ("name", parts.name)] {
-            if part.is_none_or(|text| text.is_empty()) {
+            if part.is_none_or(smol_str::SmolStr::is_empty) {
                 found.push(Diagnostic::error("generate-target", path.clone(), format!("`{key}` cannot be empty")));
             }
         }
@@ -84,10 +84,10 @@ fn check_parts(policy: &Policy, rule: &Rule, parts: &Parts<'_>, path: &Path, fou
             }
         }
     }
-    if let Some(clone) = parts.clone {
-        if clone.name.as_ref().is_none_or(|name| name.is_empty()) {
-            found.push(Diagnostic::error("clone", path.key("clone"), "a clone needs a `name`"));
-        }
+    if let Some(clone) = parts.clone
+        && clone.name.as_ref().is_none_or(smol_str::SmolStr::is_empty)
+    {
+        found.push(Diagnostic::error("clone", path.key("clone"), "a clone needs a `name`"));
     }
     if let Some(data) = parts.data {
         no_anchors(data, &path.key("data"), found);
@@ -112,7 +112,7 @@ fn check_parts(policy: &Policy, rule: &Rule, parts: &Parts<'_>, path: &Path, fou
                 found.push(Diagnostic::error("foreign-target", at, message));
             }
         }
-        if parts.namespace.is_none_or(|ns| ns.is_empty()) {
+        if parts.namespace.is_none_or(smol_str::SmolStr::is_empty) {
             let message = "a Policy can only generate namespaced objects: `namespace` is needed";
             found.push(Diagnostic::error("foreign-target", path.clone(), message));
         }

@@ -120,7 +120,7 @@ fn check_filter(filter: &ResourceFilter, path: &Path, found: &mut Vec<Diagnostic
 }
 
 fn is_empty(selector: &LabelSelector) -> bool {
-    selector.match_labels.as_ref().is_none_or(|l| l.is_empty())
+    selector.match_labels.as_ref().is_none_or(std::collections::BTreeMap::is_empty)
         && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
 }
 
@@ -135,7 +135,7 @@ fn check_subject(subject: &Subject, path: &Path, found: &mut Vec<Diagnostic>) {
     if subject.name.is_empty() {
         found.push(Diagnostic::error("subject-name", path.clone(), "a subject needs a name"));
     }
-    if subject.kind == "ServiceAccount" && subject.namespace.as_ref().is_none_or(|ns| ns.is_empty()) {
+    if subject.kind == "ServiceAccount" && subject.namespace.as_ref().is_none_or(smol_str::SmolStr::is_empty) {
         found.push(Diagnostic::error("subject-namespace", path.clone(), "a ServiceAccount subject needs a namespace"));
     }
 }
@@ -233,12 +233,10 @@ fn any_kind(policy: &Policy, rule: &Rule, kinds: usize, path: &Path, found: &mut
             );
         }
     }
-    if let Some(patch) = rule.mutate.as_ref().and_then(|m| m.patch_strategic_merge.as_ref()) {
-        if !only_metadata(patch) {
-            refuse(
-                "policy can only deal with the metadata field of the resource if the policy does not match any kind",
-            );
-        }
+    if let Some(patch) = rule.mutate.as_ref().and_then(|m| m.patch_strategic_merge.as_ref())
+        && !only_metadata(patch)
+    {
+        refuse("policy can only deal with the metadata field of the resource if the policy does not match any kind");
     }
 }
 

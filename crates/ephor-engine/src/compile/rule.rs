@@ -196,6 +196,7 @@ pub struct TargetSelector {
 
 /// A `generate` body.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the policy by that name")]
 pub struct GeneratedBody {
     /// Whether the downstream follows its source.
     pub synchronize: bool,

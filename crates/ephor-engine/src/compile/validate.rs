@@ -7,7 +7,7 @@ use super::action::FailureActions;
 use super::policy::{conditions, list, selector_finding};
 use super::rule::{ForEach, Message, PatternBody, ValidateBody, ValidateCheck};
 use crate::diagnostic::Diagnostic;
-use crate::policy::{Conditions, Rule, Spec, Validate, ValidateForEach};
+use crate::policy::{Deny, Rule, Spec, Validate, ValidateForEach};
 use crate::rules::references;
 use crate::rules::validate::pattern::{Pattern, Scalars};
 use crate::rules::validate::pod_security::PodSecurityCheck;
@@ -34,7 +34,7 @@ pub(super) fn validate_body(
         }
     } else {
         let parts = CheckParts {
-            deny: validate.deny.as_ref().map(|d| d.conditions.as_ref()),
+            deny: validate.deny.as_ref(),
             pattern: validate.pattern.as_ref(),
             any_pattern: validate.any_pattern.as_ref(),
             foreach: validate.foreach.as_ref(),
@@ -56,7 +56,7 @@ pub(super) fn validate_body(
 
 /// What rules and loop entries have in common.
 struct CheckParts<'p> {
-    deny: Option<Option<&'p Conditions>>,
+    deny: Option<&'p Deny>,
     pattern: Option<&'p Value>,
     any_pattern: Option<&'p Vec<Value>>,
     foreach: Option<&'p Vec<ValidateForEach>>,
@@ -64,7 +64,11 @@ struct CheckParts<'p> {
 
 fn validate_check(parts: &CheckParts<'_>, path: &Path, compiler: &mut Compiler<'_>) -> ValidateCheck {
     if let Some(deny) = parts.deny {
-        return ValidateCheck::Deny(conditions(deny, &path.keys(&["deny", "conditions"]), compiler));
+        return ValidateCheck::Deny(conditions(
+            deny.conditions.as_ref(),
+            &path.keys(&["deny", "conditions"]),
+            compiler,
+        ));
     }
     if let Some(pattern) = parts.pattern {
         return ValidateCheck::Pattern(pattern_body(pattern, Scalars::Typed, &path.key("pattern"), compiler));
@@ -82,7 +86,7 @@ fn validate_check(parts: &CheckParts<'_>, path: &Path, compiler: &mut Compiler<'
             .filter_map(|(i, entry)| {
                 let path = path.key("foreach").index(i);
                 let parts = CheckParts {
-                    deny: entry.deny.as_ref().map(|d| d.conditions.as_ref()),
+                    deny: entry.deny.as_ref(),
                     pattern: entry.pattern.as_ref(),
                     any_pattern: entry.any_pattern.as_ref(),
                     foreach: entry.foreach.as_ref(),

@@ -131,7 +131,7 @@ impl<'e> RuleRun<'e> {
     /// Whether the rule applies: `None` if not, an error judgement if it could not be told.
     fn matches(&self, world: &World<'_>) -> Result<Option<Result<(), Judgement>>, Pending> {
         let known = self.namespace_labels();
-        let input = self.input(self.review, known);
+        let input = input(self.review, known);
         match applies(&self.rule.matches, self.rule.exclude.as_ref(), &input) {
             Ok(true) => Ok(Some(Ok(()))),
             Ok(false) => Ok(None),
@@ -163,26 +163,11 @@ impl<'e> RuleRun<'e> {
         at_hand.or_else(fetched).map_or(NamespaceLabels::Unknown, NamespaceLabels::Known)
     }
 
-    fn input<'r>(&self, review: &'r Review, namespace_labels: NamespaceLabels<'r>) -> MatchInput<'r> {
-        let object = review.subject();
-        MatchInput {
-            gvk: &review.gvk,
-            subresource: &review.subresource,
-            name: &review.name,
-            generate_name: object.str_at(&["metadata", "generateName"]).unwrap_or_default(),
-            namespace: &review.namespace,
-            object,
-            operation: review.operation,
-            user: review.user.as_ref(),
-            namespace_labels,
-        }
-    }
-
     fn excepted(&self, scope: &mut Scope<'e>) -> Result<Option<Judgement>, Pending> {
         if self.exceptions.is_empty() {
             return Ok(None);
         }
-        let input = self.input(self.review, self.namespace_labels());
+        let input = input(self.review, self.namespace_labels());
         let scanning = self.review.mode == Mode::Scan;
         let applying = self.exceptions.applying(&self.program.key, &self.rule.name, &input, scanning, scope)?;
         let Some(excepted) = applying else { return Ok(None) };
@@ -259,7 +244,7 @@ impl<'e> RuleRun<'e> {
             ..review.clone()
         };
         let nobody = crate::matching::UserInfo::default();
-        let input = MatchInput { user: Some(&nobody), ..self.input(&old, self.namespace_labels()) };
+        let input = MatchInput { user: Some(&nobody), ..input(&old, self.namespace_labels()) };
         if !applies(&self.rule.matches, self.rule.exclude.as_ref(), &input).unwrap_or(false) {
             return Ok(None);
         }
@@ -280,6 +265,22 @@ impl<'e> RuleRun<'e> {
             }
             Ok(_) => Ok(None),
         }
+    }
+}
+
+/// What match blocks are tested against.
+fn input<'r>(review: &'r Review, namespace_labels: NamespaceLabels<'r>) -> MatchInput<'r> {
+    let object = review.subject();
+    MatchInput {
+        gvk: &review.gvk,
+        subresource: &review.subresource,
+        name: &review.name,
+        generate_name: object.str_at(&["metadata", "generateName"]).unwrap_or_default(),
+        namespace: &review.namespace,
+        object,
+        operation: review.operation,
+        user: review.user.as_ref(),
+        namespace_labels,
     }
 }
 

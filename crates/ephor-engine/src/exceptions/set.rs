@@ -8,12 +8,13 @@ use rustc_hash::FxHashMap;
 use crate::compile::decode_findings;
 use crate::conditions::CompiledConditions;
 use crate::diagnostic::Diagnostic;
+use crate::fetch::Fetch;
 use crate::matching::{MatchError, MatchInput, MatchMode, Matcher};
 use crate::policy::{Conditions, PolicyException};
 use crate::rules::conditions::{ConditionError, evaluate};
 use crate::rules::judgement::Pending;
 use crate::rules::validate::pod_security::Exclusion;
-use crate::scope::{AtBase, Compiler, Scope, Template};
+use crate::scope::{Answer, AtBase, Compiler, Scope, Template};
 
 /// One exception, compiled.
 #[derive(Debug)]
@@ -133,8 +134,13 @@ impl ExceptionSet {
             match exception.matches.matches(input) {
                 Ok(true) => {}
                 Ok(false) => continue,
-                // An exception lets something through: when in doubt it does not hold.
-                Err(MatchError::NamespaceLabelsUnavailable { .. }) => continue,
+                Err(MatchError::NamespaceLabelsUnavailable { namespace }) => {
+                    match scope.world().ask(Fetch::NamespaceLabels { name: namespace }) {
+                        Answer::Pending => return Err(Pending),
+                        // An exception lets something through: when in doubt it does not hold.
+                        Answer::Known(_) | Answer::Refused(_) => continue,
+                    }
+                }
             }
             match exception.conditions.as_ref().map(|block| evaluate(block, scope)).transpose() {
                 Ok(outcome) if outcome.as_ref().is_none_or(|o| o.holds) => {}

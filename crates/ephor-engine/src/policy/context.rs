@@ -14,7 +14,7 @@ pub struct ContextEntry {
     /// A computed value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variable: Option<VariableEntry>,
-    /// A ConfigMap's data and metadata.
+    /// A `ConfigMap`'s data and metadata.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_map: Option<ConfigMapRef>,
     /// The answer of the Kubernetes API or of a service.
@@ -43,7 +43,7 @@ pub struct VariableEntry {
     pub default: Option<Value>,
 }
 
-/// A ConfigMap.
+/// A `ConfigMap`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ConfigMapRef {

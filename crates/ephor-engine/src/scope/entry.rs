@@ -32,7 +32,7 @@ pub enum Source {
         /// For when the expression gives nothing.
         default: Option<Template>,
     },
-    /// A ConfigMap.
+    /// A `ConfigMap`.
     ConfigMap {
         /// Its name.
         name: Template,
@@ -78,7 +78,7 @@ pub struct Call {
 
 /// What only services have.
 #[derive(Debug, Clone)]
-pub struct Service {
+pub(super) struct Service {
     pub(super) headers: Vec<(Str, Template)>,
     pub(super) ca_bundle: Option<Str>,
 }

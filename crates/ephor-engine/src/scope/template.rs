@@ -38,7 +38,7 @@ pub struct Text {
 
 /// A part of a text.
 #[derive(Debug, Clone)]
-pub enum Part {
+pub(super) enum Part {
     /// Plain text, escapes still in it.
     Plain(Str),
     /// A variable.

@@ -50,16 +50,17 @@ impl<'e> World<'e> {
     pub fn ask(&self, fetch: Fetch) -> Answer<'e> {
         match gate::allow(fetch, self.namespace) {
             Err(refused) => Answer::Refused(refused.to_string()),
-            Ok(allowed) => match self.facts.get(allowed.fetch()) {
-                Some(fact) => Answer::Known(fact),
-                None => {
+            Ok(allowed) => {
+                if let Some(fact) = self.facts.get(allowed.fetch()) {
+                    Answer::Known(fact)
+                } else {
                     let mut needs = self.needs.borrow_mut();
                     if !needs.contains(&allowed) {
                         needs.push(allowed);
                     }
                     Answer::Pending
                 }
-            },
+            }
         }
     }
 

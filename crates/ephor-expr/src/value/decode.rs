@@ -160,7 +160,7 @@ impl<'v> Deserializer<'v> for Walker<'v> {
             Value::Int(n) => visitor.visit_i64(*n),
             Value::Float(f) => visitor.visit_f64(*f),
             Value::String(s) => visitor.visit_borrowed_str(s),
-            Value::Array(items) => visitor.visit_seq(Items { parent: &self, items, next: 0 }),
+            Value::Array(items) => visitor.visit_seq(Sequence { parent: &self, items, next: 0 }),
             Value::Object(map) => visitor.visit_map(Members { parent: &self, map, next: 0 }),
         }
     }
@@ -195,13 +195,13 @@ impl<'v> Deserializer<'v> for Walker<'v> {
     }
 }
 
-struct Items<'p, 'v> {
+struct Sequence<'p, 'v> {
     parent: &'p Walker<'v>,
     items: &'v [Value],
     next: usize,
 }
 
-impl<'v> de::SeqAccess<'v> for Items<'_, 'v> {
+impl<'v> de::SeqAccess<'v> for Sequence<'_, 'v> {
     type Error = WalkError;
 
     fn next_element_seed<T: DeserializeSeed<'v>>(&mut self, seed: T) -> Result<Option<T::Value>, WalkError> {

@@ -22,7 +22,7 @@ impl<'e> Run<'e> {
         let mut patched = Vec::new();
         for (i, selector) in selectors.iter().enumerate() {
             let path = self.rule.path.keys(&["mutate", "targets"]).index(i);
-            match self.select(selector, &path, scope)? {
+            match Self::select(selector, &path, scope)? {
                 Ok(objects) => {
                     for object in objects {
                         patched.push(self.judge_target(selector, &path, object, scope)?);
@@ -87,7 +87,6 @@ impl<'e> Run<'e> {
     }
 
     fn select(
-        &self,
         selector: &'e TargetSelector,
         path: &Path,
         scope: &mut Scope<'e>,
@@ -110,10 +109,10 @@ impl<'e> Run<'e> {
             }
         }
         let [api_version, kind, mut namespace, name] = <[Str; 4]>::try_from(parts).unwrap_or_default();
-        if let Some(own) = scope.world().namespace() {
-            if namespace.is_empty() {
-                namespace = Str::new(own);
-            }
+        if let Some(own) = scope.world().namespace()
+            && namespace.is_empty()
+        {
+            namespace = Str::new(own);
         }
         let labels = match &selector.selector {
             None => None,

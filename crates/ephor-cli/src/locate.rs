@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use ephor_engine::diagnostic::{Diagnostic, Severity};
+use ephor_expr::Str;
+use ephor_expr::jmespath::{CompileError, EvalError, Expression};
+use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::value::Path;
 use ephor_expr::yaml::{Position, SourceMap, YamlError};
 
@@ -81,6 +84,37 @@ impl Located {
         }
     }
 
+    /// An expression that does not compile.
+    pub fn of_expression(error: CompileError, file: &Arc<SourceFile>) -> Self {
+        let at = position(&file.text, error.offset);
+        Self {
+            file: Some(Arc::clone(file)),
+            span: Some((at, at)),
+            path: Path::root(),
+            code: "invalid-expression",
+            severity: Severity::Error,
+            message: error.message,
+            help: error.help,
+        }
+    }
+
+    /// An expression that has no value. The place is known when what is missing is read from the root.
+    pub fn of_evaluation(error: &EvalError, expression: &Expression, file: &Arc<SourceFile>) -> Self {
+        let mut located = Self::plain("evaluation", error.to_string());
+        located.file = Some(Arc::clone(file));
+        if let EvalError::UnknownKey { key, known } = error {
+            let root = expression.root_identifiers().iter().find(|root| root.name == *key);
+            located.span = root.map(|root| {
+                let start = position(&file.text, root.offset);
+                (start, position(&file.text, root.offset + key.len()))
+            });
+            located.help = nearest(key, known.iter().map(Str::as_str))
+                .map(|near| format!("did you mean `{near}`?"))
+                .or_else(|| (!known.is_empty()).then(|| format!("known keys: {}", known.join(", "))));
+        }
+        located
+    }
+
     /// An error that has no place in a file, such as a file that cannot be read.
     pub fn plain(code: &'static str, message: impl Into<String>) -> Self {
         Self {
@@ -106,5 +140,17 @@ impl Located {
             (Some(file), None) => file.name.clone(),
             (None, _) => String::new(),
         }
+    }
+}
+
+/// The place of byte `offset` of `text`.
+fn position(text: &str, offset: usize) -> Position {
+    let offset = text.floor_char_boundary(offset);
+    let before = text.get(..offset).unwrap_or_default();
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    Position {
+        line: before.matches('\n').count() as u32 + 1,
+        column: before.get(line_start..).unwrap_or_default().chars().count() as u32 + 1,
+        offset: offset as u32,
     }
 }

@@ -1,5 +1,9 @@
 //! The sub-commands, a file each: its arguments and what it does.
 
+mod completion;
+mod create;
+mod expand;
+mod jp;
 mod version;
 
 use std::io;
@@ -17,7 +21,7 @@ pub struct Cli {
     #[arg(long, alias = "remove-color", global = true)]
     no_color: bool,
     /// Print results only: no progress, no warnings.
-    #[arg(long, short, global = true)]
+    #[arg(long, global = true)]
     quiet: bool,
     #[command(subcommand)]
     command: Command,
@@ -25,6 +29,14 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Print a script that completes `ephor` commands in a shell.
+    Completion(completion::Args),
+    /// Print a skeleton of an exception, test, values or other file.
+    Create(create::Args),
+    /// Print policies with the rules that auto-gen adds for Pod controllers.
+    Expand(expand::Args),
+    /// Evaluate, parse and look up JMESPath.
+    Jp(jp::Args),
     /// Print the version.
     Version(version::Args),
 }
@@ -47,6 +59,10 @@ pub type CommandResult = Result<Exit, CommandError>;
 pub fn run(cli: Cli) -> Exit {
     let ui = Ui::new(cli.no_color, cli.quiet);
     let result = match cli.command {
+        Command::Completion(args) => completion::run(&args, &ui),
+        Command::Create(args) => create::run(&args, &ui),
+        Command::Expand(args) => expand::run(&args, &ui),
+        Command::Jp(args) => jp::run(&args, &ui),
         Command::Version(args) => version::run(&args, &ui),
     };
     match result {

@@ -4,6 +4,6 @@ mod files;
 mod policies;
 mod resources;
 
-pub use files::{ReadError, expand, read};
-pub use policies::{LoadedPolicies, LoadedPolicy, load_policies};
+pub use files::{ReadError, STDIN, expand, read};
+pub use policies::{LoadedPolicies, LoadedPolicy, load_file, load_policies};
 pub use resources::{ResourceText, normalise, read_resources};

@@ -9,7 +9,7 @@ use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::yaml::{Limits, parse_documents};
 
 use super::files::{expand, read};
-use crate::locate::{Located, Origin};
+use crate::locate::{Located, Origin, SourceFile};
 
 /// A policy that compiled.
 #[derive(Debug, Clone)]
@@ -79,7 +79,8 @@ pub fn load_policies(arguments: &[String]) -> LoadedPolicies {
     loaded
 }
 
-fn load_file(file: &Arc<crate::locate::SourceFile>, loaded: &mut LoadedPolicies) {
+/// Adds what one file holds.
+pub fn load_file(file: &Arc<SourceFile>, loaded: &mut LoadedPolicies) {
     let documents = match parse_documents(&file.text, &Limits::default()) {
         Ok(documents) => documents,
         Err(error) => return loaded.findings.push(Located::of_yaml(error, file)),

@@ -1,5 +1,7 @@
 //! Which rules can be rewritten.
 
+use std::fmt;
+
 use crate::policy::{Match, MutateForEach, Policy, ResourceFilter, ResourceSelection, Rule};
 
 /// Why no rules are made from a rule.
@@ -19,6 +21,23 @@ pub enum Ineligible {
     Targets,
     /// It is already named like a generated rule.
     Named,
+}
+
+impl fmt::Display for Ineligible {
+    /// The reason as the end of a sentence about the rule.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Ineligible::NotOnPods => "it does not match Pods",
+            Ineligible::MixedKinds => "it matches Pods and other kinds in one filter",
+            Ineligible::SelectsPods => {
+                "it selects by name, labels or annotations, which controllers need not share with their Pods"
+            }
+            Ineligible::OtherType => "it generates objects or verifies manifests",
+            Ineligible::JsonPatch => "it has a JSON patch, whose paths cannot be moved",
+            Ineligible::Targets => "it patches existing targets, which have the shape their author wrote",
+            Ineligible::Named => "it is already named like a generated rule",
+        })
+    }
 }
 
 /// Whether rules can be made from `rule` of `policy`.

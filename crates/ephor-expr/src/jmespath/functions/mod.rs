@@ -132,6 +132,16 @@ impl Param {
     }
 }
 
+impl fmt::Display for Param {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, kind) in self.types.iter().enumerate() {
+            let separator = if i == 0 { "" } else { "|" };
+            write!(f, "{separator}{kind}")?;
+        }
+        f.write_str(if self.variadic { "..." } else { "" })
+    }
+}
+
 /// A function.
 #[derive(Debug, Clone, Copy)]
 pub struct Function {
@@ -150,6 +160,12 @@ pub struct Function {
 }
 
 impl Function {
+    /// Name, parameter types and result: `join(string, array[string]) string`.
+    pub fn signature(&self) -> String {
+        let params: Vec<String> = self.params.iter().map(ToString::to_string).collect();
+        format!("{}({}) {}", self.name, params.join(", "), self.returns)
+    }
+
     /// The parameter that argument `i` is for.
     pub(super) fn param(&self, i: usize) -> Option<&Param> {
         self.params.get(i).or_else(|| self.params.last().filter(|param| param.variadic))

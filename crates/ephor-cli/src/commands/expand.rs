@@ -1,0 +1,218 @@
+//! `ephor expand`.
+
+use clap::ValueEnum;
+use ephor_engine::autogen::{self, Ineligible};
+use ephor_engine::policy::{Match, Policy, Rule};
+use ephor_expr::value::{Path, decode};
+use ephor_expr::{Str, Value, yaml};
+
+use super::CommandResult;
+use crate::exit::Exit;
+use crate::load::{LoadedPolicy, load_policies};
+use crate::locate::Located;
+use crate::ui::Ui;
+
+/// Arguments of `ephor expand`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ephor expand policy.yaml
+  ephor expand policies/ --rules-only
+  ephor expand policies/ --output-format json | jq '.items[].spec.rules[].name'
+
+Rules on Pods that cannot be rewritten for controllers are listed on standard error, with the reason.")]
+pub(super) struct Args {
+    /// Policy files, directories, globs, or `-` for standard input.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<String>,
+    /// How to print.
+    #[arg(long, short, default_value = "yaml", value_name = "FORMAT")]
+    output_format: Format,
+    /// Print the added rules alone, by policy.
+    #[arg(long)]
+    rules_only: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    Yaml,
+    Json,
+}
+
+/// Prints the policies. Those that are refused are findings, and the exit code says so.
+pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
+    let loaded = load_policies(&args.paths);
+    let errors: Vec<Located> = loaded.findings.into_iter().filter(Located::is_error).collect();
+    ui.findings(&errors);
+    let mut documents = Vec::with_capacity(loaded.policies.len());
+    for policy in &loaded.policies {
+        let (document, notes) = expanded(policy, args.rules_only);
+        if !ui.quiet() {
+            notes.iter().for_each(|note| ui.say(note));
+        }
+        documents.push(document);
+    }
+    let text = match args.output_format {
+        Format::Yaml => documents.iter().map(yaml::to_yaml).collect::<Vec<_>>().join("---\n"),
+        Format::Json => format!("{}\n", list(documents).to_json_pretty(2)),
+    };
+    ui.result(&text)?;
+    Ok(if errors.is_empty() { Exit::Clean } else { Exit::CouldNot })
+}
+
+fn list(items: Vec<Value>) -> Value {
+    Value::from([("apiVersion", Value::from("v1")), ("kind", Value::from("List")), ("items", Value::array(items))])
+}
+
+/// What is printed for a policy, and a line for each of its rules on Pods that auto-gen leaves out.
+fn expanded(loaded: &LoadedPolicy, rules_only: bool) -> (Value, Vec<String>) {
+    // What compiled also decodes.
+    let policy: Policy = decode(&loaded.document).unwrap_or_default();
+    let added: Vec<Value> = autogen::expand(&loaded.document, &policy).into_iter().map(|g| g.rule).collect();
+    let notes = notes(&policy, &loaded.program.key);
+    if rules_only {
+        let document =
+            Value::from([("policy", Value::from(loaded.program.key.clone())), ("rules", Value::array(added))]);
+        return (document, notes);
+    }
+    let mut document = loaded.document.clone();
+    let rules = Path::root().keys(&["spec", "rules"]);
+    if let Some(rules) = rules.lookup_mut(&mut document).and_then(Value::as_array_mut) {
+        rules.extend(added);
+    }
+    (document, notes)
+}
+
+fn notes(policy: &Policy, key: &Str) -> Vec<String> {
+    let off = autogen::controllers(policy).is_empty();
+    let rules = policy.spec.rules.iter();
+    rules
+        .filter_map(|rule| match autogen::eligible(policy, rule) {
+            Ok(()) if off => Some(format!(
+                "{key}: rule `{}` is not expanded: the annotation `{}` turns auto-gen off",
+                rule.name,
+                autogen::ANNOTATION
+            )),
+            Err(Ineligible::Named) => None,
+            Err(reason) if names_pods(rule) => Some(format!("{key}: rule `{}` is not expanded: {reason}", rule.name)),
+            Ok(()) | Err(_) => None,
+        })
+        .collect()
+}
+
+/// Whether a rule is written for Pods among others, so that its author may expect it to be expanded.
+fn names_pods(rule: &Rule) -> bool {
+    let Match { any, all, resources, .. } = &rule.matches;
+    let listed = any.iter().chain(all).flatten().filter_map(|filter| filter.resources.as_ref());
+    listed
+        .chain(resources)
+        .flat_map(|r| r.kinds.iter().flatten())
+        .any(|kind| matches!(kind.as_str(), "Pod" | "v1/Pod" | "*/Pod"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::load::{LoadedPolicies, load_file};
+    use crate::locate::SourceFile;
+
+    fn expand_text(text: &str, rules_only: bool) -> String {
+        let mut loaded = LoadedPolicies::default();
+        load_file(&Arc::new(SourceFile { name: "policy.yaml".to_owned(), text: text.to_owned() }), &mut loaded);
+        assert!(loaded.findings.is_empty(), "{:?}", loaded.findings);
+        let policy = loaded.policies.first().unwrap();
+        let (document, notes) = expanded(policy, rules_only);
+        format!("{}{}", yaml::to_yaml(&document), notes.iter().map(|n| format!("# {n}\n")).collect::<String>())
+    }
+
+    #[test]
+    fn rules_for_controllers_follow_the_declared_ones() {
+        let text = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate:
+      message: no host network
+      pattern: {spec: {hostNetwork: false}}
+";
+        insta::assert_snapshot!(expand_text(text, false), @r#"
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata:
+  name: p
+spec:
+  rules:
+  - match:
+      any:
+      - resources:
+          kinds:
+          - Pod
+    name: r
+    validate:
+      message: no host network
+      pattern:
+        spec:
+          hostNetwork: false
+  - match:
+      any:
+      - resources:
+          kinds:
+          - apps/v1/DaemonSet
+          - apps/v1/Deployment
+          - batch/v1/Job
+          - apps/v1/ReplicaSet
+          - v1/ReplicationController
+          - apps/v1/StatefulSet
+    name: autogen-r
+    validate:
+      message: no host network
+      pattern:
+        spec:
+          template:
+            spec:
+              hostNetwork: false
+  - match:
+      any:
+      - resources:
+          kinds:
+          - batch/v1/CronJob
+    name: autogen-cronjob-r
+    validate:
+      message: no host network
+      pattern:
+        spec:
+          jobTemplate:
+            spec:
+              template:
+                spec:
+                  hostNetwork: false
+"#);
+    }
+
+    #[test]
+    fn the_reason_is_given_where_a_rule_on_pods_is_left_out() {
+        let text = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: by-name
+    match: {any: [{resources: {kinds: [Pod], names: [a]}}]}
+    validate: {pattern: {spec: {x: 1}}}
+  - name: on-nodes
+    match: {any: [{resources: {kinds: [Node]}}]}
+    validate: {pattern: {spec: {x: 1}}}
+";
+        insta::assert_snapshot!(expand_text(text, true), @r#"
+policy: p
+rules: []
+# p: rule `by-name` is not expanded: it selects by name, labels or annotations, which controllers need not share with their Pods
+"#);
+    }
+}

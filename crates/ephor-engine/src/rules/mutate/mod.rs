@@ -1,6 +1,12 @@
 //! Bodies of `mutate` rules.
+//!
+//! - [`strategic_merge`]: patches that look like the resource, with conditions;
+//! - [`json_patch`]: patches that are lists of operations, and differences as such patches;
+//! - `run`, `targets`: rules as a whole.
 
-mod json_patch;
+#[cfg(test)]
+mod arbitrary;
+pub mod json_patch;
 mod limits;
 mod run;
 pub mod strategic_merge;

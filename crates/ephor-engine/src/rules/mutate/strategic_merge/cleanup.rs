@@ -2,6 +2,7 @@
 
 use ephor_expr::{Map, Value};
 
+use super::merge::Merged;
 use super::preprocess::{anchor_of, condition_key};
 use crate::rules::anchor::Anchor;
 use crate::rules::mutate::limits::MAX_DEPTH;
@@ -9,51 +10,75 @@ use crate::rules::mutate::limits::MAX_DEPTH;
 /// The patch without conditions, anchored list items and empty maps. Conditions on maps and lists at the root keep
 /// their parentheses: there the reference leaves them as they are.
 pub(super) fn clean_root(patch: &Value) -> Value {
-    match patch {
-        Value::Object(map) => Value::object(clean_map(map, true, MAX_DEPTH)),
-        other => other.clone(),
-    }
+    clean_whole(patch, true)
 }
 
 /// The same for an item of a list.
 pub(super) fn clean_copy(item: &Value) -> Value {
-    match item {
-        Value::Object(map) => Value::object(clean_map(map, false, MAX_DEPTH)),
-        other => other.clone(),
+    clean_whole(item, false)
+}
+
+fn clean_whole(value: &Value, keep_anchors: bool) -> Value {
+    match value.as_object().and_then(|map| clean_map(map, keep_anchors, MAX_DEPTH)) {
+        Some(cleaned) => Value::object(cleaned),
+        None => value.clone(),
     }
 }
 
-/// The cleaned value; `None` if nothing is left of it. Lists that were empty stay.
-fn clean(value: &Value, depth: usize) -> Option<Value> {
+/// What is left of `value`. Lists that were empty stay, maps do not.
+fn clean(value: &Value, depth: usize) -> Merged {
     // The walk before this one refuses what is nested deeper.
-    let depth = depth.checked_sub(1)?;
+    let Some(depth) = depth.checked_sub(1) else { return Merged::Gone };
     match value {
-        Value::Object(map) => {
-            let cleaned = clean_map(map, false, depth);
-            (!cleaned.is_empty()).then(|| Value::object(cleaned))
-        }
-        Value::Array(items) if items.is_empty() => Some(value.clone()),
-        Value::Array(items) => {
-            let kept: Vec<Value> =
-                items.iter().filter(|item| !is_anchored_item(item)).filter_map(|item| clean(item, depth)).collect();
-            (!kept.is_empty()).then(|| Value::array(kept))
-        }
-        scalar => Some(scalar.clone()),
+        Value::Object(map) => match clean_map(map, false, depth) {
+            None if map.is_empty() => Merged::Gone,
+            None => Merged::Same,
+            Some(cleaned) if cleaned.is_empty() => Merged::Gone,
+            Some(cleaned) => Merged::New(Value::object(cleaned)),
+        },
+        Value::Array(items) => clean_list(items, depth),
+        _ => Merged::Same,
     }
 }
 
-fn clean_map(map: &Map, keep_anchors: bool, depth: usize) -> Map {
-    let mut cleaned = Map::with_capacity(map.len());
+fn clean_list(items: &[Value], depth: usize) -> Merged {
+    let mut same = true;
+    let mut cleaned = Vec::with_capacity(items.len());
+    for item in items {
+        match if is_anchored_item(item) { Merged::Gone } else { clean(item, depth) } {
+            Merged::Same => cleaned.push(item.clone()),
+            Merged::New(item) => {
+                same = false;
+                cleaned.push(item);
+            }
+            Merged::Gone => same = false,
+        }
+    }
+    match same {
+        true => Merged::Same,
+        false if cleaned.is_empty() => Merged::Gone,
+        false => Merged::New(Value::array(cleaned)),
+    }
+}
+
+/// The members that are left; `None` if that is all of them as they are.
+fn clean_map(map: &Map, keep_anchors: bool, depth: usize) -> Option<Map> {
+    let mut cleaned: Option<Map> = None;
     for (key, value) in map.iter() {
         let condition = condition_key(key);
-        if condition.is_some() && !matches!(value, Value::Object(_) | Value::Array(_)) {
-            continue;
-        }
-        let Some(value) = clean(value, depth) else { continue };
-        match condition {
-            Some(name) if !keep_anchors => cleaned.insert(name, value),
-            _ => cleaned.insert(key.clone(), value),
+        let is_scalar = !matches!(value, Value::Object(_) | Value::Array(_));
+        let outcome = if condition.is_some() && is_scalar { Merged::Gone } else { clean(value, depth) };
+        let value = match outcome {
+            Merged::Same if condition.is_none() || keep_anchors => continue,
+            Merged::Same => Some(value.clone()),
+            Merged::New(value) => Some(value),
+            Merged::Gone => None,
         };
+        let cleaned = cleaned.get_or_insert_with(|| map.clone());
+        cleaned.remove(key);
+        if let Some(value) = value {
+            cleaned.insert(condition.filter(|_| !keep_anchors).unwrap_or(key), value);
+        }
     }
     cleaned
 }

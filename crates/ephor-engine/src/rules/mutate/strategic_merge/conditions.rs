@@ -1,33 +1,25 @@
-//! temp
-use ephor_expr::Value;
-fn wild(p: &[u8], t: &[u8]) -> bool {
-    match (p.first(), t.first()) {
-        (None, None) => true,
-        (Some(b'*'), _) => wild(&p[1..], t) || (!t.is_empty() && wild(p, &t[1..])),
-        (Some(b'?'), Some(_)) => wild(&p[1..], &t[1..]),
-        (Some(a), Some(b)) if a == b => wild(&p[1..], &t[1..]),
-        _ => false,
-    }
-}
-fn text(v: &Value) -> String {
-    match v {
-        Value::String(s) => s.to_string(),
-        o => o.to_json(),
-    }
-}
+//! Conditions of a patch: is a value of the resource what `(key): value` asks for?
+
+use std::borrow::Cow;
+
+use ephor_expr::{Str, Value};
+
+use crate::rules::validate::pattern::Pattern;
+
+/// Whether `actual` matches `wanted`, a pattern as in `validate.pattern`. Scalars are compared as the texts they are
+/// written as, so `true` accepts `"true"` and `null` is the word.
 pub(super) fn hold(wanted: &Value, actual: &Value) -> bool {
-    match (wanted, actual) {
-        (Value::Object(w), Value::Object(a)) => w.iter().all(|(k, v)| {
-            let (k, c) = match super::preprocess::condition_key(k) {
-                Some(k) => (k, true),
-                None => (k.as_str(), false),
-            };
-            let _ = c;
-            a.get(k).is_some_and(|x| hold(v, x))
-        }),
-        (Value::Array(w), Value::Array(a)) => !w.is_empty() && a.iter().all(|x| hold(&w[0], x)),
-        (Value::Object(_) | Value::Array(_), _) | (_, Value::Object(_)) => false,
-        (w, Value::Array(a)) => a.iter().all(|x| hold(w, x)),
-        (w, a) => wild(text(w).as_bytes(), text(a).as_bytes()),
+    match wanted {
+        Value::Array(_) | Value::Object(_) => Pattern::compile(wanted).is_match(actual),
+        scalar => Pattern::compile(&as_text(scalar)).is_match(&as_text(actual)),
+    }
+}
+
+fn as_text(value: &Value) -> Cow<'_, Value> {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {
+            Cow::Owned(Value::String(Str::from(value.to_json())))
+        }
+        Value::String(_) | Value::Array(_) | Value::Object(_) => Cow::Borrowed(value),
     }
 }

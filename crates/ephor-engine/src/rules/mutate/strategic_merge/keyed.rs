@@ -4,9 +4,9 @@
 //! the front as well, in the order of the patch; in a list with two keys they stay where they are.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 
 use ephor_expr::{Map, Value};
-use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::error::{MergeError, NodeKind};
 use super::merge::{DIRECTIVE, Directive, Merged, fresh_map, merge_map};
@@ -22,7 +22,7 @@ fn scalar_text(value: &Value) -> Option<Cow<'_, str>> {
 }
 
 /// What tells an item from the others of its list.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ItemKey<'v> {
     primary: Cow<'v, str>,
     secondary: Option<Cow<'v, str>>,
@@ -37,12 +37,12 @@ impl ListKey {
     }
 }
 
-/// Keys seen so far, and where.
+/// Keys seen so far, and where. Ordered maps: strangers choose the keys, and could choose colliding hashes.
 #[derive(Default)]
 struct Seen<'v> {
-    places: FxHashMap<ItemKey<'v>, usize>,
+    places: BTreeMap<ItemKey<'v>, usize>,
     /// Primary keys of items that have a secondary one.
-    with_secondary: FxHashSet<Cow<'v, str>>,
+    with_secondary: BTreeSet<Cow<'v, str>>,
 }
 
 impl<'v> Seen<'v> {
@@ -52,8 +52,8 @@ impl<'v> Seen<'v> {
             self.with_secondary.insert(key.primary.clone());
         }
         match self.places.entry(key) {
-            std::collections::hash_map::Entry::Occupied(entry) => Some(*entry.get()),
-            std::collections::hash_map::Entry::Vacant(entry) => {
+            btree_map::Entry::Occupied(entry) => Some(*entry.get()),
+            btree_map::Entry::Vacant(entry) => {
                 entry.insert(place);
                 None
             }
@@ -264,7 +264,7 @@ pub(super) fn merge_set(patch: &[Value], old: &[Value]) -> Result<Merged, MergeE
         Directive::Replace => &[],
         Directive::Merge => old,
     };
-    let mut seen = FxHashSet::default();
+    let mut seen = BTreeSet::new();
     let mut items = Vec::with_capacity(patch.len() + old.len());
     for value in patch.iter().chain(kept) {
         match scalar_text(value) {

@@ -95,14 +95,13 @@ pub(super) fn merge_map(patch: &Map, old: &Map, fields: Fields, depth: usize) ->
             None => fresh_value(value, shape, depth)?,
         };
         match merged {
-            Merged::Same => {}
             Merged::New(value) => {
                 new.get_or_insert_with(|| old.clone()).insert(key.clone(), value);
             }
             Merged::Gone if old.contains_key(key) => {
                 new.get_or_insert_with(|| old.clone()).remove(key);
             }
-            Merged::Gone => {}
+            Merged::Same | Merged::Gone => {}
         }
     }
     Ok(new.map_or(Merged::Same, |map| Merged::New(Value::object(map))))

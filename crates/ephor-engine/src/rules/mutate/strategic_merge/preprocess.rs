@@ -1,16 +1,14 @@
 //! Anchors of a patch: decided against the resource, then taken out.
 
+use std::sync::Arc;
+
 use ephor_expr::{Map, Str, Value};
 
 use super::cleanup;
 use super::conditions;
 use super::error::{MergeError, NodeKind};
 use crate::rules::anchor::{Anchor, parse_anchor};
-use crate::rules::mutate::limits::{Allowance, MAX_DEPTH};
-
-/// How many values one preprocessing may look at. A patch that repeats conditions in nested lists multiplies with the
-/// resource; real ones stay in the hundreds.
-const MAX_PARTS: usize = 500_000;
+use crate::rules::mutate::limits::{Allowance, MAX_DEPTH, parts_of};
 
 /// Evaluates the anchors of `patch` against `resource`: conditions are checked, `+(key)` members that the resource
 /// lacks become plain members, and items of lists with conditions become one item for each item of the resource that
@@ -20,7 +18,7 @@ pub fn preprocess(patch: &Value, resource: &Value) -> Result<Option<Value>, Merg
         return Err(MergeError::wrong_kind(NodeKind::Mapping, patch));
     }
     let mut patch = patch.clone();
-    let mut preprocessor = Preprocessor { allowance: Allowance::of(MAX_PARTS) };
+    let mut preprocessor = Preprocessor { allowance: Allowance::new() };
     match preprocessor.value(&mut patch, Some(resource), MAX_DEPTH) {
         Ok(()) => Ok(Some(cleanup::clean_root(&patch))),
         Err(Halt::Unmet | Halt::GlobalUnmet) => Ok(None),
@@ -63,17 +61,14 @@ impl Preprocessor {
     }
 
     fn value(&mut self, patch: &mut Value, resource: Option<&Value>, depth: usize) -> Result<(), Halt> {
-        self.charge(1)?;
         let depth = depth.checked_sub(1).ok_or(MergeError::TooDeep)?;
-        if patch.as_array().is_some_and(|items| !matches!(items.first(), Some(Value::Object(_)))) {
-            return Ok(());
+        if cleanup::strongest_anchor(patch, depth).is_none() {
+            return Ok(check_lists(patch, resource, depth)?);
         }
-        if let Some(map) = patch.as_object_mut() {
-            self.map(map, resource, depth)
-        } else if let Some(items) = patch.as_array_mut() {
-            self.list(items, resource, depth)
-        } else {
-            Ok(())
+        match patch {
+            Value::Object(map) => self.map(Arc::make_mut(map), resource, depth),
+            Value::Array(items) if begins_with_map(items) => self.list(Arc::make_mut(items), resource, depth),
+            _ => Ok(()),
         }
     }
 
@@ -84,15 +79,13 @@ impl Preprocessor {
             for (key, value) in patch.iter_mut() {
                 let Some((_, name)) = anchor_of(key).filter(|(anchor, _)| *anchor == wanted) else { continue };
                 let Some(actual) = resource.and_then(|map| map.get(name)) else { return Err(unmet) };
-                match value.as_object().is_some_and(has_additions) {
-                    // Additions directly inside a condition take its place: nothing is compared.
-                    true => {
-                        if let Some(map) = value.as_object_mut() {
-                            decide_additions(map, actual.as_object());
-                        }
+                if !value.as_object().is_some_and(has_additions) {
+                    if !conditions::hold(value, actual) {
+                        return Err(unmet);
                     }
-                    false if conditions::hold(value, actual) => {}
-                    false => return Err(unmet),
+                } else if let Some(map) = value.as_object_mut() {
+                    // Additions directly inside a condition take its place: nothing is compared.
+                    decide_additions(map, actual.as_object());
                 }
             }
         }
@@ -106,12 +99,7 @@ impl Preprocessor {
 
     /// A list that begins with a map.
     fn list(&mut self, patch: &mut Vec<Value>, resource: Option<&Value>, depth: usize) -> Result<(), Halt> {
-        let resource = match resource {
-            None => None,
-            Some(Value::Null) => Some(&[][..]),
-            Some(Value::Array(items)) => Some(items.as_slice()),
-            Some(other) => return Err(MergeError::wrong_kind(NodeKind::Sequence, other).into()),
-        };
+        let resource = resource.map(list_of).transpose()?;
         self.charge(patch.len())?;
         let mut expanded = Vec::new();
         for item in patch.iter().filter(|item| item.as_object().is_some()) {
@@ -135,8 +123,9 @@ impl Preprocessor {
                 halt => halt,
             };
         };
-        let mut refused = false;
+        let (mut refused, parts) = (false, parts_of(item));
         for candidate in resource {
+            self.charge(parts)?;
             match self.value(&mut working, Some(candidate), depth) {
                 Ok(()) => return Ok(()),
                 Err(Halt::Unmet) => {}
@@ -159,7 +148,9 @@ impl Preprocessor {
         depth: usize,
     ) -> Result<(), Halt> {
         let mut working = item.clone();
+        let parts = parts_of(item);
         for candidate in resource {
+            self.charge(parts)?;
             match self.value(&mut working, Some(candidate), depth) {
                 Ok(()) => {}
                 Err(Halt::Unmet | Halt::GlobalUnmet) => continue,
@@ -169,11 +160,39 @@ impl Preprocessor {
             let mut copy = cleanup::clean_copy(&working);
             if let Some(map) = copy.as_object_mut().filter(|map| !map.is_empty()) {
                 map.insert("name", name.clone());
-                self.charge(map.len())?;
                 expanded.push(copy);
             }
         }
         Ok(())
+    }
+}
+
+/// Whether the items of a list are looked at: the first one decides.
+fn begins_with_map(items: &[Value]) -> bool {
+    matches!(items.first(), Some(Value::Object(_)))
+}
+
+/// The resource's side of a list of maps; null is the empty list.
+fn list_of(resource: &Value) -> Result<&[Value], MergeError> {
+    match resource {
+        Value::Null => Ok(&[]),
+        Value::Array(items) => Ok(items),
+        other => Err(MergeError::wrong_kind(NodeKind::Sequence, other)),
+    }
+}
+
+/// What the walk makes sure of where there are no anchors: lists of maps stand against lists.
+fn check_lists(patch: &Value, resource: Option<&Value>, depth: usize) -> Result<(), MergeError> {
+    let depth = depth.checked_sub(1).ok_or(MergeError::TooDeep)?;
+    match patch {
+        Value::Object(map) => map.iter().try_for_each(|(key, value)| {
+            let resource = resource.and_then(|resource| resource.get(key));
+            check_lists(value, resource, depth)
+        }),
+        Value::Array(items) if begins_with_map(items) => {
+            resource.map_or(Ok(()), |resource| list_of(resource).map(drop))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -1,0 +1,80 @@
+//! Laws of strategic merge patches.
+
+use ephor_expr::{Map, Value};
+use proptest::prelude::*;
+
+use super::pod;
+use crate::rules::mutate::arbitrary;
+use crate::rules::mutate::strategic_merge::{MergeSchema, apply_strategic_merge, merge, preprocess};
+
+const KEYS: &[&str] =
+    &["a", "b", "(a)", "<(b)", "+(a)", "name", "(name)", "containers", "env", "ports", "$patch", "containerPort"];
+const PLAIN_KEYS: &[&str] = &["a", "b", "c"];
+
+/// An object of a kind with keyed lists around a random `spec`.
+fn resource() -> impl Strategy<Value = Value> {
+    arbitrary::object(KEYS).prop_map(|spec| {
+        let mut resource = pod("{}");
+        if let Some(map) = resource.as_object_mut() {
+            map.insert("spec", spec);
+        }
+        resource
+    })
+}
+
+fn container(name: &str, image: i64, env: &[(String, i64)]) -> Value {
+    let env = env.iter().map(|(name, value)| {
+        Value::from([("name", Value::from(name.as_str())), ("value", Value::from(value.to_string()))])
+    });
+    let mut map = Map::new();
+    map.insert("name", name);
+    map.insert("image", image);
+    map.insert("env", Value::array(env.collect()));
+    Value::object(map)
+}
+
+/// Containers with the keys that Kubernetes asks for, each once.
+fn containers() -> impl Strategy<Value = Value> {
+    let env = prop::collection::btree_map("[E-H]", 0i64..3, 0..4).prop_map(|env| env.into_iter().collect::<Vec<_>>());
+    prop::collection::btree_map("[a-d]", (0i64..3, env), 0..4)
+        .prop_map(|all| Value::array(all.iter().map(|(name, (image, env))| container(name, *image, env)).collect()))
+        .prop_map(|containers| Value::from([("spec", Value::from([("containers", containers)]))]))
+}
+
+proptest! {
+    #[test]
+    fn any_patch_applies_or_fails(patch in arbitrary::value(KEYS), resource in resource()) {
+        if let Ok(Some(patched)) = apply_strategic_merge(&patch, &resource) {
+            prop_assert_ne!(patched, resource);
+        }
+    }
+
+    #[test]
+    fn a_patch_of_keyed_lists_changes_nothing_the_second_time(patch in containers(), resource in containers()) {
+        let schema = MergeSchema::of("v1", "Pod");
+        let once = merge(&patch, &resource, schema).unwrap();
+        prop_assert_eq!(merge(&patch, &once, schema).unwrap(), once);
+    }
+
+    #[test]
+    fn a_patch_without_lists_and_anchors_changes_nothing_the_second_time(
+        patch in arbitrary::object(PLAIN_KEYS),
+        resource in arbitrary::object(PLAIN_KEYS),
+    ) {
+        if let Ok(once) = merge(&patch, &resource, MergeSchema::NONE) {
+            prop_assert_eq!(merge(&patch, &once, MergeSchema::NONE).unwrap(), once);
+        }
+    }
+
+    #[test]
+    fn merging_a_resource_into_itself_or_nothing_gives_the_resource(resource in containers()) {
+        let schema = MergeSchema::of("v1", "Pod");
+        prop_assert_eq!(merge(&resource, &resource, schema).unwrap(), resource.clone());
+        prop_assert_eq!(merge(&resource, &Value::object(Map::new()), schema).unwrap(), resource);
+    }
+
+    #[test]
+    fn preprocessing_leaves_patches_without_anchors_and_empty_maps_alone(patch in containers(), resource in containers()) {
+        prop_assert_eq!(preprocess(&patch, &resource).unwrap(), Some(patch));
+    }
+}

@@ -3,6 +3,7 @@
 //! [`load`] reads files into policies, resources and values; [`drive`] takes reviews through the engine and answers
 //! its questions from a [`host::Host`]; [`commands`] are the sub-commands; [`output`] has a renderer a format.
 
+pub mod apply;
 pub mod commands;
 pub mod drive;
 pub mod exit;

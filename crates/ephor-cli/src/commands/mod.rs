@@ -1,5 +1,6 @@
 //! The sub-commands, a file each: its arguments and what it does.
 
+mod apply;
 mod completion;
 mod create;
 mod expand;
@@ -29,6 +30,8 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Judge resources by policies; mutate and generate.
+    Apply(apply::Args),
     /// Print a script that completes `ephor` commands in a shell.
     Completion(completion::Args),
     /// Print a skeleton of an exception, test, values or other file.
@@ -59,6 +62,7 @@ pub type CommandResult = Result<Exit, CommandError>;
 pub fn run(cli: Cli) -> Exit {
     let ui = Ui::new(cli.no_color, cli.quiet);
     let result = match cli.command {
+        Command::Apply(args) => apply::run(&args, &ui),
         Command::Completion(args) => completion::run(&args, &ui),
         Command::Create(args) => create::run(&args, &ui),
         Command::Expand(args) => expand::run(&args, &ui),

@@ -27,14 +27,23 @@ pub struct LoadedPolicy {
 pub struct LoadedPolicies {
     /// Policies that compiled, in file order.
     pub policies: Vec<LoadedPolicy>,
-    /// Names (`namespace/name` or name) of policies that were refused.
-    pub refused: Vec<String>,
+    /// Policies that were refused.
+    pub refused: Vec<Refused>,
     /// Cleanup policies, as documents.
     pub cleanup: Vec<(Value, Origin)>,
     /// Exceptions found beside the policies.
     pub exceptions: Vec<(Exception, Value)>,
     /// Errors and warnings.
     pub findings: Vec<Located>,
+}
+
+/// A policy that was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Its name.
+    pub name: String,
+    /// The first error.
+    pub reason: String,
 }
 
 /// The kinds of `policies.kyverno.io` and Kubernetes that are recognised so that they are refused by name.
@@ -113,7 +122,7 @@ fn load_document(document: Value, origin: Origin, loaded: &mut LoadedPolicies) {
         (_, kind) if NOT_BUILT.contains(&kind) => {
             let message = format!("kind `{kind}` is not supported yet");
             let name = document.str_at(&["metadata", "name"]).unwrap_or_default().to_owned();
-            loaded.refused.push(name);
+            loaded.refused.push(Refused { name, reason: message.clone() });
             let finding = ephor_engine::diagnostic::Diagnostic::error("not-supported", at_kind, message);
             loaded.findings.push(Located::of_diagnostic(finding, &origin));
         }
@@ -132,9 +141,13 @@ fn load_document(document: Value, origin: Origin, loaded: &mut LoadedPolicies) {
 
 fn load_policy(document: Value, origin: Origin, loaded: &mut LoadedPolicies) {
     let compiled = compile(&document);
+    let reason = compiled.findings.iter().find(|f| f.is_error()).map(|f| f.message.clone()).unwrap_or_default();
     loaded.findings.extend(compiled.findings.into_iter().map(|f| Located::of_diagnostic(f, &origin)));
     match compiled.program {
         Some(program) => loaded.policies.push(LoadedPolicy { program: Arc::new(program), document, origin }),
-        None => loaded.refused.push(document.str_at(&["metadata", "name"]).unwrap_or_default().to_owned()),
+        None => {
+            let name = document.str_at(&["metadata", "name"]).unwrap_or_default().to_owned();
+            loaded.refused.push(Refused { name, reason });
+        }
     }
 }

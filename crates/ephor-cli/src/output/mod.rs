@@ -1,3 +1,4 @@
 //! Renderers, one a format.
 
 pub mod diagnostics;
+pub mod text;

@@ -1,0 +1,177 @@
+//! What the user names, loaded.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use ephor_engine::diagnostic::Severity;
+use ephor_engine::exceptions::{Exception, ExceptionSet};
+use ephor_engine::outcome::Phase;
+use ephor_expr::Str;
+use ephor_expr::yaml::{Limits, parse_values};
+
+use super::exceptions::{LoadedExceptions, load_exceptions, pick_exceptions, pick_exceptions_in};
+use super::pipeline::Input;
+use super::plan::{Card, Keep, Lane, Plan};
+use crate::host::Host;
+use crate::load::{LoadedPolicies, Refused, STDIN, expand, expand_lists, load_policies, read};
+use crate::locate::{Located, SourceFile};
+
+/// What the user names.
+#[derive(Debug, Clone, Copy)]
+pub struct Selected<'a> {
+    /// Policies.
+    pub policies: &'a [String],
+    /// Resources to judge.
+    pub resources: &'a [String],
+    /// Objects that mutate-existing rules may change.
+    pub targets: &'a [String],
+    /// Exceptions.
+    pub exceptions: &'a [String],
+    /// Whether the exceptions are those of the resource files.
+    pub exceptions_with_resources: bool,
+    /// Whether exceptions of the policy files count too.
+    pub exceptions_within_policies: bool,
+    /// CRDs.
+    pub crds: &'a [String],
+}
+
+/// What was loaded.
+#[derive(Debug)]
+pub struct Inputs {
+    /// All that is needed to judge.
+    pub plan: Plan,
+    /// Where resources are read.
+    pub resources: Vec<Input>,
+    /// Policies that were refused.
+    pub refused: Vec<Refused>,
+    /// How many exceptions there are.
+    pub exception_count: usize,
+    /// Errors and warnings.
+    pub findings: Vec<Located>,
+}
+
+impl Inputs {
+    /// Loads everything but the resources themselves.
+    pub fn load(selected: &Selected<'_>) -> Self {
+        let mut policies = load_policies(selected.policies);
+        let mut findings = std::mem::take(&mut policies.findings);
+        let (resources, resource_findings) = open(selected, &policies);
+        findings.extend(resource_findings);
+        let exceptions = exceptions(selected, &mut policies, &resources, &mut findings);
+        let exception_count = exceptions.len();
+        let cluster_scoped = cluster_scoped(selected.crds, &mut findings);
+        let plan = plan(&policies, exceptions, cluster_scoped);
+        Self { plan, resources, refused: policies.refused, exception_count, findings }
+    }
+}
+
+/// The files and texts that hold the resources. Standard input is read at once if it has to be read twice.
+fn open(selected: &Selected<'_>, policies: &LoadedPolicies) -> (Vec<Input>, Vec<Located>) {
+    let twice = selected.exceptions_with_resources || policies.policies.iter().any(|p| may_ask(&p.origin.file));
+    let mut inputs = Vec::new();
+    let mut findings = Vec::new();
+    for argument in selected.resources {
+        if argument == STDIN && twice {
+            match read(Path::new(STDIN)) {
+                Ok(file) => inputs.push(Input::Text(file)),
+                Err(error) => findings.push(Located::plain("unreadable", error.to_string())),
+            }
+            continue;
+        }
+        match expand(argument) {
+            Ok(paths) if paths.is_empty() => {
+                findings.push(Located::plain("no-resources", format!("no YAML files under `{argument}`")));
+            }
+            Ok(paths) => inputs.extend(paths.into_iter().map(Input::File)),
+            Err(error) => findings.push(Located::plain("unreadable", error.to_string())),
+        }
+    }
+    (inputs, findings)
+}
+
+/// Whether a policy file speaks of objects beside the one that is judged.
+fn may_ask(file: &SourceFile) -> bool {
+    ["apiCall", "globalReference", "configMap", "clone", "targets", "namespaceSelector"]
+        .iter()
+        .any(|word| file.text.contains(word))
+}
+
+fn exceptions(
+    selected: &Selected<'_>,
+    policies: &mut LoadedPolicies,
+    resources: &[Input],
+    findings: &mut Vec<Located>,
+) -> Vec<Exception> {
+    let mut loaded = if selected.exceptions_with_resources {
+        let mut picked = LoadedExceptions::default();
+        for input in resources {
+            picked.merge(match input {
+                Input::File(path) => pick_exceptions(&[path.display().to_string()]),
+                Input::Text(file) => pick_exceptions_in(file),
+            });
+        }
+        picked
+    } else {
+        load_exceptions(selected.exceptions)
+    };
+    findings.append(&mut loaded.findings);
+    let mut exceptions: Vec<Exception> = loaded.exceptions.into_iter().map(|(exception, _)| exception).collect();
+    let within = std::mem::take(&mut policies.exceptions);
+    if selected.exceptions_within_policies {
+        exceptions.extend(within.into_iter().map(|(exception, _)| exception));
+    } else if !within.is_empty() {
+        let message = format!(
+            "{} exception(s) in policy files are left out: `--exceptions-within-policies` applies them",
+            within.len()
+        );
+        let mut finding = Located::plain("exceptions-left-out", message);
+        finding.severity = Severity::Warning;
+        findings.push(finding);
+    }
+    exceptions
+}
+
+/// The kinds of CRDs without namespaces, as group and kind.
+fn cluster_scoped(crds: &[String], findings: &mut Vec<Located>) -> BTreeSet<(Str, Str)> {
+    let mut kinds = BTreeSet::new();
+    for path in crds.iter().map(|argument| expand(argument)) {
+        let texts = path.map(|paths| paths.iter().map(|path| read(path)).collect::<Vec<_>>());
+        let texts = texts.unwrap_or_else(|error| vec![Err(error)]);
+        for text in texts {
+            match text {
+                Err(error) => findings.push(Located::plain("unreadable", error.to_string())),
+                Ok(file) => match parse_values(&file.text, &Limits::default()) {
+                    Err(error) => findings.push(Located::of_yaml(error, &file)),
+                    Ok(documents) => kinds.extend(documents.into_iter().flat_map(expand_lists).filter_map(|crd| {
+                        let cluster = crd.str_at(&["spec", "scope"]) == Some("Cluster");
+                        let part = |keys: &[&str]| crd.str_at(keys).map(Str::new);
+                        let kind = (part(&["spec", "group"])?, part(&["spec", "names", "kind"])?);
+                        cluster.then_some(kind)
+                    })),
+                },
+            }
+        }
+    }
+    kinds
+}
+
+fn plan(policies: &LoadedPolicies, exceptions: Vec<Exception>, cluster_scoped: BTreeSet<(Str, Str)>) -> Plan {
+    let mut cards: Vec<Card> = policies.policies.iter().map(Card::of).collect();
+    cards.extend(policies.cleanup.iter().map(|(document, origin)| Card::of_document(document, origin)));
+    let programs: Vec<_> = policies.policies.iter().map(|policy| Arc::clone(&policy.program)).collect();
+    Plan {
+        cards,
+        mutations: Lane::of(&programs, &[Phase::Mutate], true),
+        validations: Lane::of(&programs, &[Phase::Validate], false),
+        creations: Lane::of(&programs, &[Phase::Generate, Phase::MutateExisting], false),
+        exceptions: ExceptionSet::new(exceptions),
+        host: Host::new(),
+        now: jiff::Timestamp::now(),
+        keep: Keep::Findings,
+        audit_warn: false,
+        print_changes: true,
+        write_changes: false,
+        cluster_scoped,
+    }
+}

@@ -1,0 +1,278 @@
+//! One resource through all policies.
+
+use std::sync::Arc;
+
+use ephor_engine::diagnostic::Diagnostic;
+use ephor_engine::outcome::{Outcome, Phase, RuleKind, Verdict};
+use ephor_engine::policy::FailureAction;
+use ephor_engine::review::Review;
+use ephor_expr::value::Path;
+use ephor_expr::yaml::{Options, PrintStyle, RawDocument};
+use ephor_expr::{Str, Value};
+
+use super::plan::{Keep, Lane, Plan};
+use super::row::{Action, Row, Subject, Tally};
+use super::sink::Write;
+use crate::drive;
+use crate::load::{expand_lists, normalise};
+use crate::locate::{Located, Origin, SourceFile};
+
+/// Where a document comes from.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The file.
+    pub file: Arc<str>,
+    /// The line where the document begins, from 1.
+    pub line: u32,
+}
+
+/// What some resources came to.
+#[derive(Debug, Default)]
+pub struct Judged {
+    /// How many resources there were.
+    pub resources: u64,
+    /// All verdicts.
+    pub tally: Tally,
+    /// The rows that are kept.
+    pub rows: Vec<Row>,
+    /// Changed and created objects, printed.
+    pub changes: String,
+    /// Changed and created objects for the user's place.
+    pub writes: Vec<Write>,
+    /// Documents that are no resources.
+    pub faults: Vec<Located>,
+}
+
+impl Plan {
+    /// Judges what stands in one document: a resource, or a list of some.
+    pub fn judge_document(&self, document: &RawDocument, file: &Arc<str>, out: &mut Judged) {
+        match document.values(&Options::default()) {
+            Ok(values) => {
+                for value in values {
+                    for object in expand_lists(value) {
+                        match misshapen(&object) {
+                            None => {
+                                let place = Place { file: Arc::clone(file), line: document.first_line };
+                                self.judge(object, &place, out);
+                            }
+                            Some((path, message)) => out.faults.push(not_a_resource(document, file, path, message)),
+                        }
+                    }
+                }
+            }
+            Err(error) => {
+                let source = SourceFile { name: file.to_string(), text: document.text.clone() };
+                out.faults.push(Located::of_yaml(error, &Arc::new(source)));
+            }
+        }
+    }
+
+    /// Judges one resource.
+    pub fn judge(&self, object: Value, place: &Place, out: &mut Judged) {
+        let object = normalise(object, |api_version, kind| {
+            let group = api_version.split_once('/').map_or("", |(group, _)| group);
+            !self.cluster_scoped.is_empty() && self.cluster_scoped.contains(&(group.into(), kind.into()))
+        });
+        out.resources += 1;
+        let mut review = Review::of_object(object, self.now);
+        review.seed = out.resources ^ u64::from(place.line) << 20;
+        let mut resource = Resource { plan: self, place, original: review.object.clone(), subject: None, out };
+        for lane in &self.mutations {
+            review.object = resource.mutate(lane, &review);
+        }
+        resource.write_mutated(&review.object);
+        for lane in &self.validations {
+            let done = drive::evaluate(&lane.set, &self.exceptions, review.clone(), Phase::Validate, &self.host);
+            resource.keep(lane, done.outcomes, &review);
+        }
+        for lane in &self.creations {
+            for phase in [Phase::Generate, Phase::MutateExisting] {
+                let done = drive::evaluate(&lane.set, &self.exceptions, review.clone(), phase, &self.host);
+                resource.create(lane, done.outcomes, &review);
+            }
+        }
+    }
+}
+
+/// Why an object cannot be a resource, with the place in it.
+fn misshapen(object: &Value) -> Option<(Path, String)> {
+    if object.as_object().is_none() {
+        return Some((Path::root(), format!("expected a resource, found {}", object.type_name())));
+    }
+    for key in ["apiVersion", "kind"] {
+        match object.get(key) {
+            Some(Value::String(text)) if !text.is_empty() => {}
+            None => return Some((Path::root(), format!("not a resource: `{key}` is missing"))),
+            Some(_) => return Some((Path::root().key(key), format!("`{key}` must be a text that is not empty"))),
+        }
+    }
+    match object.get("metadata") {
+        None | Some(Value::Null | Value::Object(_)) => None,
+        Some(other) => {
+            Some((Path::root().key("metadata"), format!("`metadata` must be an object, not {}", other.type_name())))
+        }
+    }
+}
+
+fn not_a_resource(document: &RawDocument, file: &Arc<str>, path: Path, message: String) -> Located {
+    let source = Arc::new(SourceFile { name: file.to_string(), text: document.text.clone() });
+    // Read again for the places of its fields: faults are few.
+    match document.documents(&Options::default()).map(|mut documents| documents.pop()) {
+        Ok(Some(parsed)) => {
+            let origin = Origin { file: source, map: Arc::new(parsed.source) };
+            Located::of_diagnostic(Diagnostic::error("not-a-resource", path, message), &origin)
+        }
+        _ => Located::plain("not-a-resource", format!("{file}: {message}")),
+    }
+}
+
+/// One resource on its way through the policies.
+struct Resource<'r> {
+    plan: &'r Plan,
+    place: &'r Place,
+    original: Value,
+    /// Made when a row needs it.
+    subject: Option<Arc<Subject>>,
+    out: &'r mut Judged,
+}
+
+impl Resource<'_> {
+    fn subject(&mut self) -> Arc<Subject> {
+        let make = || Arc::new(Subject::of(&self.original, Arc::clone(&self.place.file), self.place.line));
+        Arc::clone(self.subject.get_or_insert_with(make))
+    }
+
+    /// Takes the resource through one policy's mutations and gives it as it is then.
+    fn mutate(&mut self, lane: &Lane, review: &Review) -> Value {
+        let plan = self.plan;
+        let done = drive::evaluate(&lane.set, &plan.exceptions, review.clone(), Phase::Mutate, &plan.host);
+        let changed = done.outcomes.iter().any(|o| o.verdict == Verdict::Pass);
+        if changed && plan.print_changes {
+            self.print(lane, &done.object, "");
+            self.out.changes.push_str("Mutation:\nMutation has been applied successfully.\n");
+        }
+        self.keep(lane, done.outcomes, review);
+        done.object
+    }
+
+    fn write_mutated(&mut self, object: &Value) {
+        if self.plan.write_changes && *object != self.original {
+            let subject = self.subject();
+            self.out.writes.push(Write { name: format!("{}-mutated", subject.name), text: print(object) });
+        }
+    }
+
+    /// Takes up what generate and mutate-existing rules want.
+    fn create(&mut self, lane: &Lane, outcomes: Vec<Outcome>, review: &Review) {
+        for outcome in &outcomes {
+            let Some(detail) = &outcome.detail else { continue };
+            if !detail.generated.is_empty() {
+                if self.plan.print_changes {
+                    for downstream in &detail.generated {
+                        self.print(lane, &downstream.object, "");
+                    }
+                    self.out.changes.push_str("Generate:\nGeneration completed successfully.\n");
+                }
+                if self.plan.write_changes {
+                    let policy = self.plan.cards.get(lane.first + outcome.policy).map_or("", |card| &card.name);
+                    let name = format!("{policy}-generated");
+                    let writes = detail.generated.iter();
+                    let writes = writes.map(|d| Write { name: name.clone(), text: print(&d.object) });
+                    self.out.writes.extend(writes);
+                }
+            }
+            let patched = detail.targets.iter().filter(|target| target.verdict == Verdict::Pass);
+            let patched: Vec<&Value> = patched.map(|target| &target.after).collect();
+            if patched.is_empty() {
+                continue;
+            }
+            if self.plan.print_changes {
+                self.print(lane, &review.object, "patched targets:\n");
+                for target in &patched {
+                    self.out.changes.push_str(&format!("\n{}---\n", print(target)));
+                }
+                self.out.changes.push_str("Mutation:\nMutation has been applied successfully.\n");
+            }
+            if self.plan.write_changes {
+                for target in patched {
+                    let name = target.str_at(&["metadata", "name"]).unwrap_or_default();
+                    self.out.writes.push(Write { name: format!("{name}-mutated"), text: print(target) });
+                }
+            }
+        }
+        self.keep(lane, outcomes, review);
+    }
+
+    /// Prints an object as upstream does: under the policy that made it so.
+    fn print(&mut self, lane: &Lane, object: &Value, after: &str) {
+        let subject = self.subject();
+        let policy = self.plan.cards.get(lane.first).map_or("", |card| &card.name);
+        self.out.changes.push_str(&format!("\npolicy {policy} applied to {subject}:\n{}---\n{after}", print(object)));
+    }
+
+    fn keep(&mut self, lane: &Lane, outcomes: Vec<Outcome>, review: &Review) {
+        for outcome in outcomes {
+            let mut verdict = outcome.verdict;
+            let audited = verdict == Verdict::Fail && self.plan.audit_warn && self.is_audit(lane, &outcome, review);
+            if audited {
+                verdict = Verdict::Warn;
+            }
+            self.out.tally.add(verdict);
+            let shown = match verdict {
+                Verdict::Fail | Verdict::Warn | Verdict::Error => true,
+                Verdict::Skip => outcome.kind == RuleKind::Mutate,
+                Verdict::Pass => false,
+            };
+            if !shown && self.plan.keep == Keep::Findings {
+                continue;
+            }
+            let mut detail = outcome.detail;
+            if let Some(detail) = &mut detail {
+                // The objects have been taken up; a row is small.
+                detail.generated = Vec::new();
+                detail.targets = Vec::new();
+            }
+            let row = Row {
+                policy: lane.first + outcome.policy,
+                index: outcome.index,
+                rule: outcome.rule,
+                action: Action::Rule(outcome.kind),
+                verdict,
+                audited,
+                message: outcome.message,
+                subject: self.subject(),
+                detail,
+            };
+            self.out.rows.push(row);
+        }
+    }
+
+    /// Whether a violation of this rule is only reported.
+    fn is_audit(&self, lane: &Lane, outcome: &Outcome, review: &Review) -> bool {
+        let rule = lane.set.programs().get(outcome.policy).and_then(|program| program.rules.get(outcome.index));
+        let labels = review.namespace_labels.as_ref().and_then(Value::as_object);
+        rule.is_some_and(|rule| match &rule.body {
+            ephor_engine::compile::Body::Validate(body) => {
+                body.actions.action(&review.namespace, labels) == FailureAction::Audit
+            }
+            _ => false,
+        })
+    }
+}
+
+fn print(object: &Value) -> String {
+    PrintStyle::V3.print(object)
+}
+
+impl Place {
+    /// A place by its parts.
+    pub fn new(file: impl Into<Arc<str>>, line: u32) -> Self {
+        Self { file: file.into(), line }
+    }
+}
+
+/// Names of files come from resources: nothing in them leads out of the user's directory.
+pub(super) fn file_name(name: &str) -> Str {
+    let clean: String = name.chars().map(|c| if matches!(c, '/' | '\\' | '\0' | ':') { '_' } else { c }).collect();
+    Str::from(clean.trim_start_matches('.'))
+}

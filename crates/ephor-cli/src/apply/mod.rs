@@ -1,0 +1,19 @@
+//! `ephor apply`: policies over resources.
+//!
+//! A [`Plan`] is all that a run needs, loaded and compiled. [`pipeline::run`] reads resources as a stream: one thread
+//! splits files into documents, the others parse and judge them, and what they find comes back in input order. Only
+//! findings are kept, so that memory does not grow with the resources.
+
+pub mod exceptions;
+mod inputs;
+mod judge;
+pub mod pipeline;
+mod plan;
+mod row;
+mod sink;
+
+pub use inputs::{Inputs, Selected};
+pub use judge::{Judged, Place};
+pub use plan::{Card, Keep, Lane, Plan};
+pub use row::{Action, Row, Subject, Tally};
+pub use sink::{Sink, Write as Written};

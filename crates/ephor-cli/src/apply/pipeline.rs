@@ -1,0 +1,156 @@
+//! Resources through a plan, on all cores, in order.
+//!
+//! A reader splits files into documents and hands them out in chunks; workers parse and judge them; the caller's
+//! thread puts the results back in order. Channels are bounded, so that a fast reader waits for slow workers.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ephor_expr::yaml::{DocumentStream, RawDocument, StreamError};
+
+use super::judge::Judged;
+use super::plan::Plan;
+use crate::load::read_resources;
+use crate::locate::{Located, SourceFile};
+
+/// Where resources are read.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// A file.
+    File(PathBuf),
+    /// Text at hand.
+    Text(Arc<SourceFile>),
+}
+
+/// Documents that travel together.
+struct Chunk {
+    number: u64,
+    documents: Vec<(Arc<str>, RawDocument)>,
+    faults: Vec<Located>,
+}
+
+/// A chunk has about this much text: enough that handing it over costs nothing, little enough that the cores stay
+/// busy to the end.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Judges all resources of `inputs` and gives what they come to, in input order, to `take`; it ends early when `take`
+/// fails.
+pub fn run<E>(plan: &Plan, inputs: &[Input], mut take: impl FnMut(Judged) -> Result<(), E>) -> Result<(), E> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(16);
+    let (chunks, queue) = sync_channel::<Chunk>(workers * 2);
+    let (done, results) = sync_channel::<(u64, Judged)>(workers * 2);
+    // Workers own the queue together: when the last one leaves, the reader's sends fail and it leaves too.
+    let queue = Arc::new(Mutex::new(queue));
+    std::thread::scope(|scope| {
+        scope.spawn(move || Reader { chunks, number: 0, next: Vec::new(), bytes: 0 }.read_all(inputs));
+        for _ in 0..workers {
+            let (queue, done) = (Arc::clone(&queue), done.clone());
+            scope.spawn(move || work(plan, &queue, &done));
+        }
+        drop((queue, done));
+        let mut waiting = BTreeMap::new();
+        let mut next = 0;
+        for (number, judged) in results {
+            waiting.insert(number, judged);
+            while let Some(judged) = waiting.remove(&next) {
+                take(judged)?;
+                next += 1;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn work(plan: &Plan, queue: &Mutex<Receiver<Chunk>>, done: &SyncSender<(u64, Judged)>) {
+    loop {
+        let received = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(chunk) = received else { return };
+        let mut judged = Judged { faults: chunk.faults, ..Judged::default() };
+        for (file, document) in &chunk.documents {
+            plan.judge_document(document, file, &mut judged);
+        }
+        if done.send((chunk.number, judged)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Nobody takes documents any more.
+struct Stopped;
+
+struct Reader {
+    chunks: SyncSender<Chunk>,
+    number: u64,
+    next: Vec<(Arc<str>, RawDocument)>,
+    bytes: usize,
+}
+
+impl Reader {
+    fn read_all(mut self, inputs: &[Input]) {
+        for input in inputs {
+            let read = match input {
+                Input::File(path) => match read_resources(path) {
+                    Ok(stream) => self.read(stream, &path_name(path)),
+                    Err(error) => {
+                        let message = format!("cannot read `{}`: {error}", path.display());
+                        self.fault(Located::plain("unreadable", message))
+                    }
+                },
+                Input::Text(file) => {
+                    self.read(DocumentStream::new(file.text.as_bytes()), &Arc::from(file.name.as_str()))
+                }
+            };
+            if read.is_err() {
+                return;
+            }
+        }
+        // A failed send means that nobody waits for the rest.
+        let _ = self.send(Vec::new());
+    }
+
+    fn read(&mut self, stream: DocumentStream<impl Read>, name: &Arc<str>) -> Result<(), Stopped> {
+        for document in stream {
+            match document {
+                Ok(document) => {
+                    self.bytes += document.text.len();
+                    self.next.push((Arc::clone(name), document));
+                    if self.bytes >= CHUNK_BYTES {
+                        self.send(Vec::new())?;
+                    }
+                }
+                Err(StreamError::Io(error)) => {
+                    self.fault(Located::plain("unreadable", format!("cannot read `{name}`: {error}")))?;
+                }
+                Err(StreamError::Text(error)) => {
+                    let source = SourceFile { name: name.to_string(), text: String::new() };
+                    self.fault(Located::of_yaml(error, &Arc::new(source)))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what was read so far, then the fault, so that order is kept.
+    fn fault(&mut self, fault: Located) -> Result<(), Stopped> {
+        self.send(Vec::new())?;
+        self.send(vec![fault])
+    }
+
+    fn send(&mut self, faults: Vec<Located>) -> Result<(), Stopped> {
+        let documents = std::mem::take(&mut self.next);
+        if documents.is_empty() && faults.is_empty() {
+            return Ok(());
+        }
+        let chunk = Chunk { number: self.number, documents, faults };
+        self.number += 1;
+        self.bytes = 0;
+        self.chunks.send(chunk).map_err(|_| Stopped)
+    }
+}
+
+fn path_name(path: &Path) -> Arc<str> {
+    Arc::from(path.display().to_string())
+}

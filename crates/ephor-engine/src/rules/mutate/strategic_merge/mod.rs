@@ -3,8 +3,7 @@
 //! Two steps, as in the reference: [`preprocess`] decides the anchors of a patch against the resource and takes them
 //! out, [`merge`] lays what is left over the resource. Both follow validate-mutate-autogen.md, sections 3.2 and 3.3,
 //! and were compared with the reference on generated patches. They differ from it where it loses or mangles data by
-//! accident: all anchored items are dropped however many there are, items of the resource without key are kept, and a
-//! patch reaches the last of several items with one key.
+//! accident; `docs/compatibility.md` lists how.
 
 mod apply;
 mod cleanup;

@@ -107,6 +107,8 @@ fn anchored_texts_in_lists_are_dropped() {
             ("{m: ['=(x)', k]}", "{}", "{m: ['=(x)', k]}"),
             ("{m: ['(x)']}", "{m: [1]}", "skip"),
             ("{m: '(x)'}", "{}", "{m: '(x)'}"),
+            // The reference drops the whole item.
+            ("{m: [{a: '(x)', b: ['(x)', 1]}]}", "{}", "{m: [{a: '(x)', b: [1]}]}"),
             // The reference drops the wrong ones of several.
             ("{m: ['(x)', '(z)', k, '(w)']}", "{}", "{m: [k]}"),
         ],

@@ -37,6 +37,7 @@ impl Template {
 /// how an author keeps a path.
 pub(super) fn rewrite_text(value: &Value, template: Template) -> Value {
     match value {
+        Value::String(text) if text.contains("$(") => Value::String(moved(&moved_reference(text, template), template)),
         Value::String(text) => Value::String(moved(text, template)),
         Value::Array(items) => Value::array(items.iter().map(|item| rewrite_text(item, template)).collect()),
         Value::Object(map) => Value::object(
@@ -44,6 +45,12 @@ pub(super) fn rewrite_text(value: &Value, template: Template) -> Value {
         ),
         _ => value.clone(),
     }
+}
+
+/// References by a path from the rule's root follow the patch into the template.
+fn moved_reference(text: &Str, template: Template) -> Str {
+    const PATCH: &str = "/mutate/patchStrategicMerge/";
+    text.replace(PATCH, &format!("{PATCH}{}/", template.path().join("/"))).into()
 }
 
 fn moved(text: &Str, template: Template) -> Str {

@@ -11,6 +11,7 @@ use crate::policy::{
     Condition, Conditions, Mutate, MutateForEach, Policy, PolicyKind, Rule, Validate, ValidateForEach,
 };
 use crate::rules::anchor::{Anchor, parse_anchor};
+use crate::rules::references::resolve_message;
 use crate::rules::validate::pod_security::{Level, check_exclusions};
 
 /// Checks context, preconditions and body of a rule.
@@ -214,6 +215,9 @@ fn check_condition(condition: &Condition, path: &Path, found: &mut Vec<Diagnosti
             _ => Some("use the operator without `Duration`".to_owned()),
         };
         found.push(finding);
+    }
+    if let Some(Err(error)) = condition.message.as_ref().map(|text| resolve_message(text)) {
+        found.push(Diagnostic::error("reference", path.key("message"), error.to_string()));
     }
     if is_operation(condition.key.as_ref()) {
         let values = match &condition.value {

@@ -8,7 +8,7 @@ use super::rule::{MutateBody, MutateLoop, Patch, TargetSelector};
 use crate::diagnostic::Diagnostic;
 use crate::policy::{Mutate, MutateForEach, Order, Spec, Target};
 use crate::rules::mutate::JsonPatch;
-use crate::rules::references::{IntegerText, ReferenceError, resolve_in};
+use crate::rules::references::resolve_patch;
 use crate::scope::{Compiler, Entry, Template};
 
 pub(super) fn mutate_body(spec: &Spec, mutate: &Mutate, path: &Path, compiler: &mut Compiler<'_>) -> MutateBody {
@@ -37,17 +37,10 @@ struct PatchParts<'p> {
     foreach: Option<&'p Vec<MutateForEach>>,
 }
 
-/// `$()` references: their root is the whole rule, so the patch stands where the rule has it (validate 1.7).
-fn resolve_references(merge: &Value) -> Result<Value, ReferenceError> {
-    let at = Path::root().keys(&["mutate", "patchStrategicMerge"]);
-    let rule = Value::from([("mutate", Value::from([("patchStrategicMerge", merge.clone())]))]);
-    resolve_in(&rule, &at, IntegerText::SixDecimals)
-}
-
 fn patch(parts: &PatchParts<'_>, path: &Path, compiler: &mut Compiler<'_>) -> Patch {
     if let Some(merge) = parts.merge {
         let path = path.key("patchStrategicMerge");
-        let merge = match resolve_references(merge) {
+        let merge = match resolve_patch(merge) {
             Ok(resolved) => resolved,
             Err(error) => {
                 compiler.report(Diagnostic::error("reference", path.clone(), error.to_string()));

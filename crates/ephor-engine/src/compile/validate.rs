@@ -1,7 +1,7 @@
 //! `validate` blocks into checks.
 
-use ephor_expr::Value;
 use ephor_expr::value::Path;
+use ephor_expr::{Str, Value};
 
 use super::action::FailureActions;
 use super::policy::{conditions, list, selector_finding};
@@ -47,11 +47,19 @@ pub(super) fn validate_body(
             .message
             .as_ref()
             .filter(|m| !m.is_empty())
-            .map(|m| Message { text: m.clone(), template: compiler.text(m, &path.key("message")) }),
+            .map(|m| message(m, &path.key("message"), compiler)),
         actions,
         allow_existing_violations: validate.allow_existing_violations.unwrap_or(true),
         pass_message: format!("validation rule '{}' passed.", rule.name).into(),
     }
+}
+
+fn message(text: &Str, path: &Path, compiler: &mut Compiler<'_>) -> Message {
+    let text = references::resolve_message(text).unwrap_or_else(|error| {
+        compiler.report(Diagnostic::error("reference", path.clone(), error.to_string()));
+        text.clone()
+    });
+    Message { template: compiler.text(&text, path), text }
 }
 
 /// What rules and loop entries have in common.

@@ -5,6 +5,7 @@ use ephor_expr::{Str, Value};
 
 use super::{Operator, UnknownOperator, evaluate};
 use crate::policy::{Condition, Conditions};
+use crate::rules::references::resolve_message;
 
 /// A block of conditions whose keys and values are templates of type `T`.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,7 +97,9 @@ impl<T> CompiledCondition<T> {
             .map_err(|operator| ConditionError::UnknownOperator { path: path.key("operator"), operator })?;
         let key = template(condition.key.as_ref().unwrap_or(&Value::Null), &path.key("key"));
         let value = template(condition.value.as_ref().unwrap_or(&Value::Null), &path.key("value"));
-        let message = condition.message.clone().filter(|message| !message.is_empty());
+        let message = condition.message.as_ref().filter(|message| !message.is_empty());
+        // One with a reference is refused by the policy's check.
+        let message = message.map(|text| resolve_message(text).unwrap_or_else(|_| text.clone()));
         Ok(Self { path, key, operator, value, message })
     }
 }

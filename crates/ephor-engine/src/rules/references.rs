@@ -6,7 +6,7 @@
 
 use ephor_expr::scalar::number::format_f6;
 use ephor_expr::value::{Path, Segment};
-use ephor_expr::{Map, Value};
+use ephor_expr::{Map, Str, Value};
 
 use super::anchor::strip_anchor;
 
@@ -80,6 +80,23 @@ pub fn resolve_in(root: &Value, at: &Path, integers: IntegerText) -> Result<Valu
     match resolver.errors.into_iter().next() {
         Some(error) => Err(error),
         None => Ok(changed.unwrap_or_else(|| part.clone())),
+    }
+}
+
+/// A strategic merge patch with its references resolved; their root is the whole rule, in which the patch stands at
+/// `mutate.patchStrategicMerge`.
+pub fn resolve_patch(patch: &Value) -> Result<Value, ReferenceError> {
+    let at = Path::root().keys(&["mutate", "patchStrategicMerge"]);
+    let rule = Value::from([("mutate", Value::from([("patchStrategicMerge", patch.clone())]))]);
+    resolve_in(&rule, &at, IntegerText::SixDecimals)
+}
+
+/// A message with its escapes `\\$(` resolved. A message is no part of a document that a reference could read from, so
+/// that every other reference in it is an error.
+pub fn resolve_message(text: &str) -> Result<Str, ReferenceError> {
+    match resolve(&Value::from(text))? {
+        Value::String(resolved) => Ok(resolved),
+        _ => Ok(Str::new(text)),
     }
 }
 

@@ -188,7 +188,9 @@ impl<'e> Run<'e> {
                 Ok(list) => list,
                 Err(error) if error.is_unknown_key() => continue,
                 Err(error) => {
-                    list_error = Some(scope_error("failed to evaluate list: ", &entry.path.key("list"), &error)?);
+                    let judgement = scope_error("", &entry.path.key("list"), &error)?;
+                    let message = format!("failed to evaluate list: {}", error.cause_text()).into();
+                    list_error = Some(Judgement { message, ..judgement });
                     continue;
                 }
             };

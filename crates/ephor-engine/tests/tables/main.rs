@@ -1,0 +1,9 @@
+//! Tables of observed behaviour, row by row through the whole engine: policy text, program, set, evaluation, outcome.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod blocks;
+mod context;
+mod selection;
+mod substitution;

@@ -4,6 +4,8 @@
 //! objects are completed by the defaults of `support`: a `ClusterPolicy` `p` outside background, rules `r` on Pods, a
 //! Pod `p`. The facts of a case must all be asked for, and nothing else.
 
+#![expect(clippy::disallowed_methods, reason = "the engine does no I/O, its runner of cases reads them")]
+
 #[path = "support/mod.rs"]
 mod support;
 
@@ -218,7 +220,7 @@ fn fault(policies: &[Value], exceptions: &[Value], given: &Try) -> Option<String
     if ran.lines() != given.want {
         return Some(format!("want {:#?}\n got {:#?}", given.want, ran.lines()));
     }
-    for (key, want) in given.after.iter().filter_map(Value::as_object).flat_map(|after| after.iter()) {
+    for (key, want) in given.after.iter().filter_map(Value::as_object).flat_map(ephor_expr::Map::iter) {
         let got = ran.object.get(key).cloned().unwrap_or_default();
         if got != *want {
             return Some(format!("want {key} {want}\n got {key} {got}"));

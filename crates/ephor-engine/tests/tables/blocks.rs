@@ -13,8 +13,9 @@ fn expanded(block: &str) -> String {
         let value = if name.starts_with('t') { "a" } else { "b" };
         let key = if name.starts_with('x') { "'{{ request.object.zz }}'" } else { "a" };
         let message = if name.starts_with('x') { "" } else { name };
+        let condition = format!("{{key: {key}, operator: Equals, value: {value}, message: '{message}'}}");
         out.push_str(before);
-        out.push_str(&format!("{{key: {key}, operator: Equals, value: {value}, message: '{message}'}}"));
+        out.push_str(&condition);
         rest = after;
     }
     out.push_str(rest);

@@ -148,7 +148,7 @@ impl Resource<'_> {
         let done = drive::evaluate(&lane.set, &plan.exceptions, review.clone(), Phase::Mutate, &plan.host);
         let changed = done.outcomes.iter().any(|o| o.verdict == Verdict::Pass);
         if changed && plan.print_changes {
-            self.print(lane, &done.object, "");
+            self.print(lane.first, &done.object, "");
             self.out.changes.push_str("Mutation:\nMutation has been applied successfully.\n");
         }
         self.keep(lane, done.outcomes, review);
@@ -169,7 +169,7 @@ impl Resource<'_> {
             if !detail.generated.is_empty() {
                 if self.plan.print_changes {
                     for downstream in &detail.generated {
-                        self.print(lane, &downstream.object, "");
+                        self.print(lane.first + outcome.policy, &downstream.object, "");
                     }
                     self.out.changes.push_str("Generate:\nGeneration completed successfully.\n");
                 }
@@ -187,7 +187,7 @@ impl Resource<'_> {
                 continue;
             }
             if self.plan.print_changes {
-                self.print(lane, &review.object, "patched targets:\n");
+                self.print(lane.first + outcome.policy, &review.object, "patched targets:\n");
                 for target in &patched {
                     self.out.changes.push_str(&format!("\n{}---\n", print(target)));
                 }
@@ -204,9 +204,9 @@ impl Resource<'_> {
     }
 
     /// Prints an object as upstream does: under the policy that made it so.
-    fn print(&mut self, lane: &Lane, object: &Value, after: &str) {
+    fn print(&mut self, policy: usize, object: &Value, after: &str) {
         let subject = self.subject();
-        let policy = self.plan.cards.get(lane.first).map_or("", |card| &card.name);
+        let policy = self.plan.cards.get(policy).map_or("", |card| &card.name);
         self.out.changes.push_str(&format!("\npolicy {policy} applied to {subject}:\n{}---\n{after}", print(object)));
     }
 

@@ -9,6 +9,8 @@ use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::value::Path;
 use ephor_expr::yaml::{Position, SourceMap, YamlError};
 
+use crate::load::ReadError;
+
 /// A text file that was read: what messages about it quote.
 #[derive(Debug)]
 pub struct SourceFile {
@@ -82,6 +84,17 @@ impl Located {
             message: error.message,
             help: None,
         }
+    }
+
+    /// A file that cannot be read. One that is no text has a place.
+    pub fn of_read(error: ReadError) -> Self {
+        let mut located = Self::plain("unreadable", error.to_string());
+        if let ReadError::NotText { path, offset, text, .. } = error {
+            let at = position(&text, offset);
+            located.span = Some((at, at));
+            located.file = Some(Arc::new(SourceFile { name: path, text }));
+        }
+        located
     }
 
     /// An expression that does not compile.

@@ -21,12 +21,16 @@ pub enum ReadError {
         source: io::Error,
     },
     /// The file is no text.
-    #[error("`{path}` is not UTF-8 text: invalid byte at line {line}")]
+    #[error("`{path}` is not UTF-8 text: found the byte 0x{byte:02x}")]
     NotText {
         /// The path.
         path: String,
-        /// The line of the first bad byte, from 1.
-        line: usize,
+        /// The first bad byte.
+        byte: u8,
+        /// Where it is, as a byte offset.
+        offset: usize,
+        /// The file's content, bad bytes replaced.
+        text: String,
     },
     /// The file is larger than any sensible one.
     #[error("`{path}` is larger than {limit} MiB", limit = MAX_BYTES >> 20)]
@@ -160,9 +164,10 @@ pub fn read(path: &Path) -> Result<Arc<SourceFile>, ReadError> {
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Arc::new(SourceFile { name, text })),
         Err(error) => {
-            let good = error.utf8_error().valid_up_to();
-            let line = error.as_bytes().iter().take(good).filter(|b| **b == b'\n').count() + 1;
-            Err(ReadError::NotText { path: name, line })
+            let offset = error.utf8_error().valid_up_to();
+            let byte = error.as_bytes().get(offset).copied().unwrap_or_default();
+            let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+            Err(ReadError::NotText { path: name, byte, offset, text })
         }
     }
 }

@@ -1,11 +1,15 @@
 //! Policy files.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use ephor_engine::check::{check_cleanup, check_exception, check_global_context};
 use ephor_engine::compile::{Program, compile};
+use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::exceptions::Exception;
 use ephor_expr::Value;
 use ephor_expr::scalar::nearest::nearest;
+use ephor_expr::value::Path as FieldPath;
 use ephor_expr::yaml::{Limits, parse_documents};
 
 use super::files::{expand, read};
@@ -31,8 +35,12 @@ pub struct LoadedPolicies {
     pub refused: Vec<Refused>,
     /// Cleanup policies, as documents.
     pub cleanup: Vec<(Value, Origin)>,
+    /// Global context entries, as documents.
+    pub globals: Vec<(Value, Origin)>,
     /// Exceptions found beside the policies.
     pub exceptions: Vec<(Exception, Value)>,
+    /// How many documents of directories were passed over because they are about something else.
+    pub passed_over: usize,
     /// Errors and warnings.
     pub findings: Vec<Located>,
 }
@@ -44,6 +52,15 @@ pub struct Refused {
     pub name: String,
     /// The first error.
     pub reason: String,
+}
+
+/// What to do with a document that is nothing for the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Foreign {
+    /// The user named the file: it is an error.
+    Refused,
+    /// It lies in a directory that the user named: it is counted, unless it looks like a policy gone wrong.
+    PassedOver,
 }
 
 /// The kinds of `policies.kyverno.io` and Kubernetes that are recognised so that they are refused by name.
@@ -64,12 +81,14 @@ const NOT_BUILT: [&str; 14] = [
     "MutatingAdmissionPolicyBinding",
 ];
 
-const KNOWN: [&str; 5] = ["ClusterPolicy", "Policy", "CleanupPolicy", "ClusterCleanupPolicy", "PolicyException"];
+const KNOWN: [&str; 6] =
+    ["ClusterPolicy", "Policy", "CleanupPolicy", "ClusterCleanupPolicy", "PolicyException", "GlobalContextEntry"];
 
 /// Loads the policies that `arguments` (files, directories, globs, `-`) hold. Whatever cannot be loaded is a finding.
 pub fn load_policies(arguments: &[String]) -> LoadedPolicies {
     let mut loaded = LoadedPolicies::default();
     for argument in arguments {
+        let foreign = if Path::new(argument).is_dir() { Foreign::PassedOver } else { Foreign::Refused };
         match expand(argument) {
             Ok(paths) => {
                 if paths.is_empty() {
@@ -77,12 +96,12 @@ pub fn load_policies(arguments: &[String]) -> LoadedPolicies {
                 }
                 for path in paths {
                     match read(&path) {
-                        Ok(file) => load_file(&file, &mut loaded),
-                        Err(error) => loaded.findings.push(Located::plain("unreadable", error.to_string())),
+                        Ok(file) => load_documents(&file, foreign, &mut loaded),
+                        Err(error) => loaded.findings.push(Located::of_read(error)),
                     }
                 }
             }
-            Err(error) => loaded.findings.push(Located::plain("unreadable", error.to_string())),
+            Err(error) => loaded.findings.push(Located::of_read(error)),
         }
     }
     loaded
@@ -90,59 +109,91 @@ pub fn load_policies(arguments: &[String]) -> LoadedPolicies {
 
 /// Adds what one file holds.
 pub fn load_file(file: &Arc<SourceFile>, loaded: &mut LoadedPolicies) {
+    load_documents(file, Foreign::Refused, loaded);
+}
+
+fn load_documents(file: &Arc<SourceFile>, foreign: Foreign, loaded: &mut LoadedPolicies) {
     let documents = match parse_documents(&file.text, &Limits::default()) {
         Ok(documents) => documents,
         Err(error) => return loaded.findings.push(Located::of_yaml(error, file)),
     };
     for document in documents {
         let origin = Origin { file: Arc::clone(file), map: Arc::new(document.source) };
-        load_document(document.value, origin, loaded);
+        load_document(document.value, origin, foreign, loaded);
     }
 }
 
-fn load_document(document: Value, origin: Origin, loaded: &mut LoadedPolicies) {
+fn load_document(document: Value, origin: Origin, foreign: Foreign, loaded: &mut LoadedPolicies) {
     let kind = document.str_at(&["kind"]).unwrap_or_default();
     let api_version = document.str_at(&["apiVersion"]).unwrap_or_default();
-    let at_kind = ephor_expr::value::Path::root().key("kind");
-    match (api_version.split('/').next().unwrap_or_default(), kind) {
+    let group = api_version.split('/').next().unwrap_or_default();
+    match (group, kind) {
         ("kyverno.io", "ClusterPolicy" | "Policy") => load_policy(document, origin, loaded),
-        ("kyverno.io", "CleanupPolicy" | "ClusterCleanupPolicy") => loaded.cleanup.push((document, origin)),
+        ("kyverno.io", "CleanupPolicy" | "ClusterCleanupPolicy") => {
+            loaded.report(check_cleanup(&document), &origin);
+            loaded.cleanup.push((document, origin));
+        }
+        ("kyverno.io", "GlobalContextEntry") => {
+            loaded.report(check_global_context(&document), &origin);
+            loaded.globals.push((document, origin));
+        }
         ("kyverno.io", "PolicyException") => match Exception::compile(&document) {
-            Ok(exception) => loaded.exceptions.push((exception, document)),
-            Err(findings) => {
-                loaded.findings.extend(findings.into_iter().map(|f| Located::of_diagnostic(f, &origin)));
+            Ok(exception) => {
+                loaded.report(check_exception(&document), &origin);
+                loaded.exceptions.push((exception, document));
             }
+            Err(findings) => loaded.report(findings, &origin),
         },
-        ("", "List") | (_, "List") if api_version == "v1" => {
-            // Items share the list's origin; their paths are those of the list.
-            for item in document.get("items").and_then(Value::as_array).unwrap_or_default() {
-                load_document(item.clone(), origin.clone(), loaded);
+        ("v1", "List") => {
+            let items = FieldPath::root().key("items");
+            for (i, item) in document.get("items").and_then(Value::as_array).unwrap_or_default().iter().enumerate() {
+                let map = origin.map.part(&items.index(i)).map_or_else(|| Arc::clone(&origin.map), Arc::new);
+                load_document(item.clone(), Origin { file: Arc::clone(&origin.file), map }, foreign, loaded);
             }
         }
         (_, kind) if NOT_BUILT.contains(&kind) => {
             let message = format!("kind `{kind}` is not supported yet");
             let name = document.str_at(&["metadata", "name"]).unwrap_or_default().to_owned();
             loaded.refused.push(Refused { name, reason: message.clone() });
-            let finding = ephor_engine::diagnostic::Diagnostic::error("not-supported", at_kind, message);
-            loaded.findings.push(Located::of_diagnostic(finding, &origin));
+            loaded.report(vec![Diagnostic::error("not-supported", FieldPath::root().key("kind"), message)], &origin);
         }
-        (_, kind) => {
-            let message = if kind.is_empty() {
-                "not a policy: the document has no `kind`".to_owned()
-            } else {
-                format!("`{api_version}` `{kind}` is not a policy")
+        (group, kind) => {
+            let near = nearest(kind, KNOWN);
+            if foreign == Foreign::PassedOver && group != "kyverno.io" && near.is_none() {
+                loaded.passed_over += 1;
+                return;
+            }
+            let (key, message) = match (kind, near) {
+                ("", _) => ("kind", "not a policy: the document has no `kind`".to_owned()),
+                (kind, Some(near)) if kind == near && api_version.is_empty() => {
+                    ("kind", "the document has no `apiVersion`".to_owned())
+                }
+                (kind, Some(near)) if kind == near => {
+                    ("apiVersion", format!("`{api_version}` is not the group of kind `{kind}`"))
+                }
+                (kind, _) => ("kind", format!("`{api_version}` `{kind}` is not a policy")),
             };
-            let mut finding = ephor_engine::diagnostic::Diagnostic::error("not-a-policy", at_kind, message);
-            finding.help = nearest(kind, KNOWN).map(|near| format!("did you mean `{near}`?"));
-            loaded.findings.push(Located::of_diagnostic(finding, &origin));
+            let mut finding = Diagnostic::error("not-a-policy", FieldPath::root().key(key), message);
+            finding.help = match near {
+                Some(near) if near == kind => Some("policies are of the group `kyverno.io`".to_owned()),
+                Some(near) => Some(format!("did you mean `{near}`?")),
+                None => None,
+            };
+            loaded.report(vec![finding], &origin);
         }
+    }
+}
+
+impl LoadedPolicies {
+    fn report(&mut self, found: Vec<Diagnostic>, origin: &Origin) {
+        self.findings.extend(found.into_iter().map(|finding| Located::of_diagnostic(finding, origin)));
     }
 }
 
 fn load_policy(document: Value, origin: Origin, loaded: &mut LoadedPolicies) {
     let compiled = compile(&document);
     let reason = compiled.findings.iter().find(|f| f.is_error()).map(|f| f.message.clone()).unwrap_or_default();
-    loaded.findings.extend(compiled.findings.into_iter().map(|f| Located::of_diagnostic(f, &origin)));
+    loaded.report(compiled.findings, &origin);
     match compiled.program {
         Some(program) => loaded.policies.push(LoadedPolicy { program: Arc::new(program), document, origin }),
         None => {

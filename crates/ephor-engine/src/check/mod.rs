@@ -5,10 +5,17 @@
 //! (kinds that exist, permissions) belong to whoever has one.
 
 mod bodies;
+mod cleanup;
 mod context;
+mod cron;
+mod exception;
 mod generate;
+mod global_context;
 mod policy;
 mod selection;
 mod variables;
 
+pub use cleanup::check_cleanup;
+pub use exception::check_exception;
+pub use global_context::check_global_context;
 pub use policy::check_policy;

@@ -68,6 +68,11 @@ impl SourceMap {
         Self { lines, root }
     }
 
+    /// The map of the value at `path` alone; `None` when the document has no such path.
+    pub fn part(&self, path: &Path) -> Option<SourceMap> {
+        self.find(path).map(|(node, _)| Self { lines: Arc::clone(&self.lines), root: node.clone() })
+    }
+
     /// Where the value at `path` stands; `None` when the document has no such path.
     pub fn value_span(&self, path: &Path) -> Option<Span> {
         self.find(path).map(|(node, _)| self.span(node.at))

@@ -11,4 +11,5 @@ pub mod host;
 pub mod load;
 pub mod locate;
 pub mod output;
+pub mod testing;
 pub mod ui;

@@ -56,9 +56,9 @@ pub struct Review {
 /// Values that a user of the command line gives for a policy's variables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Given {
-    /// Top-level variables, for every rule.
+    /// Top-level variables, for rules without their own. Members of `request` are merged over the review's.
     pub values: Map,
-    /// Variables for one rule, by the rule's declared name.
+    /// All variables of one rule, by the rule's declared name: these count instead of `values`.
     pub rules: FxHashMap<Str, Map>,
     /// Variables inside loops of one rule.
     pub foreach: FxHashMap<Str, Map>,

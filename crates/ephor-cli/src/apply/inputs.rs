@@ -10,11 +10,13 @@ use ephor_engine::outcome::Phase;
 use ephor_expr::Str;
 use ephor_expr::yaml::{Limits, parse_values};
 
-use super::exceptions::{LoadedExceptions, load_exceptions, pick_exceptions, pick_exceptions_in};
 use super::pipeline::Input;
 use super::plan::{Card, Keep, Lane, Plan};
 use crate::host::Host;
-use crate::load::{LoadedPolicies, Refused, STDIN, expand, expand_lists, load_policies, read};
+use crate::load::{
+    LoadedExceptions, LoadedPolicies, Refused, STDIN, expand, expand_lists, load_exceptions, load_policies,
+    pick_exceptions, pick_exceptions_in, read,
+};
 use crate::locate::{Located, SourceFile};
 
 /// What the user names.

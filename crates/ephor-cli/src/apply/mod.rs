@@ -4,7 +4,6 @@
 //! splits files into documents, the others parse and judge them, and what they find comes back in input order. Only
 //! findings are kept, so that memory does not grow with the resources.
 
-pub mod exceptions;
 mod inputs;
 mod judge;
 pub mod pipeline;

@@ -5,6 +5,7 @@ mod completion;
 mod create;
 mod expand;
 mod jp;
+mod test;
 mod version;
 
 use std::io;
@@ -40,6 +41,8 @@ enum Command {
     Expand(expand::Args),
     /// Evaluate, parse and look up JMESPath.
     Jp(jp::Args),
+    /// Run tests of policies.
+    Test(test::Args),
     /// Print the version.
     Version(version::Args),
 }
@@ -67,6 +70,7 @@ pub fn run(cli: Cli) -> Exit {
         Command::Create(args) => create::run(&args, &ui),
         Command::Expand(args) => expand::run(&args, &ui),
         Command::Jp(args) => jp::run(&args, &ui),
+        Command::Test(args) => test::run(&args, &ui),
         Command::Version(args) => version::run(&args, &ui),
     };
     match result {

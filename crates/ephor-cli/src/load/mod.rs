@@ -1,11 +1,24 @@
 //! Files into what the engine takes.
 
+mod exceptions;
 mod files;
 mod lists;
+mod objects;
 mod policies;
 mod resources;
+mod typed;
+mod userinfo;
+mod values;
 
+pub use exceptions::{LoadedExceptions, load_exceptions, pick_exceptions, pick_exceptions_in};
 pub use files::{ReadError, STDIN, expand, read};
 pub use lists::expand_lists;
+pub use objects::{LoadedObject, read_objects};
 pub use policies::{LoadedPolicies, LoadedPolicy, Refused, load_file, load_policies};
 pub use resources::{ResourceText, normalise, read_resources};
+pub use typed::{FREE, Shape, Typed, read_one, read_typed};
+pub use userinfo::read_user;
+pub use values::{
+    ApiResource, LabelledNamespace, NamedValues, PolicyValues, Subresource, VALUES, Values, ValuesError,
+    parse_operation, read_values,
+};

@@ -1,4 +1,5 @@
 //! Renderers, one a format.
 
 pub mod diagnostics;
+pub mod test_text;
 pub mod text;

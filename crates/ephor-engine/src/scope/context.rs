@@ -71,6 +71,10 @@ impl<'e> Scope<'e> {
     /// The scope of a rule named `rule` (its declared name) for `review`, whose `request` value is `request`.
     pub fn new(world: &'e World<'e>, review: &'e Review, request: Value, rule: &str, entries: &'e [Entry]) -> Self {
         let given = review.given.as_deref().map(|given| (given, given.rules.get(rule)));
+        let request = match given.and_then(|(given, of_rule)| of_rule.unwrap_or(&given.values).get("request")) {
+            Some(members) => request.overlaid(members),
+            None => request,
+        };
         let mut scope = Self {
             world,
             review,
@@ -218,8 +222,8 @@ impl<'e> Scope<'e> {
     }
 
     fn given(&self, name: &str) -> Option<&Value> {
-        let (given, rule) = self.given?;
-        rule.and_then(|values| values.get(name)).or_else(|| given.values.get(name))
+        let (given, of_rule) = self.given.filter(|_| name != "request")?;
+        of_rule.unwrap_or(&given.values).get(name)
     }
 
     fn load(&mut self, entry: &'e Entry) -> Result<Option<Value>, LoadError> {
@@ -397,8 +401,8 @@ impl Root for Scope<'_> {
 
     fn keys(&self) -> Vec<Str> {
         let mut keys: Vec<Str> = self.bindings.iter().map(|(name, _)| name.clone()).collect();
-        if let Some((given, rule)) = self.given {
-            keys.extend(given.values.keys().chain(rule.into_iter().flat_map(Map::keys)).cloned());
+        if let Some((given, of_rule)) = self.given {
+            keys.extend(of_rule.unwrap_or(&given.values).keys().cloned());
         }
         keys.push(Str::new_static("request"));
         for name in ["images", "serviceAccountName", "serviceAccountNamespace"] {

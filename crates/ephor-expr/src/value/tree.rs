@@ -138,9 +138,34 @@ impl Value {
         keys.iter().try_fold(self, |v, k| v.get(k))
     }
 
+    /// This value with the members of `over`, objects merged member by member; anything else is replaced.
+    ///
+    /// Objects are merged 64 levels deep, and replaced below.
+    #[must_use]
+    pub fn overlaid(&self, over: &Value) -> Value {
+        overlay(self, over, 64)
+    }
+
     /// The string at `keys`, if there is one.
     pub fn str_at(&self, keys: &[&str]) -> Option<&str> {
         self.at(keys)?.as_str()
+    }
+}
+
+fn overlay(base: &Value, over: &Value, depth: usize) -> Value {
+    match (base, over) {
+        (Value::Object(below), Value::Object(above)) if depth > 0 => {
+            let mut merged = (**below).clone();
+            for (key, value) in above.iter() {
+                let value = match merged.get(key) {
+                    Some(old) => overlay(old, value, depth - 1),
+                    None => value.clone(),
+                };
+                merged.insert(key.clone(), value);
+            }
+            Value::object(merged)
+        }
+        _ => over.clone(),
     }
 }
 
@@ -155,5 +180,18 @@ impl PartialEq for Value {
             (Value::Object(a), Value::Object(b)) => Arc::ptr_eq(a, b) || a == b,
             (a, b) => matches!((a.as_f64(), b.as_f64()), (Some(x), Some(y)) if x == y),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overlay_merges_objects_and_replaces_the_rest() {
+        let value = |json| Value::from_json(json).unwrap();
+        let base = value(r#"{"a":{"b":1,"c":[1,2]},"d":"x"}"#);
+        let over = value(r#"{"a":{"c":[3],"e":null},"d":{"f":1}}"#);
+        assert_eq!(base.overlaid(&over), value(r#"{"a":{"b":1,"c":[3],"e":null},"d":{"f":1}}"#));
     }
 }

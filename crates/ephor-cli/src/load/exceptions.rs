@@ -8,7 +8,8 @@ use ephor_expr::Value;
 use ephor_expr::value::Path;
 use ephor_expr::yaml::{Limits, parse_documents};
 
-use crate::load::{expand, expand_lists, read};
+use super::files::{expand, read};
+use super::lists::expand_lists;
 use crate::locate::{Located, Origin, SourceFile};
 
 /// Exceptions that compiled, in file order, and what is wrong with the others.

@@ -1,0 +1,277 @@
+//! One test with everything it names loaded.
+
+use std::path::{Path, PathBuf};
+
+use ephor_engine::diagnostic::Diagnostic;
+use ephor_engine::exceptions::ExceptionSet;
+use ephor_engine::matching::UserInfo;
+use ephor_expr::value::Path as FieldPath;
+use ephor_expr::{Str, Value};
+use serde::Deserialize;
+
+use super::mocks::Mocks;
+use super::suite::{Expectation, Suite};
+use crate::load::{
+    FREE, LoadedPolicies, Shape, Typed, Values, load_exceptions, load_policies, read_objects, read_one, read_user,
+    read_values,
+};
+use crate::locate::{Located, Origin};
+
+/// One test with everything it names loaded. What could not be loaded is among the findings.
+#[derive(Debug)]
+pub struct Case {
+    /// The directory that paths in the test are relative to.
+    pub(super) directory: PathBuf,
+    /// Where the test stands.
+    pub(super) origin: Origin,
+    pub(super) results: Vec<Expectation>,
+    pub(super) policies: LoadedPolicies,
+    /// The objects that policies are run for.
+    pub(super) triggers: Vec<Value>,
+    /// The objects that mutate-existing rules may change.
+    pub(super) targets: Vec<Value>,
+    /// An imagined cluster, if the test has one.
+    pub(super) cluster: Option<Vec<Value>>,
+    /// Kinds without namespaces, by group and kind.
+    cluster_kinds: Vec<(Str, Str)>,
+    pub(super) exceptions: ExceptionSet,
+    pub(super) exception_count: usize,
+    pub(super) values: Values,
+    pub(super) user: Option<UserInfo>,
+    pub(super) mocks: Mocks,
+    /// What could not be loaded, and warnings.
+    pub(super) findings: Vec<Located>,
+}
+
+const SPEC: Shape = Shape(&[("crds", &FREE), ("resources", &FREE)]);
+const CLUSTER_RESOURCE: Shape = Shape(&[("apiVersion", &FREE), ("kind", &FREE), ("metadata", &FREE), ("spec", &SPEC)]);
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClusterResource {
+    #[serde(rename = "apiVersion")]
+    _api_version: Str,
+    #[serde(rename = "kind")]
+    _kind: Str,
+    #[serde(rename = "metadata", default)]
+    _metadata: Option<Value>,
+    #[serde(default)]
+    spec: ClusterResourceSpec,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ClusterResourceSpec {
+    crds: Option<Vec<Str>>,
+    resources: Option<Vec<Value>>,
+}
+
+impl Case {
+    /// Loads what the test of the file at `path` names.
+    pub fn load(path: &Path, suite: Typed<Suite>) -> Self {
+        let Typed { value: mut suite, origin } = suite;
+        let directory = path.parent().map(Path::to_path_buf).unwrap_or_default();
+        let mut case = Self {
+            directory,
+            origin,
+            results: suite.results.take().unwrap_or_default(),
+            policies: LoadedPolicies::default(),
+            triggers: Vec::new(),
+            targets: Vec::new(),
+            cluster: None,
+            cluster_kinds: Vec::new(),
+            exceptions: ExceptionSet::default(),
+            exception_count: 0,
+            values: Values::default(),
+            user: None,
+            mocks: Mocks::default(),
+            findings: Vec::new(),
+        };
+        case.refuse_payloads(&suite);
+        case.load_cluster(&suite);
+        case.load_policies(&suite);
+        case.triggers = case.objects("resources", suite.resources.as_deref());
+        case.targets = case.objects("targetResources", suite.target_resources.as_deref());
+        case.load_exceptions(&suite);
+        case.load_values(suite.variables.as_ref(), suite.values.take());
+        if let Some(file) = &suite.userinfo {
+            match read_user(&case.directory.join(file.as_str())) {
+                Ok(user) => case.user = Some(user),
+                Err(findings) => case.findings.extend(findings),
+            }
+        }
+        let responses = suite.api_call_responses.take().unwrap_or_default();
+        let entries = suite.global_context_entries.take().unwrap_or_default();
+        case.mocks = Mocks::load(responses, entries, &mut case);
+        case.check_results();
+        case
+    }
+
+    /// Notes an error in the test itself.
+    pub(super) fn fault(&mut self, code: &'static str, at: FieldPath, message: impl Into<String>) {
+        self.findings.push(Located::of_diagnostic(Diagnostic::error(code, at, message), &self.origin));
+    }
+
+    fn refuse_payloads(&mut self, suite: &Suite) {
+        let given = |list: &Option<Vec<Str>>| list.as_ref().is_some_and(|l| !l.is_empty());
+        for (key, used) in [
+            ("jsonPayload", suite.json_payload.is_some()),
+            ("jsonPayloads", given(&suite.json_payloads)),
+            ("httpPayloads", given(&suite.http_payloads)),
+            ("envoyPayloads", given(&suite.envoy_payloads)),
+        ] {
+            if used {
+                let message = format!("`{key}` are for CEL policies, which are not supported yet");
+                self.fault("not-supported", FieldPath::root().key(key), message);
+            }
+        }
+    }
+
+    fn load_cluster(&mut self, suite: &Suite) {
+        let files = suite.cluster_resources.as_deref().unwrap_or_default();
+        let mut objects = Vec::new();
+        for file in files {
+            let path = self.directory.join(file.as_str());
+            let spec = match read_one::<ClusterResource>(&path, &CLUSTER_RESOURCE) {
+                Ok(typed) => typed.value.spec,
+                Err(findings) => {
+                    self.findings.extend(findings);
+                    continue;
+                }
+            };
+            for crd in spec.crds.iter().flatten() {
+                match read_objects(&self.directory.join(crd.as_str()), &|_, _| false) {
+                    Ok(crds) => self.cluster_kinds.extend(crds.iter().filter_map(|c| cluster_kind(&c.object))),
+                    Err(findings) => self.findings.extend(findings),
+                }
+            }
+            objects.extend(spec.resources.into_iter().flatten());
+        }
+        if !files.is_empty() {
+            let objects = objects.into_iter().map(|o| crate::load::normalise(o, |g, k| self.is_cluster_kind(g, k)));
+            self.cluster = Some(objects.collect());
+        }
+    }
+
+    fn is_cluster_kind(&self, api_version: &str, kind: &str) -> bool {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        self.cluster_kinds.iter().any(|(g, k)| g == group && k == kind)
+    }
+
+    fn load_policies(&mut self, suite: &Suite) {
+        let mut paths: Vec<String> = Vec::new();
+        for policy in suite.policies.iter().flatten() {
+            let path = if policy.contains("://") {
+                policy.to_string()
+            } else {
+                self.directory.join(policy.as_str()).display().to_string()
+            };
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        let mut loaded = load_policies(&paths);
+        self.findings.append(&mut loaded.findings);
+        self.policies = loaded;
+    }
+
+    /// The objects of files, each once. `key` is the field that names the files.
+    fn objects(&mut self, key: &'static str, files: Option<&[Str]>) -> Vec<Value> {
+        let mut objects: Vec<Value> = Vec::new();
+        let mut seen: Vec<&Str> = Vec::new();
+        for (i, file) in files.unwrap_or_default().iter().enumerate() {
+            if seen.contains(&file) {
+                continue;
+            }
+            seen.push(file);
+            for object in self.read(file) {
+                let same = |other: &&Value| identity(other) == identity(&object);
+                if let Some(first) = objects.iter().find(same) {
+                    if *first != object {
+                        let (_, kind, namespace, name) = identity(&object);
+                        let message = format!("{kind} `{namespace}/{name}` is there twice: the first counts");
+                        let at = FieldPath::root().key(key).index(i);
+                        let finding = Diagnostic::warning("repeated-resource", at, message);
+                        self.findings.push(Located::of_diagnostic(finding, &self.origin));
+                    }
+                    continue;
+                }
+                objects.push(object);
+            }
+        }
+        objects
+    }
+
+    /// The objects of a file that the test names; faults are noted.
+    pub(super) fn read(&mut self, file: &str) -> Vec<Value> {
+        match read_objects(&self.directory.join(file), &|api_version, kind| self.is_cluster_kind(api_version, kind)) {
+            Ok(objects) => objects.into_iter().map(|loaded| loaded.object).collect(),
+            Err(findings) => {
+                self.findings.extend(findings);
+                Vec::new()
+            }
+        }
+    }
+
+    fn load_exceptions(&mut self, suite: &Suite) {
+        let files = suite.exceptions.iter().flatten();
+        let paths: Vec<String> = files.map(|f| self.directory.join(f.as_str()).display().to_string()).collect();
+        let mut loaded = load_exceptions(&paths);
+        self.findings.append(&mut loaded.findings);
+        let exceptions: Vec<_> = loaded.exceptions.into_iter().map(|(exception, _)| exception).collect();
+        self.exception_count = exceptions.len();
+        self.exceptions = ExceptionSet::new(exceptions);
+    }
+
+    fn load_values(&mut self, file: Option<&Str>, in_place: Option<Values>) {
+        if let Some(values) = in_place {
+            self.values = values;
+        } else if let Some(file) = file.filter(|f| !f.is_empty()) {
+            match read_values(&self.directory.join(file.as_str())) {
+                Ok(values) => self.values = values,
+                Err(findings) => self.findings.extend(findings),
+            }
+        }
+    }
+
+    fn check_results(&mut self) {
+        for i in 0..self.results.len() {
+            let Some(result) = self.results.get(i) else { break };
+            let at = FieldPath::root().key("results").index(i);
+            let word = result.result.clone();
+            let operation = result.operation.clone().filter(|o| !o.is_empty());
+            if result.verdict().is_none() {
+                let message = format!("result `{word}` is not one of `pass`, `fail`, `skip`, `warn`, `error`");
+                self.fault("invalid-result", at.key("result"), message);
+            }
+            if let Some(word) = operation
+                && crate::load::parse_operation(&word).is_none()
+            {
+                let message = format!("operation `{word}` is not one of `CREATE`, `UPDATE`, `DELETE`, `CONNECT`");
+                self.fault("invalid-result", at.key("operation"), message);
+            }
+        }
+    }
+}
+
+/// Group and kind of a CRD without namespaces.
+fn cluster_kind(crd: &Value) -> Option<(Str, Str)> {
+    if crd.str_at(&["spec", "scope"]) != Some("Cluster") {
+        return None;
+    }
+    Some((Str::new(crd.str_at(&["spec", "group"])?), Str::new(crd.str_at(&["spec", "names", "kind"])?)))
+}
+
+/// Group, kind, namespace and name: what makes two objects the same one.
+pub(super) fn identity(object: &Value) -> (&str, &str, &str, &str) {
+    let text = |keys: &[&str]| object.str_at(keys).unwrap_or_default();
+    let group = object.str_at(&["apiVersion"]).and_then(|v| v.split_once('/')).map_or("", |(group, _)| group);
+    (group, text(&["kind"]), text(&["metadata", "namespace"]), text(&["metadata", "name"]))
+}
+
+/// An object as rows show it: API version, kind, namespace and name.
+pub(super) fn label(object: &Value) -> String {
+    let parts = [&["apiVersion"][..], &["kind"], &["metadata", "namespace"], &["metadata", "name"]];
+    let parts = parts.iter().filter_map(|keys| object.str_at(keys)).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("/")
+}

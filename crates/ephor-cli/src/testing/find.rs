@@ -1,0 +1,33 @@
+//! Test files under paths.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The files called `file_name` under `path`, hidden directories included, sorted; `path` itself if it is a file.
+/// Links to directories are not followed.
+pub fn find_suites(path: &Path, file_name: &str) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    if path.metadata()?.is_file() {
+        found.push(path.to_path_buf());
+    } else {
+        walk(path, file_name, &mut found)?;
+        found.sort();
+    }
+    Ok(found)
+}
+
+fn walk(directory: &Path, file_name: &str, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    // A list of directories to visit instead of recursion: trees may be deep.
+    let mut open = vec![directory.to_path_buf()];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(&directory)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                open.push(entry.path());
+            } else if entry.file_name() == file_name {
+                found.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! `ephor test` as a library: suites in, rows out.
+//!
+//! A [`suite::Suite`] is a `kyverno-test.yaml` as written; [`Case`] is one with everything it names loaded; [`run`]
+//! evaluates it and compares what comes out with what is expected, a [`Row`] for each. Upstream's suites run as they
+//! are, but an expectation is met only by what was evaluated: a policy that cannot be loaded, a rule or resource that
+//! does not exist and a rule that does not apply are failures, the last unless `skip` is expected.
+
+mod case;
+mod compare;
+mod find;
+mod mocks;
+mod respond;
+mod rows;
+mod select;
+pub mod suite;
+
+pub use case::Case;
+pub use find::find_suites;
+pub use rows::{Reason, Row};
+pub use select::Selection;
+
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use crate::load::Typed;
+use crate::locate::Located;
+use suite::Suite;
+
+/// What became of one test document.
+#[derive(Debug)]
+pub struct SuiteReport {
+    /// The test file.
+    pub path: PathBuf,
+    /// The test's name; may be empty.
+    pub name: String,
+    /// How many policies were loaded.
+    pub policies: usize,
+    /// How many triggers.
+    pub resources: usize,
+    /// How many exceptions.
+    pub exceptions: usize,
+    /// One for each expectation and resource.
+    pub rows: Vec<Row>,
+    /// What could not be loaded, and warnings.
+    pub findings: Vec<Located>,
+}
+
+impl SuiteReport {
+    /// Whether all rows are as expected and everything could be loaded.
+    pub fn passed(&self) -> bool {
+        !self.could_not() && self.rows.iter().all(|row| row.passed)
+    }
+
+    /// Whether something could not be loaded.
+    pub fn could_not(&self) -> bool {
+        self.findings.iter().any(Located::is_error)
+    }
+}
+
+/// Runs the tests of a file, one a document. A file that is no test gives one report with the findings.
+pub fn run_file(path: &Path, selection: &Selection) -> Vec<SuiteReport> {
+    match suite::read_suites(path) {
+        Ok(suites) => suites.into_iter().filter_map(|suite| run(path, suite, selection)).collect(),
+        Err(findings) => vec![SuiteReport {
+            path: path.to_path_buf(),
+            name: String::new(),
+            policies: 0,
+            resources: 0,
+            exceptions: 0,
+            rows: Vec::new(),
+            findings,
+        }],
+    }
+}
+
+/// Runs the tests of files, several at a time; reports come in the order of the files. `done` is called after each.
+pub fn run_files(paths: &[PathBuf], selection: &Selection, done: &(dyn Fn() + Sync)) -> Vec<SuiteReport> {
+    let reports = paths.par_iter().map(|path| {
+        let reports = run_file(path, selection);
+        done();
+        reports
+    });
+    reports.collect::<Vec<_>>().into_iter().flatten().collect()
+}
+
+/// Runs one test; `None` if nothing of it is selected.
+fn run(path: &Path, mut suite: Typed<Suite>, selection: &Selection) -> Option<SuiteReport> {
+    let results = suite.value.results.take().unwrap_or_default();
+    let results: Vec<_> = results.into_iter().filter_map(|result| selection.narrow(result)).collect();
+    if results.is_empty() {
+        return None;
+    }
+    suite.value.results = Some(results);
+    let name = suite.value.name().to_owned();
+    let mut case = Case::load(path, suite);
+    let responses = respond::responses(&mut case);
+    let rows = rows::rows(&mut case, &responses);
+    Some(SuiteReport {
+        path: path.to_path_buf(),
+        name,
+        policies: case.policies.policies.len(),
+        resources: case.triggers.len(),
+        exceptions: case.exception_count,
+        rows,
+        findings: case.findings,
+    })
+}

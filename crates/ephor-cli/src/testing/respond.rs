@@ -1,0 +1,158 @@
+//! Policies over the triggers of a test, in upstream's order (cli 6): mutations, each policy on the output of the
+//! one before; then, on the object after, validations, mutations of targets and generations.
+
+use std::sync::Arc;
+
+use ephor_engine::outcome::{Outcome, Phase};
+use ephor_engine::policy::Operation;
+use ephor_engine::review::Review;
+use ephor_engine::select::PolicySet;
+use ephor_expr::Value;
+use ephor_expr::value::Path as FieldPath;
+
+use super::case::Case;
+use crate::drive::evaluate;
+use crate::host::{Host, ObjectsAtHand};
+use crate::load::{ValuesError, parse_operation};
+
+/// What one policy made of one trigger in one phase.
+#[derive(Debug)]
+pub(super) struct Response {
+    /// Index of the policy.
+    pub(super) policy: usize,
+    /// Index of the trigger.
+    pub(super) trigger: usize,
+    /// The operation, if results ask for one; `None`: the one that the values give, or CREATE.
+    pub(super) operation: Option<Operation>,
+    /// What came of its rules.
+    pub(super) outcomes: Vec<Outcome>,
+    /// The trigger after the phase.
+    pub(super) after: Value,
+}
+
+/// A policy on its own, with what it can ask.
+struct Lane {
+    set: PolicySet,
+    name: ephor_expr::Str,
+    phases: Vec<Phase>,
+    at_hand: Host,
+    /// Clone sources, for generate rules.
+    sources: Vec<Value>,
+}
+
+const PHASES: [Phase; 4] = [Phase::Mutate, Phase::Validate, Phase::MutateExisting, Phase::Generate];
+
+/// Runs everything. Faults in the values are noted in the case.
+pub(super) fn responses(case: &mut Case) -> Vec<Response> {
+    let lanes = lanes(case);
+    let mut operations = vec![None];
+    for result in &case.results {
+        let operation = result.operation.as_deref().and_then(parse_operation);
+        if !operations.contains(&operation) {
+            operations.push(operation);
+        }
+    }
+    let now = jiff::Timestamp::now();
+    let mut responses = Vec::new();
+    let mut faults: Vec<ValuesError> = Vec::new();
+    for operation in operations {
+        for (trigger, object) in case.triggers.iter().enumerate() {
+            let mut object = object.clone();
+            for phase in PHASES {
+                for (policy, lane) in lanes.iter().enumerate().filter(|(_, lane)| lane.phases.contains(&phase)) {
+                    let review = match review(case, &object, &lane.name, operation, now) {
+                        Ok(review) => review,
+                        Err(fault) => {
+                            if !faults.contains(&fault) {
+                                faults.push(fault);
+                            }
+                            continue;
+                        }
+                    };
+                    let generating;
+                    let host = if phase == Phase::Generate {
+                        generating = generating_host(case, lane, &object);
+                        &generating
+                    } else {
+                        &lane.at_hand
+                    };
+                    let deleted = review.object.is_null();
+                    let done = evaluate(&lane.set, &case.exceptions, review, phase, host);
+                    if phase == Phase::Mutate && !deleted {
+                        object = done.object.clone();
+                    }
+                    responses.push(Response {
+                        policy,
+                        trigger,
+                        operation,
+                        outcomes: done.outcomes,
+                        after: if deleted { object.clone() } else { done.object },
+                    });
+                }
+            }
+        }
+    }
+    for fault in faults {
+        case.fault("invalid-values", FieldPath::root(), fault.to_string());
+    }
+    responses
+}
+
+fn lanes(case: &mut Case) -> Vec<Lane> {
+    let mut lanes = Vec::with_capacity(case.policies.policies.len());
+    for i in 0..case.policies.policies.len() {
+        let Some(program) = case.policies.policies.get(i).map(|loaded| Arc::clone(&loaded.program)) else { break };
+        let mut phases: Vec<Phase> = Vec::new();
+        for rule in &program.rules {
+            if !phases.contains(&rule.phase()) {
+                phases.push(rule.phase());
+            }
+        }
+        let mut files: Vec<ephor_expr::Str> = Vec::new();
+        for result in case.results.iter().filter(|r| last_segment(&r.policy) == program.name) {
+            files.extend(result.clone_source_resource.clone().filter(|f| !f.is_empty() && !files.contains(f)));
+        }
+        let sources = files.iter().flat_map(|file| case.read(file)).collect();
+        let at_hand = [&case.triggers, &case.targets].into_iter().chain(&case.cluster).flatten().cloned().collect();
+        lanes.push(Lane {
+            name: program.name.clone(),
+            set: PolicySet::new(vec![program]),
+            phases,
+            at_hand: Host::new().with(case.mocks.clone()).with(ObjectsAtHand::new(at_hand)),
+            sources,
+        });
+    }
+    lanes
+}
+
+/// A generate rule sees the trigger, its sources and the imagined cluster, and nothing else.
+fn generating_host(case: &Case, lane: &Lane, trigger: &Value) -> Host {
+    let objects = std::iter::once(trigger).chain(&lane.sources).chain(case.cluster.iter().flatten()).cloned();
+    Host::new().with(case.mocks.clone()).with(ObjectsAtHand::new(objects.collect()))
+}
+
+/// The part of a policy's name after its namespace.
+pub(super) fn last_segment(policy: &str) -> &str {
+    policy.rsplit_once('/').map_or(policy, |(_, name)| name)
+}
+
+fn review(
+    case: &Case,
+    object: &Value,
+    policy: &str,
+    operation: Option<Operation>,
+    now: jiff::Timestamp,
+) -> Result<Review, ValuesError> {
+    let mut review = Review::of_object(object.clone(), now);
+    // Where there is an imagined cluster, kinds are what they are (cli 6).
+    if case.cluster.is_none()
+        && let Some((parent, subresource)) = case.values.subresource(&review.gvk)
+    {
+        review.gvk = parent;
+        review.subresource = subresource;
+    }
+    review.user.clone_from(&case.user);
+    review.namespace_labels = case.values.namespace_labels(&review.namespace);
+    case.values.apply(&mut review, policy, None, operation)?;
+    Ok(review)
+}

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ephor_engine::compile::decode_findings;
+use ephor_engine::compile::decode_finding;
 use ephor_expr::value::{Path as FieldPath, decode};
 use ephor_expr::yaml::{Limits, parse_documents};
 use ephor_expr::{Map, Value};
@@ -69,7 +69,7 @@ fn decode_typed<T: DeserializeOwned>(value: Value, shape: &Shape, origin: &Origi
         }
     }
     decode(&canonical(value, shape))
-        .map_err(|faults| faults.into_iter().map(|f| Located::of_diagnostic(decode_findings(f), origin)).collect())
+        .map_err(|faults| faults.into_iter().map(|f| Located::of_diagnostic(decode_finding(f), origin)).collect())
 }
 
 /// `value` with the names of its fields spelt as `shape` has them. Depth is bounded by the shape, lists apart.

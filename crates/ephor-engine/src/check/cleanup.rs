@@ -4,7 +4,7 @@ use ephor_expr::Value;
 use ephor_expr::value::{Path, decode};
 
 use super::{bodies, context, cron, selection};
-use crate::compile::decode_findings;
+use crate::compile::decode_finding;
 use crate::conditions::CompiledConditions;
 use crate::diagnostic::Diagnostic;
 use crate::matching::{MatchMode, Matcher};
@@ -15,7 +15,7 @@ use crate::scope::{AtBase, Compiler, Entry};
 pub fn check_cleanup(document: &Value) -> Vec<Diagnostic> {
     let cleanup: CleanupPolicy = match decode(document) {
         Ok(cleanup) => cleanup,
-        Err(faults) => return faults.into_iter().map(decode_findings).collect(),
+        Err(faults) => return faults.into_iter().map(decode_finding).collect(),
     };
     let mut found = Vec::new();
     let metadata = Path::root().key("metadata");

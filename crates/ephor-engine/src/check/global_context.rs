@@ -5,7 +5,7 @@ use ephor_expr::jmespath::Expression;
 use ephor_expr::scalar::duration::Duration;
 use ephor_expr::value::{Path, decode};
 
-use crate::compile::decode_findings;
+use crate::compile::decode_finding;
 use crate::diagnostic::Diagnostic;
 use crate::policy::{GlobalApiCall, GlobalContextEntry, HttpMethod, Projection, WatchedResource};
 
@@ -13,7 +13,7 @@ use crate::policy::{GlobalApiCall, GlobalContextEntry, HttpMethod, Projection, W
 pub fn check_global_context(document: &Value) -> Vec<Diagnostic> {
     let entry: GlobalContextEntry = match decode(document) {
         Ok(entry) => entry,
-        Err(faults) => return faults.into_iter().map(decode_findings).collect(),
+        Err(faults) => return faults.into_iter().map(decode_finding).collect(),
     };
     let mut found = Vec::new();
     if !matches!(entry.api_version.as_str(), "kyverno.io/v2" | "kyverno.io/v2beta1" | "kyverno.io/v2alpha1") {

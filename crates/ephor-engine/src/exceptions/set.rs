@@ -5,7 +5,7 @@ use ephor_expr::value::{Path, decode};
 use ephor_expr::{Str, Value};
 use rustc_hash::FxHashMap;
 
-use crate::compile::decode_findings;
+use crate::compile::decode_finding;
 use crate::conditions::CompiledConditions;
 use crate::diagnostic::Diagnostic;
 use crate::fetch::Fetch;
@@ -48,7 +48,7 @@ impl Exception {
     /// Compiles a `PolicyException` document.
     pub fn compile(document: &Value) -> Result<Self, Vec<Diagnostic>> {
         let exception: PolicyException =
-            decode(document).map_err(|faults| faults.into_iter().map(decode_findings).collect::<Vec<_>>())?;
+            decode(document).map_err(|faults| faults.into_iter().map(decode_finding).collect::<Vec<_>>())?;
         let mut findings = Vec::new();
         let spec = &exception.spec;
         let base = Path::root().key("spec");

@@ -25,24 +25,31 @@ pub struct DecodeError {
 /// How many faults of one document are collected before giving up.
 const MAX_FAULTS: usize = 20;
 
-/// Decodes `value` as a `T`. All unknown fields and misfits are collected: after each fault the offending part is
-/// taken out of a copy and decoding goes on, so that one run reports as much as it can.
+/// Decodes `value` as a `T`; all faults that can be found in one run come together.
 pub fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, Vec<DecodeError>> {
+    match decode_rest(value) {
+        (Some(decoded), faults) if faults.is_empty() => Ok(decoded),
+        (_, faults) => Err(faults),
+    }
+}
+
+/// Decodes what can be decoded: after each fault the offending part is taken out of a copy and decoding goes on. Gives
+/// the rest, if it has the shape of a `T`, and the faults. Whoever uses a rest with faults only looks for more to report.
+pub fn decode_rest<T: DeserializeOwned>(value: &Value) -> (Option<T>, Vec<DecodeError>) {
     let mut faults = Vec::new();
     let mut rest: Option<Value> = None;
     loop {
         let current = rest.as_ref().unwrap_or(value);
         let here = RefCell::new(Path::root());
         let error = match T::deserialize(Walker { value: current, here: &here }) {
-            Ok(decoded) if faults.is_empty() => return Ok(decoded),
-            Ok(_) => return Err(faults),
+            Ok(decoded) => return (Some(decoded), faults),
             Err(error) => error,
         };
         let mut path = here.into_inner();
         match &error.0 {
             Fault::UnknownField(field, _) => path = path.key(field.clone()),
             // The field is missing because an earlier round took it out: its own fault is already listed.
-            Fault::Missing(field) if faults.iter().any(|f| f.path == path.key(*field)) => return Err(faults),
+            Fault::Missing(field) if faults.iter().any(|f| f.path == path.key(*field)) => return (None, faults),
             _ => {}
         }
         let removable = !path.is_root() && !faults.iter().any(|f: &DecodeError| f.path == path);
@@ -51,7 +58,7 @@ pub fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, Vec<DecodeError>>
             removable && !matches!(error.0, Fault::Missing(_) | Fault::Other(_)) && remove_at(&mut pruned, &path);
         faults.push(error.0.located(path));
         if !removed || faults.len() >= MAX_FAULTS {
-            return Err(faults);
+            return (None, faults);
         }
         rest = Some(pruned);
     }

@@ -11,7 +11,7 @@ mod map;
 mod path;
 mod tree;
 
-pub use decode::{DecodeError, decode};
+pub use decode::{DecodeError, decode, decode_rest};
 pub use json::JsonError;
 pub use map::Map;
 pub use path::{Path, Segment};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use ephor_expr::Str;
 use rustc_hash::FxHashMap;
 
-use crate::compile::Program;
+use crate::compile::{Body, CompiledRule, Program};
+use crate::matching::KindSelector;
 use crate::outcome::Phase;
 
 /// A rule of a set: indexes of its policy and of the rule in it.
@@ -53,7 +54,7 @@ impl PolicySet {
             for (rule, compiled) in program.rules.iter().enumerate() {
                 let reference = RuleRef { policy: policy as u32, rule: rule as u32 };
                 if let Some(by_kind) = index.get_mut(slot(compiled.phase())) {
-                    by_kind.add(compiled.matches.kinds(), reference);
+                    by_kind.add(kinds(compiled), reference);
                 }
             }
         }
@@ -82,18 +83,24 @@ impl PolicySet {
     }
 }
 
+/// The kinds that a rule can match; `None` for any.
+///
+/// A validate rule made by auto-gen judges the controllers it was made for: the declared rule judges whatever else its
+/// match names (validate 4.2).
+fn kinds(rule: &CompiledRule) -> Option<Vec<&str>> {
+    match (&rule.autogen, &rule.body) {
+        (Some(made), Body::Validate(_)) => Some(made.kinds.iter().map(Str::as_str).collect()),
+        _ => rule.matches.kinds()?.into_iter().map(KindSelector::exact_kind).collect(),
+    }
+}
+
 impl ByKind {
-    fn add(&mut self, kinds: Option<Vec<&crate::matching::KindSelector>>, rule: RuleRef) {
-        let exact: Option<Vec<&str>> = kinds.and_then(|kinds| kinds.into_iter().map(|k| k.exact_kind()).collect());
-        match exact {
-            None => self.any.push(rule),
-            Some(kinds) => {
-                for kind in kinds {
-                    let list = self.exact.entry(Str::new(kind)).or_default();
-                    if list.last() != Some(&rule) {
-                        list.push(rule);
-                    }
-                }
+    fn add(&mut self, kinds: Option<Vec<&str>>, rule: RuleRef) {
+        let Some(kinds) = kinds else { return self.any.push(rule) };
+        for kind in kinds {
+            let list = self.exact.entry(Str::new(kind)).or_default();
+            if list.last() != Some(&rule) {
+                list.push(rule);
             }
         }
     }

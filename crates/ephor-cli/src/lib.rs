@@ -7,6 +7,7 @@ pub mod apply;
 pub mod commands;
 pub mod drive;
 pub mod exit;
+pub mod fix;
 pub mod host;
 pub mod load;
 pub mod locate;

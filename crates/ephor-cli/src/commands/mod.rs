@@ -1,6 +1,7 @@
 //! The sub-commands, a file each: its arguments and what it does.
 
 mod apply;
+mod check;
 mod completion;
 mod create;
 mod expand;
@@ -33,6 +34,8 @@ pub struct Cli {
 enum Command {
     /// Judge resources by policies; mutate and generate.
     Apply(apply::Args),
+    /// Look for faults and old spellings in policies.
+    Check(check::Args),
     /// Print a script that completes `ephor` commands in a shell.
     Completion(completion::Args),
     /// Print a skeleton of an exception, test, values or other file.
@@ -66,6 +69,7 @@ pub fn run(cli: Cli) -> Exit {
     let ui = Ui::new(cli.no_color, cli.quiet);
     let result = match cli.command {
         Command::Apply(args) => apply::run(&args, &ui),
+        Command::Check(args) => check::run(&args, &ui),
         Command::Completion(args) => completion::run(&args, &ui),
         Command::Create(args) => create::run(&args, &ui),
         Command::Expand(args) => expand::run(&args, &ui),

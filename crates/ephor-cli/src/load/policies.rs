@@ -35,6 +35,8 @@ pub struct LoadedPolicies {
     pub refused: Vec<Refused>,
     /// Cleanup policies, as documents.
     pub cleanup: Vec<(Value, Origin)>,
+    /// The files that were read.
+    pub files: Vec<Arc<SourceFile>>,
     /// Global context entries, as documents.
     pub globals: Vec<(Value, Origin)>,
     /// Exceptions found beside the policies.
@@ -113,6 +115,7 @@ pub fn load_file(file: &Arc<SourceFile>, loaded: &mut LoadedPolicies) {
 }
 
 fn load_documents(file: &Arc<SourceFile>, foreign: Foreign, loaded: &mut LoadedPolicies) {
+    loaded.files.push(Arc::clone(file));
     let documents = match parse_documents(&file.text, &Limits::default()) {
         Ok(documents) => documents,
         Err(error) => return loaded.findings.push(Located::of_yaml(error, file)),

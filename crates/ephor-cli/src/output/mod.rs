@@ -1,5 +1,6 @@
 //! Renderers, one a format.
 
 pub mod diagnostics;
+pub mod findings;
 pub mod test_text;
 pub mod text;

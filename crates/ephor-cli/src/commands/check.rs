@@ -1,0 +1,175 @@
+//! `ephor check`: faults and old spellings in policies.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::ValueEnum;
+use similar::TextDiff;
+
+use super::CommandResult;
+use crate::exit::Exit;
+use crate::fix;
+use crate::load::{self, LoadedPolicies, load_policies};
+use crate::locate::Located;
+use crate::output::findings;
+use crate::ui::Ui;
+
+/// Arguments of `ephor check`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ephor check policies/
+  ephor check policies/ --strict --output-format github
+  ephor check policies/ --diff
+  ephor check policies/ --fix
+
+Looks at ClusterPolicy, Policy, CleanupPolicy, ClusterCleanupPolicy, PolicyException and GlobalContextEntry
+documents; other documents of directories are passed over.
+
+Exit codes: 0 nothing found but warnings, 1 faults found (with `--strict`, warnings too; with `--diff`, anything to
+fix), 2 some input cannot be read.")]
+pub(super) struct Args {
+    /// Policy files, directories, globs, or `-` for standard input.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<String>,
+    /// How to print findings.
+    #[arg(long, short, default_value = "text", value_name = "FORMAT")]
+    output_format: Format,
+    /// Count warnings as findings.
+    #[arg(long)]
+    strict: bool,
+    /// Rewrite old spellings in the files, before looking for faults. Only what keeps its meaning is rewritten.
+    #[arg(long)]
+    fix: bool,
+    /// Print what `--fix` would change, and change nothing.
+    #[arg(long, visible_alias = "dry-run")]
+    diff: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// With the line and a caret under the fault.
+    Text,
+    /// A line for each finding.
+    Concise,
+    /// An array of objects.
+    Json,
+    /// For code scanning.
+    Sarif,
+    /// Annotations of GitHub Actions.
+    Github,
+    /// A test report.
+    Junit,
+}
+
+/// Looks for faults, and fixes old spellings if asked to.
+pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
+    if args.diff {
+        return show_fixes(args, ui);
+    }
+    if args.fix {
+        write_fixes(args, ui)?;
+    }
+    let mut loaded = load_policies(&args.paths);
+    let mut found = std::mem::take(&mut loaded.findings);
+    for file in &loaded.files {
+        found.extend(fix::old_spellings(file));
+    }
+    let files: Vec<String> = loaded.files.iter().map(|file| file.name.clone()).collect();
+    sort(&mut found, &files);
+    if ui.quiet() {
+        found.retain(|finding| args.strict || finding.is_error());
+    }
+    let text = match args.output_format {
+        Format::Text => findings::text(&found, ui.colour()),
+        Format::Concise => findings::concise(&found),
+        Format::Json => findings::json(&found),
+        Format::Sarif => findings::sarif(&found),
+        Format::Github => findings::github(&found),
+        Format::Junit => findings::junit(&found, &files, args.strict),
+    };
+    ui.result(&text)?;
+    if !ui.quiet() {
+        ui.say(&summary(&loaded, &found));
+    }
+    Ok(exit(&found, args.strict))
+}
+
+fn exit(found: &[Located], strict: bool) -> Exit {
+    let unread = |f: &Located| matches!(f.code, "unreadable" | "no-policies" | "invalid-yaml");
+    if found.iter().any(unread) {
+        Exit::CouldNot
+    } else if found.iter().any(|finding| strict || finding.is_error()) {
+        Exit::Findings
+    } else {
+        Exit::Clean
+    }
+}
+
+/// By file, in the order given, and by place; what has none comes first.
+fn sort(found: &mut [Located], files: &[String]) {
+    let file = |finding: &Located| {
+        finding.file.as_ref().map(|file| files.iter().position(|name| *name == file.name).unwrap_or(files.len()))
+    };
+    found.sort_by_cached_key(|finding| (file(finding), finding.span.map(|(start, _)| start.offset)));
+}
+
+fn summary(loaded: &LoadedPolicies, found: &[Located]) -> String {
+    let plural = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+    let errors = found.iter().filter(|finding| finding.is_error()).count();
+    let mut text = format!(
+        "{}, {} in {}",
+        plural(errors, "error", "errors"),
+        plural(found.len() - errors, "warning", "warnings"),
+        plural(loaded.files.len(), "file", "files"),
+    );
+    if loaded.passed_over > 0 {
+        let documents = plural(loaded.passed_over, "document that is no policy", "documents that are no policies");
+        text.push_str(&format!("; passed over {documents}"));
+    }
+    text
+}
+
+/// The files that can be rewritten, each once.
+fn fixable(args: &Args) -> anyhow::Result<BTreeSet<PathBuf>> {
+    let mut paths = BTreeSet::new();
+    for argument in &args.paths {
+        paths.extend(load::expand(argument)?);
+    }
+    if paths.contains(Path::new(load::STDIN)) && !args.diff {
+        anyhow::bail!("standard input cannot be fixed in place: use `--diff`, or give a file");
+    }
+    Ok(paths)
+}
+
+fn show_fixes(args: &Args, ui: &Ui) -> CommandResult {
+    let mut exit = Exit::Clean;
+    for path in fixable(args)? {
+        let file = load::read(&path).map_err(anyhow::Error::from)?;
+        let Some(fixed) = fix::fix(&file.text) else { continue };
+        exit = Exit::Findings;
+        let diff = TextDiff::from_lines(file.text.as_str(), fixed.text.as_str());
+        let mut unified = diff.unified_diff();
+        let (old, new) = (format!("a/{}", file.name), format!("b/{}", file.name));
+        ui.result(&unified.context_radius(3).header(&old, &new).to_string())?;
+    }
+    Ok(exit)
+}
+
+fn write_fixes(args: &Args, ui: &Ui) -> anyhow::Result<()> {
+    let mut files = 0;
+    let mut spellings = 0;
+    for path in fixable(args)? {
+        // What cannot be read is reported by the check that follows.
+        let Ok(file) = load::read(&path) else { continue };
+        let Some(fixed) = fix::fix(&file.text) else { continue };
+        std::fs::write(&path, &fixed.text).with_context(|| format!("cannot write `{}`", path.display()))?;
+        files += 1;
+        spellings += fixed.done.len();
+    }
+    if !ui.quiet() {
+        let plural = |n: usize| if n == 1 { "" } else { "s" };
+        ui.say(&format!("fixed {spellings} old spelling{} in {files} file{}", plural(spellings), plural(files)));
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Findings as SARIF 2.1.0, for code scanning.
+
+use std::collections::BTreeSet;
+
+use ephor_expr::{Map, Str, Value};
+
+use super::{level, message};
+use crate::locate::Located;
+
+/// One run of `ephor`.
+pub fn sarif(findings: &[Located]) -> String {
+    let codes: BTreeSet<&'static str> = findings.iter().map(|finding| finding.code).collect();
+    let rules = codes.into_iter().map(|code| Value::from([("id", Value::from(code))])).collect();
+    let driver = Value::from([
+        ("name", Value::from("ephor")),
+        ("version", Value::from(env!("CARGO_PKG_VERSION"))),
+        ("informationUri", Value::from(env!("CARGO_PKG_REPOSITORY"))),
+        ("rules", Value::array(rules)),
+    ]);
+    let run = Value::from([
+        ("tool", Value::from([("driver", driver)])),
+        ("columnKind", Value::from("unicodeCodePoints")),
+        ("results", Value::array(findings.iter().map(result).collect())),
+    ]);
+    let log = Value::from([
+        ("$schema", Value::from("https://json.schemastore.org/sarif-2.1.0.json")),
+        ("version", Value::from("2.1.0")),
+        ("runs", Value::array(vec![run])),
+    ]);
+    log.to_json_pretty(2) + "\n"
+}
+
+fn result(finding: &Located) -> Value {
+    let mut result = Map::new();
+    result.insert("ruleId", Str::new_static(finding.code));
+    result.insert("level", Str::new_static(level(finding)));
+    result.insert("message", Value::from([("text", Value::from(message(finding)))]));
+    if let Some(file) = &finding.file {
+        let mut place = Map::new();
+        place.insert("artifactLocation", Value::from([("uri", Value::from(file.name.replace('\\', "/")))]));
+        if let Some((start, end)) = finding.span {
+            let region = Value::from([
+                ("startLine", Value::from(i64::from(start.line))),
+                ("startColumn", Value::from(i64::from(start.column))),
+                ("endLine", Value::from(i64::from(end.line))),
+                ("endColumn", Value::from(i64::from(end.column))),
+            ]);
+            place.insert("region", region);
+        }
+        let location = Value::from([("physicalLocation", Value::object(place))]);
+        result.insert("locations", Value::array(vec![location]));
+    }
+    Value::object(result)
+}

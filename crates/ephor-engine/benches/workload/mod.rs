@@ -1,6 +1,6 @@
 //! What the benchmarks evaluate: the judged Pod and policies of `../shared/bench`, and unrelated policies made here.
 
-#![allow(dead_code, reason = "each benchmark uses its part")]
+#![allow(dead_code, clippy::disallowed_methods, reason = "each benchmark uses its part; the data are files")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(crate) fn programs(text: &str) -> Vec<Arc<Program>> {
         .iter()
         .map(|document| {
             let compiled = compile(document);
-            compiled.program.map(Arc::new).unwrap_or_else(|| panic!("refused: {:?}", compiled.findings))
+            compiled.program.map_or_else(|| panic!("refused: {:?}", compiled.findings), Arc::new)
         })
         .collect()
 }

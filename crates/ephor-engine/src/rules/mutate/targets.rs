@@ -53,7 +53,7 @@ impl<'e> Run<'e> {
         scope.bind("target", object.clone());
         scope.declare(&selector.context);
         let judged = self.patch_target(selector, path, &object, scope);
-        scope.restore(&before);
+        scope.restore(before);
         let (judgement, after) = judged?;
         let after = after.unwrap_or_else(|| object.clone());
         Ok(PatchedTarget { verdict: judgement.verdict, message: judgement.message, before: object, after })

@@ -198,7 +198,9 @@ impl<'e> Scope<'e> {
                             Failure::Scope(error)
                         }
                         other => {
-                            Failure::Cause(Cause::Context { entry: entry.name.clone(), message: other.to_string() })
+                            let unavailable = other.is_unavailable();
+                            let message = other.to_string();
+                            Failure::Cause(Cause::Context { entry: entry.name.clone(), message, unavailable })
                         }
                     });
                 }
@@ -276,6 +278,10 @@ impl<'e> Scope<'e> {
                     None => match self.evaluate_expression(&expr.normal) {
                         Ok(value) => Ok(value),
                         Err(Failure::Cause(Cause::Query(error))) => Err(error),
+                        // Data that nobody can give is not replaced by a default: the verdict would be about nothing.
+                        Err(Failure::Cause(cause @ Cause::Context { unavailable: true, .. })) => {
+                            return Err(LoadError::Unavailable(cause.to_string()));
+                        }
                         // An entry that this one mentions failed: so did the expression.
                         Err(Failure::Cause(cause)) => Err(EvalError::Other(cause.to_string())),
                         Err(Failure::Scope(error)) => return Err(error.into()),
@@ -367,6 +373,16 @@ impl<'e> Scope<'e> {
         match template.resolve(self)? {
             Value::String(text) => Ok(text),
             other => Err(LoadError::NotAString(other.type_name())),
+        }
+    }
+}
+
+impl LoadError {
+    fn is_unavailable(&self) -> bool {
+        match self {
+            LoadError::Unavailable(_) => true,
+            LoadError::Scope(error) => error.is_unavailable(),
+            _ => false,
         }
     }
 }

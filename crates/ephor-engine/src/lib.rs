@@ -10,6 +10,7 @@
 
 pub mod autogen;
 pub mod check;
+pub mod cleanup;
 pub mod compile;
 pub mod conditions;
 pub mod diagnostic;

@@ -4,18 +4,21 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use ephor_engine::cleanup::CleanupProgram;
 use ephor_engine::diagnostic::Severity;
 use ephor_engine::exceptions::{Exception, ExceptionSet};
 use ephor_engine::outcome::Phase;
-use ephor_expr::Str;
 use ephor_expr::yaml::{Limits, parse_values};
+use ephor_expr::{Map, Str, Value};
 
+use super::at_hand::AtHand;
+use super::judge::of_cluster;
 use super::pipeline::Input;
 use super::plan::{Card, Keep, Lane, Plan};
 use crate::host::Host;
 use crate::load::{
-    LoadedExceptions, LoadedPolicies, Refused, STDIN, expand, expand_lists, load_exceptions, load_policies,
-    pick_exceptions, pick_exceptions_in, read,
+    LoadedExceptions, LoadedPolicies, Refused, STDIN, Values, expand, expand_lists, load_exceptions, load_policies,
+    pick_exceptions, pick_exceptions_in, read, read_objects, read_user, read_values,
 };
 use crate::locate::{Located, SourceFile};
 
@@ -28,6 +31,12 @@ pub struct Selected<'a> {
     pub resources: &'a [String],
     /// Objects that mutate-existing rules may change.
     pub targets: &'a [String],
+    /// A `Values` file.
+    pub values: Option<&'a Path>,
+    /// Single values, `name=value`.
+    pub set: &'a [String],
+    /// A `UserInfo` file.
+    pub user: Option<&'a Path>,
     /// Exceptions.
     pub exceptions: &'a [String],
     /// Whether the exceptions are those of the resource files.
@@ -63,7 +72,17 @@ impl Inputs {
         let exceptions = exceptions(selected, &mut policies, &resources, &mut findings);
         let exception_count = exceptions.len();
         let cluster_scoped = cluster_scoped(selected.crds, &mut findings);
-        let plan = plan(&policies, exceptions, cluster_scoped);
+        let mut plan = plan(&policies, exceptions, selected, &mut findings);
+        let mut others: Vec<Value> = policies.globals.into_iter().map(|(document, _)| document).collect();
+        for target in selected.targets {
+            let known = |version: &str, kind: &str| of_cluster(&cluster_scoped, version, kind);
+            match read_objects(Path::new(target), &known) {
+                Ok(objects) => others.extend(objects.into_iter().map(|loaded| loaded.object)),
+                Err(faults) => findings.extend(faults),
+            }
+        }
+        plan.host = Host::new().with(AtHand::new(resources.clone(), others, cluster_scoped.clone()));
+        plan.cluster_scoped = cluster_scoped;
         Self { plan, resources, refused: policies.refused, exception_count, findings }
     }
 }
@@ -158,22 +177,70 @@ fn cluster_scoped(crds: &[String], findings: &mut Vec<Located>) -> BTreeSet<(Str
     kinds
 }
 
-fn plan(policies: &LoadedPolicies, exceptions: Vec<Exception>, cluster_scoped: BTreeSet<(Str, Str)>) -> Plan {
+fn plan(
+    policies: &LoadedPolicies,
+    exceptions: Vec<Exception>,
+    selected: &Selected<'_>,
+    findings: &mut Vec<Located>,
+) -> Plan {
     let mut cards: Vec<Card> = policies.policies.iter().map(Card::of).collect();
-    cards.extend(policies.cleanup.iter().map(|(document, origin)| Card::of_document(document, origin)));
+    let mut cleanups = Vec::new();
+    for (document, origin) in &policies.cleanup {
+        // What is wrong with one was found when it was loaded.
+        if let Ok(program) = CleanupProgram::compile(document) {
+            cleanups.push((cards.len(), program));
+            cards.push(Card::of_document(document, origin));
+        }
+    }
+    let set = set(selected.set, findings);
+    let mut values = None;
+    match selected.values.map(read_values).transpose() {
+        Ok(read) => values = read.or_else(|| (!set.is_empty()).then(Values::default)),
+        Err(faults) => findings.extend(faults),
+    }
+    let mut user = None;
+    match selected.user.map(read_user).transpose() {
+        Ok(read) => user = read,
+        Err(faults) => findings.extend(faults),
+    }
+    let apart = values.as_ref().is_some_and(|values| values.policies.is_some());
     let programs: Vec<_> = policies.policies.iter().map(|policy| Arc::clone(&policy.program)).collect();
     Plan {
         cards,
         mutations: Lane::of(&programs, &[Phase::Mutate], true),
-        validations: Lane::of(&programs, &[Phase::Validate], false),
-        creations: Lane::of(&programs, &[Phase::Generate, Phase::MutateExisting], false),
+        validations: Lane::of(&programs, &[Phase::Validate], apart),
+        creations: Lane::of(&programs, &[Phase::Generate, Phase::MutateExisting], apart),
+        cleanups,
         exceptions: ExceptionSet::new(exceptions),
         host: Host::new(),
+        values,
+        set,
+        user,
         now: jiff::Timestamp::now(),
         keep: Keep::Findings,
         audit_warn: false,
         print_changes: true,
         write_changes: false,
-        cluster_scoped,
+        cluster_scoped: BTreeSet::new(),
     }
+}
+
+/// `--set`: what upstream would ignore is an error.
+fn set(given: &[String], findings: &mut Vec<Located>) -> Map {
+    let mut set = Map::new();
+    for entry in given {
+        let mut refuse = |why: &str| findings.push(Located::plain("invalid-set", format!("`--set {entry}`: {why}")));
+        match entry.split_once('=') {
+            None => refuse("expected `name=value`"),
+            Some((name, _)) if name.is_empty() => refuse("the name is empty"),
+            Some((name, _)) if name.contains("request.object.") => {
+                refuse("the object itself cannot be set: change the resource");
+            }
+            Some((name, _)) if set.contains_key(name) => refuse("the name is set twice"),
+            Some((name, value)) => {
+                set.insert(name, value);
+            }
+        }
+    }
+    set
 }

@@ -1,9 +1,12 @@
 //! One resource through all policies.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use ephor_engine::cleanup::{CleanupProgram, CleanupVerdict};
 use ephor_engine::diagnostic::Diagnostic;
-use ephor_engine::outcome::{Outcome, Phase, RuleKind, Verdict};
+use ephor_engine::outcome::{Detail, Outcome, Phase, RuleKind, Verdict};
 use ephor_engine::policy::FailureAction;
 use ephor_engine::review::Review;
 use ephor_expr::value::Path;
@@ -14,7 +17,7 @@ use super::plan::{Keep, Lane, Plan};
 use super::row::{Action, Row, Subject, Tally};
 use super::sink::Write;
 use crate::drive;
-use crate::load::{expand_lists, normalise};
+use crate::load::{ValuesError, expand_lists, normalise};
 use crate::locate::{Located, Origin, SourceFile};
 
 /// Where a document comes from.
@@ -52,7 +55,7 @@ impl Plan {
                     for object in expand_lists(value) {
                         match misshapen(&object) {
                             None => {
-                                let place = Place { file: Arc::clone(file), line: document.first_line };
+                                let place = Place { file: Arc::clone(file), line: first_line(document) };
                                 self.judge(object, &place, out);
                             }
                             Some((path, message)) => out.faults.push(not_a_resource(document, file, path, message)),
@@ -69,29 +72,58 @@ impl Plan {
 
     /// Judges one resource.
     pub fn judge(&self, object: Value, place: &Place, out: &mut Judged) {
-        let object = normalise(object, |api_version, kind| {
-            let group = api_version.split_once('/').map_or("", |(group, _)| group);
-            !self.cluster_scoped.is_empty() && self.cluster_scoped.contains(&(group.into(), kind.into()))
-        });
+        let object = normalise(object, |version, kind| of_cluster(&self.cluster_scoped, version, kind));
         out.resources += 1;
         let mut review = Review::of_object(object, self.now);
         review.seed = out.resources ^ u64::from(place.line) << 20;
-        let mut resource = Resource { plan: self, place, original: review.object.clone(), subject: None, out };
-        for lane in &self.mutations {
-            review.object = resource.mutate(lane, &review);
-        }
-        resource.write_mutated(&review.object);
-        for lane in &self.validations {
-            let done = drive::evaluate(&lane.set, &self.exceptions, review.clone(), Phase::Validate, &self.host);
-            resource.keep(lane, done.outcomes, &review);
-        }
-        for lane in &self.creations {
-            for phase in [Phase::Generate, Phase::MutateExisting] {
-                let done = drive::evaluate(&lane.set, &self.exceptions, review.clone(), phase, &self.host);
-                resource.create(lane, done.outcomes, &review);
+        review.user.clone_from(&self.user);
+        if let Some(values) = &self.values {
+            review.namespace_labels = values.namespace_labels(&review.namespace);
+            if let Some((parent, subresource)) = values.subresource(&review.gvk) {
+                (review.gvk, review.subresource) = (parent, subresource);
             }
         }
+        let original = review.object.clone();
+        let mut resource = Resource { plan: self, place, original: original.clone(), subject: None, out };
+        if let Err(error) = resource.go(&mut review) {
+            let message = format!("{}: {error}", resource.subject());
+            resource.out.faults.push(Located::plain("invalid-values", message));
+            return;
+        }
+        // Cleanup looks at objects as they are stored.
+        review.object = original;
+        for (card, program) in &self.cleanups {
+            resource.clean(*card, program, &review);
+        }
     }
+
+    /// The review with the values that the user gives for the lane's policy.
+    fn with_values<'r>(&self, review: &'r Review, lane: &Lane) -> Result<Cow<'r, Review>, ValuesError> {
+        let Some(values) = &self.values else { return Ok(Cow::Borrowed(review)) };
+        let mut review = review.clone();
+        values.apply(&mut review, &lane.name, Some(&self.set), None)?;
+        Ok(Cow::Owned(review))
+    }
+}
+
+/// The line where a document says something: comments and empty lines before it do not count.
+fn first_line(document: &RawDocument) -> u32 {
+    let silent = |line: &&str| {
+        let line = line.trim_start();
+        line.is_empty() || line.starts_with('#') || line.starts_with("---")
+    };
+    document.first_line + document.text.lines().take_while(silent).count() as u32
+}
+
+/// Whether a kind is one of those without namespace, given as group and kind.
+pub(super) fn of_cluster(kinds: &BTreeSet<(Str, Str)>, api_version: &str, kind: &str) -> bool {
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    !kinds.is_empty() && kinds.contains(&(group.into(), kind.into()))
+}
+
+/// Whether an object can be a resource.
+pub(super) fn is_resource(object: &Value) -> bool {
+    misshapen(object).is_none()
 }
 
 /// Why an object cannot be a resource, with the place in it.
@@ -140,6 +172,67 @@ impl Resource<'_> {
     fn subject(&mut self) -> Arc<Subject> {
         let make = || Arc::new(Subject::of(&self.original, Arc::clone(&self.place.file), self.place.line));
         Arc::clone(self.subject.get_or_insert_with(make))
+    }
+
+    /// Takes the resource through mutation, validation and creation.
+    fn go(&mut self, review: &mut Review) -> Result<(), ValuesError> {
+        let plan = self.plan;
+        for lane in &plan.mutations {
+            let own = plan.with_values(review, lane)?;
+            let after = self.mutate(lane, &own);
+            // Nothing comes of a deletion.
+            if !after.is_null() {
+                review.object = after;
+            }
+        }
+        self.write_mutated(&review.object);
+        for lane in &plan.validations {
+            let own = plan.with_values(review, lane)?;
+            let done = drive::evaluate(&lane.set, &plan.exceptions, Review::clone(&own), Phase::Validate, &plan.host);
+            self.keep(lane, done.outcomes, &own);
+        }
+        for lane in &plan.creations {
+            let own = plan.with_values(review, lane)?;
+            for phase in [Phase::Generate, Phase::MutateExisting] {
+                let done = drive::evaluate(&lane.set, &plan.exceptions, Review::clone(&own), phase, &plan.host);
+                self.create(lane, done.outcomes, &own);
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks a cleanup policy. As upstream counts: deletion is a pass, anything else a failure.
+    fn clean(&mut self, card: usize, program: &CleanupProgram, review: &Review) {
+        let verdict = drive::clean(program, review, &self.plan.host);
+        let mut fault = None;
+        let (verdict, message) = match verdict {
+            CleanupVerdict::Delete => (Verdict::Pass, Str::new_static("resource would be deleted")),
+            CleanupVerdict::Unselected => (Verdict::Fail, Str::new_static("resource is not selected")),
+            CleanupVerdict::Keep(None) => (Verdict::Fail, Str::new_static("conditions are not met")),
+            CleanupVerdict::Keep(Some(reasons)) => {
+                (Verdict::Fail, Str::from(format!("conditions are not met: {reasons}")))
+            }
+            CleanupVerdict::Error(text, place) => {
+                fault = place;
+                (Verdict::Error, text)
+            }
+        };
+        self.out.tally.add(verdict);
+        if verdict == Verdict::Pass && self.plan.keep == Keep::Findings {
+            return;
+        }
+        let row = Row {
+            policy: card,
+            index: 0,
+            rule: Str::default(),
+            action: Action::Cleanup,
+            verdict,
+            audited: false,
+            message,
+            subject: self.subject(),
+            detail: fault.map(|fault| Box::new(Detail { fault: Some(fault), ..Detail::default() })),
+        };
+        self.out.rows.push(row);
     }
 
     /// Takes the resource through one policy's mutations and gives it as it is then.

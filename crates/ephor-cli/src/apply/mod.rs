@@ -4,15 +4,20 @@
 //! splits files into documents, the others parse and judge them, and what they find comes back in input order. Only
 //! findings are kept, so that memory does not grow with the resources.
 
+mod at_hand;
 mod inputs;
 mod judge;
 pub mod pipeline;
 mod plan;
+mod results;
 mod row;
+mod run;
 mod sink;
 
 pub use inputs::{Inputs, Selected};
 pub use judge::{Judged, Place};
 pub use plan::{Card, Keep, Lane, Plan};
+pub use results::Results;
 pub use row::{Action, Row, Subject, Tally};
+pub use run::{OutputError, run};
 pub use sink::{Sink, Write as Written};

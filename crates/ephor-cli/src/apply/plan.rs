@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use ephor_engine::cleanup::CleanupProgram;
 use ephor_engine::compile::Program;
 use ephor_engine::exceptions::ExceptionSet;
+use ephor_engine::matching::UserInfo;
 use ephor_engine::outcome::Phase;
 use ephor_engine::select::PolicySet;
-use ephor_expr::{Str, Value};
+use ephor_expr::{Map, Str, Value};
 
 use crate::host::Host;
-use crate::load::LoadedPolicy;
+use crate::load::{LoadedPolicy, Values};
 use crate::locate::Origin;
 
 /// A policy as output names it.
@@ -45,6 +47,8 @@ pub struct Lane {
     pub set: PolicySet,
     /// Card of the set's first policy; the others follow.
     pub first: usize,
+    /// The name of its only policy; empty for a lane of several.
+    pub name: Str,
 }
 
 /// Which verdicts keep their rows.
@@ -67,10 +71,18 @@ pub struct Plan {
     pub validations: Vec<Lane>,
     /// Policies with generate or mutate-existing rules.
     pub creations: Vec<Lane>,
+    /// Cleanup policies, each with its card.
+    pub cleanups: Vec<(usize, CleanupProgram)>,
     /// Exceptions, in load order.
     pub exceptions: ExceptionSet,
     /// Who answers the engine's questions.
     pub host: Host,
+    /// Values given by the user.
+    pub values: Option<Values>,
+    /// Single values given by the user; they win.
+    pub set: Map,
+    /// Who asks.
+    pub user: Option<UserInfo>,
     /// The time of the run.
     pub now: jiff::Timestamp,
     /// Which rows are kept.
@@ -135,11 +147,15 @@ impl Lane {
         if apart {
             let lanes = programs.iter().enumerate().filter(|(_, program)| takes_part(program));
             return lanes
-                .map(|(i, program)| Lane { set: PolicySet::new(vec![Arc::clone(program)]), first: i })
+                .map(|(i, program)| Lane {
+                    set: PolicySet::new(vec![Arc::clone(program)]),
+                    first: i,
+                    name: program.name.clone(),
+                })
                 .collect();
         }
         if programs.iter().any(|program| takes_part(program)) {
-            vec![Lane { set: PolicySet::new(programs.to_vec()), first: 0 }]
+            vec![Lane { set: PolicySet::new(programs.to_vec()), first: 0, name: Str::default() }]
         } else {
             Vec::new()
         }

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
+use clap::ValueEnum;
 
 use super::CommandResult;
-use crate::apply::pipeline::{self, Input};
-use crate::apply::{Inputs, Judged, Plan, Selected, Sink};
+use crate::apply::{self, Inputs, Keep, Results, Selected};
 use crate::exit::Exit;
-use crate::locate::Located;
-use crate::output::text;
+use crate::output::report::Format as ReportFormat;
+use crate::output::{exceptions, github, junit, markdown, report, sarif, structured, text};
 use crate::ui::Ui;
 
 /// Arguments of `ephor apply`.
@@ -24,11 +24,20 @@ pub(super) struct Args {
     /// Objects that mutate-existing rules may change.
     #[arg(long = "target-resource", visible_alias = "target-resources", value_delimiter = ',', value_name = "PATH")]
     targets: Vec<String>,
+    /// Values for variables and context data (kind `Values`).
+    #[arg(long, short = 'f', value_name = "FILE", conflicts_with = "set")]
+    values_file: Option<PathBuf>,
+    /// Values for variables: `request.operation=UPDATE,cm.data.key=x`.
+    #[arg(long, short, value_delimiter = ',', value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// Who asks (kind `UserInfo`).
+    #[arg(long, short, value_name = "FILE")]
+    userinfo: Option<PathBuf>,
     /// Exceptions: files, directories or globs.
     #[arg(long = "exception", short, visible_alias = "exceptions", value_delimiter = ',', value_name = "PATH")]
     exceptions: Vec<String>,
     /// Take the exceptions from the resource files instead.
-    #[arg(long, alias = "exceptions-within-resources", conflicts_with = "exceptions")]
+    #[arg(long, visible_alias = "exceptions-within-resources", conflicts_with = "exceptions")]
     exceptions_with_resources: bool,
     /// Take the exceptions of the policy files too.
     #[arg(long)]
@@ -39,6 +48,24 @@ pub(super) struct Args {
     /// Where mutated and generated objects are written: a file (`.yaml`, `.yml`) or a directory.
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
+    /// The format of the results; with `--policy-report` that of the reports, YAML unless said otherwise.
+    #[arg(long, value_name = "FORMAT")]
+    output_format: Option<Format>,
+    /// Print reports.
+    #[arg(long, short)]
+    policy_report: bool,
+    /// Print exceptions for what fails.
+    #[arg(long, conflicts_with = "policy_report")]
+    generate_exceptions: bool,
+    /// How long generated exceptions hold.
+    #[arg(long, value_name = "DURATION", default_value = "720h")]
+    generated_exception_ttl: String,
+    /// Print a table of all results.
+    #[arg(long, short, conflicts_with_all = ["policy_report", "generate_exceptions"])]
+    table: bool,
+    /// Print messages in the table (a table is printed then).
+    #[arg(long, conflicts_with_all = ["policy_report", "generate_exceptions"])]
+    detailed_results: bool,
     /// Count violations under Audit as warnings.
     #[arg(long)]
     audit_warn: bool,
@@ -54,102 +81,185 @@ pub(super) struct Args {
     /// Skip documents that are no resources: they are warnings then.
     #[arg(long)]
     continue_on_fail: bool,
+    #[command(flatten)]
+    not_built: NotBuilt,
+}
+
+/// Formats of results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// What failed, for people.
+    Text,
+    /// One object.
+    Json,
+    /// One object.
+    Yaml,
+    /// For pull requests.
+    Markdown,
+    /// For test reports.
+    Junit,
+    /// For code scanning.
+    Sarif,
+    /// Annotations of workflows.
+    Github,
+}
+
+/// Upstream's options that Ephor does not have: refused with a reason, never ignored.
+#[derive(Debug, clap::Args)]
+struct NotBuilt {
+    #[arg(long, short = 'c', hide = true)]
+    cluster: bool,
+    #[arg(long, hide = true)]
+    cluster_wide_resources: bool,
+    #[arg(long, hide = true, value_name = "PATH")]
+    kubeconfig: Option<String>,
+    #[arg(long, hide = true, value_name = "NAME")]
+    context: Option<String>,
+    #[arg(long, short = 'n', hide = true, value_name = "NAME")]
+    namespace: Option<String>,
+    #[arg(long, hide = true)]
+    registry: bool,
+    #[arg(long, hide = true, value_name = "HOST")]
+    allow_net: Vec<String>,
+    #[arg(long, hide = true, value_name = "PATH")]
+    context_file: Option<String>,
+    #[arg(long, hide = true, value_name = "PATH")]
+    parameter_resource: Vec<String>,
+    #[arg(long, hide = true, value_name = "PATH")]
+    json: Vec<String>,
+    #[arg(long, hide = true, value_name = "PATH")]
+    http_payload: Vec<String>,
+    #[arg(long, hide = true, value_name = "PATH")]
+    envoy_payload: Vec<String>,
+    #[arg(long, short = 'b', hide = true, value_name = "BRANCH")]
+    git_branch: Option<String>,
+}
+
+impl NotBuilt {
+    /// The first of them that is given, and what to do instead.
+    fn refusal(&self) -> Option<String> {
+        let no_cluster = "reading from a cluster is not built yet: give files with `--resource`";
+        let cel_only = "it serves policies of `policies.kyverno.io`, which are not supported yet";
+        let net = "network calls are not built yet: give the data in a values file (`--values-file`)";
+        let asked = [
+            ("--cluster", self.cluster, no_cluster),
+            ("--cluster-wide-resources", self.cluster_wide_resources, no_cluster),
+            ("--kubeconfig", self.kubeconfig.is_some(), no_cluster),
+            ("--context", self.context.is_some(), no_cluster),
+            ("--namespace", self.namespace.is_some(), no_cluster),
+            ("--registry", self.registry, net),
+            ("--allow-net", !self.allow_net.is_empty(), net),
+            ("--context-file", self.context_file.is_some(), cel_only),
+            ("--parameter-resource", !self.parameter_resource.is_empty(), cel_only),
+            ("--json", !self.json.is_empty(), cel_only),
+            ("--http-payload", !self.http_payload.is_empty(), cel_only),
+            ("--envoy-payload", !self.envoy_payload.is_empty(), cel_only),
+            ("--git-branch", self.git_branch.is_some(), "clone the repository and give its directory"),
+        ];
+        asked.into_iter().find(|(_, given, _)| *given).map(|(flag, _, reason)| format!("`{flag}`: {reason}"))
+    }
 }
 
 /// Applies policies to resources.
 pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
-    let selected = Selected {
+    let ran = ran(args, ui)?;
+    ui.findings(&ran.results.findings);
+    ui.result(&ran.text)?;
+    Ok(ran.exit)
+}
+
+/// What a run came to, and how it is shown.
+pub(super) struct Ran {
+    pub(super) results: Results,
+    pub(super) text: String,
+    pub(super) exit: Exit,
+}
+
+pub(super) fn ran(args: &Args, ui: &Ui) -> anyhow::Result<Ran> {
+    if let Some(refusal) = args.not_built.refusal() {
+        bail!(refusal);
+    }
+    if args.resources.is_empty() {
+        bail!("no resources: give some with `--resource`");
+    }
+    let dashes = [&args.policies, &args.resources, &args.targets, &args.exceptions];
+    if dashes.into_iter().flatten().filter(|argument| *argument == "-").count() > 1 {
+        bail!("`-` stands for standard input, which can be read only once");
+    }
+    let table = args.table || args.detailed_results;
+    let format = match args.output_format {
+        Some(format) if table && format != Format::Text => bail!("a table is text: `--output-format` does not apply"),
+        Some(format) => format,
+        None => Format::Text,
+    };
+    let mut inputs = Inputs::load(&selected(args));
+    let listing = args.policy_report || args.generate_exceptions;
+    let text_only = format == Format::Text && !listing;
+    let plan = &mut inputs.plan;
+    plan.audit_warn = args.audit_warn;
+    plan.write_changes = args.output.is_some();
+    // What is not text stays clean for programs.
+    plan.print_changes = args.output.is_none() && text_only;
+    plan.keep = match format {
+        _ if args.policy_report || table => Keep::All,
+        Format::Json | Format::Yaml | Format::Junit | Format::Markdown => Keep::All,
+        Format::Text | Format::Sarif | Format::Github => Keep::Findings,
+    };
+    let results = apply::run(inputs, args.output.as_deref(), args.continue_on_fail, ui)?;
+    let exit = exit(args, &results);
+    let mut text = if args.policy_report {
+        let format = match args.output_format {
+            None | Some(Format::Yaml) => ReportFormat::Yaml,
+            Some(Format::Json) => ReportFormat::Json,
+            Some(_) => bail!("reports are YAML or JSON: `--output-format yaml` or `json`"),
+        };
+        report::render(&results, format)
+    } else if args.generate_exceptions {
+        exceptions::render(&results, &args.generated_exception_ttl)
+    } else {
+        let style = text::Style { colour: ui.colour(), bare: args.stdin, table, detailed: args.detailed_results };
+        match format {
+            Format::Text => text::render(&results, &style),
+            Format::Json => structured::json(&results),
+            Format::Yaml => structured::yaml(&results),
+            Format::Markdown => markdown::render(&results),
+            Format::Junit => junit::render(&results),
+            Format::Sarif => sarif::render(&results),
+            Format::Github => github::render(&results),
+        }
+    };
+    if text_only && let Exit::Chosen(code) = exit {
+        text.push_str(&match results.tally.warn {
+            0 => "exit as no objects satisfied policy\n".to_owned(),
+            _ => format!("exit as warnExitCode is {code}\n"),
+        });
+    }
+    Ok(Ran { results, text, exit })
+}
+
+fn selected(args: &Args) -> Selected<'_> {
+    Selected {
         policies: &args.policies,
         resources: &args.resources,
         targets: &args.targets,
+        values: args.values_file.as_deref(),
+        set: &args.set,
+        user: args.userinfo.as_deref(),
         exceptions: &args.exceptions,
         exceptions_with_resources: args.exceptions_with_resources,
         exceptions_within_policies: args.exceptions_within_policies,
         crds: &args.crds,
-    };
-    if selected.resources.is_empty() {
-        bail_with("no resources: give some with `--resource`")?;
     }
-    let loaded = Inputs::load(&selected);
-    ui.findings(&loaded.findings);
-    let mut could_not = loaded.findings.iter().any(Located::is_error);
-    let mut plan = loaded.plan;
-    plan.audit_warn = args.audit_warn;
-    plan.print_changes = args.output.is_none();
-    plan.write_changes = args.output.is_some();
-    let sink = args.output.as_deref().map(|path| {
-        Sink::open(path).with_context(|| format!("cannot write to `{}`", path.display())).map(|sink| (sink, path))
-    });
-    let total = judge(&plan, &loaded.resources, sink.transpose()?, args.continue_on_fail, ui)?;
-    could_not |= total.could_not;
-    let mut judged = total.judged;
-    judged.tally.error += loaded.refused.len() as u64;
-    let mut out = String::new();
-    if !args.stdin {
-        out.push_str(&text::header(plan.rule_count(), judged.resources, loaded.exception_count));
-    }
-    out.push_str(&judged.changes);
-    out.push_str(&text::rows(&plan, &judged.rows));
-    out.push_str(&text::refused(&loaded.refused));
-    out.push_str(&text::summary(&judged.tally));
-    ui.result(&out)?;
-    Ok(exit(args, &judged, could_not, ui))
-}
-
-struct Total {
-    judged: Judged,
-    could_not: bool,
-}
-
-fn judge(
-    plan: &Plan,
-    inputs: &[Input],
-    mut sink: Option<(Sink, &std::path::Path)>,
-    lenient: bool,
-    ui: &Ui,
-) -> anyhow::Result<Total> {
-    let bar = ui.progress(None, "resources");
-    let mut total = Total { judged: Judged::default(), could_not: false };
-    pipeline::run(plan, inputs, |judged| {
-        bar.inc(judged.resources);
-        for fault in judged.faults {
-            total.could_not |= !lenient;
-            bar.suspend(|| ui.findings(std::slice::from_ref(&fault)));
-        }
-        if let Some((sink, path)) = &mut sink {
-            for write in &judged.writes {
-                sink.write(write).with_context(|| format!("cannot write to `{}`", path.display()))?;
-            }
-        }
-        total.judged.resources += judged.resources;
-        total.judged.tally.merge(&judged.tally);
-        total.judged.rows.extend(judged.rows);
-        total.judged.changes.push_str(&judged.changes);
-        anyhow::Ok(())
-    })?;
-    if let Some((sink, path)) = sink {
-        sink.close().with_context(|| format!("cannot write to `{}`", path.display()))?;
-    }
-    bar.finish_and_clear();
-    Ok(total)
-}
-
-fn bail_with(message: &str) -> anyhow::Result<()> {
-    bail!("{message}")
 }
 
 /// What the run comes to (cli 1.1): what could not be done is worst, then failures, then warnings.
-fn exit(args: &Args, judged: &Judged, could_not: bool, ui: &Ui) -> Exit {
-    let tally = &judged.tally;
-    if could_not {
+fn exit(args: &Args, results: &Results) -> Exit {
+    let tally = &results.tally;
+    if results.could_not {
         Exit::CouldNot
     } else if tally.fail > 0 || tally.error > 0 {
         Exit::Findings
-    } else if tally.warn > 0 && args.warn_exit_code != 0 {
-        ui.say(&format!("exit as warnExitCode is {}", args.warn_exit_code));
-        Exit::Chosen(args.warn_exit_code)
-    } else if args.warn_no_pass && tally.pass == 0 {
-        ui.say("exit as no objects satisfied policy");
+    } else if (tally.warn > 0 && args.warn_exit_code != 0) || (args.warn_no_pass && tally.pass == 0) {
         Exit::Chosen(args.warn_exit_code)
     } else {
         Exit::Clean

@@ -1,6 +1,8 @@
 //! The sub-commands, a file each: its arguments and what it does.
 
 mod apply;
+#[cfg(test)]
+mod apply_tests;
 mod check;
 mod completion;
 mod create;

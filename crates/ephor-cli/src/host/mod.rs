@@ -4,6 +4,7 @@
 //! objects at hand, the network where the user allows it. What nobody answers is [`Fact::Unavailable`] with a reason:
 //! the rule that needs it is an error, never a silent pass.
 
+mod api_path;
 mod objects;
 
 pub use objects::ObjectsAtHand;

@@ -10,15 +10,23 @@ pub fn full(finding: &Located, colour: bool) -> String {
     let level = if finding.is_error() { Level::ERROR } else { Level::WARNING };
     let title = level.primary_title(finding.message.as_str()).id(finding.code);
     let mut group = match (&finding.file, finding.span) {
+        // The text of what could not be decoded is not kept.
+        (Some(file), Some((start, _))) if file.text.is_empty() => {
+            title.element(annotate_snippets::Origin::path(file.name.as_str()).line(start.line as usize))
+        }
         (Some(file), Some((start, end))) => {
             let text = file.text.as_str();
-            let from = (start.offset as usize).min(text.len());
+            let from = text.floor_char_boundary(start.offset as usize);
             // A fault may span many lines; the caret goes under the first.
             let line_end = text.get(from..).and_then(|t| t.find('\n')).map_or(text.len(), |n| from + n);
             let to = (end.offset as usize).clamp(from, line_end.max(from));
             let to = if to == from { (from + 1).min(line_end.max(from)) } else { to };
+            let to = text.ceil_char_boundary(to);
             let label = finding.path.to_string();
-            group_with(title, file.name.as_str(), text, from..to, label)
+            // The text may be a part of the file: lines are counted back from the fault's.
+            let before = text.get(..from).map_or(0, |before| before.matches('\n').count());
+            let first_line = (start.line as usize).saturating_sub(before).max(1);
+            group_with(title, file.name.as_str(), (text, first_line), from..to, label)
         }
         (Some(file), None) => title.element(annotate_snippets::Origin::path(file.name.as_str())),
         (None, _) => Group::with_title(title),
@@ -32,13 +40,13 @@ pub fn full(finding: &Located, colour: bool) -> String {
 fn group_with<'a>(
     title: annotate_snippets::Title<'a>,
     name: &'a str,
-    text: &'a str,
+    (text, first_line): (&'a str, usize),
     range: std::ops::Range<usize>,
     label: String,
 ) -> Group<'a> {
     let annotation = AnnotationKind::Primary.span(range);
     let annotation = if label.is_empty() { annotation } else { annotation.label(label) };
-    title.element(Snippet::source(text).path(name).annotation(annotation))
+    title.element(Snippet::source(text).line_start(first_line).path(name).annotation(annotation))
 }
 
 /// `file:line:column: error[code]: message (path); help`.

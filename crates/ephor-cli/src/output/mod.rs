@@ -1,6 +1,15 @@
 //! Renderers, one a format.
 
 pub mod diagnostics;
+pub mod exceptions;
 pub mod findings;
+pub mod github;
+pub mod junit;
+pub mod markdown;
+pub mod paint;
+pub mod report;
+pub mod sarif;
+pub mod structured;
+pub mod table;
 pub mod test_text;
 pub mod text;

@@ -4,59 +4,82 @@ use std::fmt::Write as _;
 
 use ephor_engine::outcome::{RuleKind, Verdict};
 
-use crate::apply::{Action, Card, Plan, Row, Tally};
+use super::paint::{Colour, paint};
+use super::table::{Cell, Table};
+use crate::apply::{Action, Results, Row};
 use crate::load::Refused;
-use crate::locate::Located;
 
-/// The line before the results: how many rules meet how many resources.
-pub fn header(rules: usize, resources: u64, exceptions: usize) -> String {
-    let with = if exceptions == 0 { String::new() } else { format!(" with {exceptions} exception(s)") };
-    format!("\nApplying {rules} policy rule(s) to {resources} resource(s){with}...\n")
+/// How the default output looks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Style {
+    /// With colour.
+    pub colour: bool,
+    /// Without the line that says what is applied.
+    pub bare: bool,
+    /// A table of all results instead of the failures.
+    pub table: bool,
+    /// With messages in the table.
+    pub detailed: bool,
 }
 
-/// Policies that were refused, with the reasons. Empty if there is none.
-pub fn refused(policies: &[Refused]) -> String {
+/// Everything, the counts last.
+pub fn render(results: &Results, style: &Style) -> String {
+    let mut out = String::new();
+    if !style.bare {
+        let rules = results.plan.rule_count();
+        let with = match results.exceptions {
+            0 => String::new(),
+            n => format!(" with {n} exception(s)"),
+        };
+        let _ = writeln!(out, "\nApplying {rules} policy rule(s) to {} resource(s){with}...", results.resources);
+    }
+    out.push_str(&results.changes);
+    if style.table {
+        out.push_str(&table(results, style));
+    } else {
+        findings(&mut out, results, style.colour);
+    }
+    refused(&mut out, &results.refused);
+    let _ = writeln!(out, "\n{}", results.tally);
+    out
+}
+
+/// Policies that were refused, with the reasons.
+fn refused(out: &mut String, policies: &[Refused]) {
     if policies.is_empty() {
-        return String::new();
+        return;
     }
     let rule = "-".repeat(70);
-    let mut out = format!("{rule}\nPolicies Skipped:\n{rule}\n");
+    let _ = writeln!(out, "{rule}\nPolicies Skipped:\n{rule}");
     for (i, Refused { name, reason }) in policies.iter().enumerate() {
         let _ = writeln!(out, "{}. {name}: {reason}", i + 1);
     }
     let _ = writeln!(out, "{rule}");
-    out
 }
 
 /// What failed, could not be judged or was skipped, under a line for each policy and resource.
-pub fn rows(plan: &Plan, rows: &[Row]) -> String {
-    let mut out = String::new();
-    let groups = rows.chunk_by(|a, b| heading(a) == heading(b) && a.policy == b.policy && a.subject == b.subject);
-    for group in groups {
-        let Some((first, card)) = group.first().and_then(|row| Some((row, plan.cards.get(row.policy)?))) else {
-            continue;
-        };
-        let policy = &card.name;
-        let subject = &first.subject;
-        match heading(first) {
+fn findings(out: &mut String, results: &Results, colour: bool) {
+    let together = |a: &Row, b: &Row| heading(a) == heading(b) && a.policy == b.policy && a.subject == b.subject;
+    let mut apart = false;
+    for group in results.rows.chunk_by(together) {
+        let Some((first, card)) = group.first().and_then(|row| Some((row, results.card(row)?))) else { continue };
+        let (policy, subject) = (&card.name, &first.subject);
+        let (word, shade) = match heading(first) {
             Heading::None => continue,
             Heading::Skipped => {
                 let _ = writeln!(out, "skipped mutate policy {policy} -> resource {subject}");
                 continue;
             }
-            Heading::Failed => {
-                let _ = writeln!(out, "policy {policy} -> resource {subject} failed:");
-            }
-            Heading::Warned => {
-                let _ = writeln!(out, "policy {policy} -> resource {subject} failed as audit warning:");
-            }
-            Heading::Error => {
-                let _ = writeln!(out, "policy {policy} -> resource {subject} error:");
-            }
+            Heading::Failed => ("failed:", Colour::Red),
+            Heading::Warned => ("failed as audit warning:", Colour::Yellow),
+            Heading::Error => ("error:", Colour::Red),
+        };
+        if std::mem::replace(&mut apart, true) {
+            out.push('\n');
         }
+        let _ = writeln!(out, "policy {policy} -> resource {subject} {}", paint(word, shade, colour));
         for (i, row) in group.iter().enumerate() {
-            let message = if row.message.is_empty() { "validation failed" } else { row.message.as_str() };
-            let _ = writeln!(out, "{} - {} {message}", i + 1, row.rule);
+            let _ = writeln!(out, "{} - {} {}", i + 1, row.rule, row.text());
             if let Some(fault) = row.fault(card) {
                 let _ = writeln!(out, "    at {} ({})", fault.place(), fault.path);
                 if let Some(help) = fault.help {
@@ -64,14 +87,7 @@ pub fn rows(plan: &Plan, rows: &[Row]) -> String {
                 }
             }
         }
-        out.push('\n');
     }
-    out
-}
-
-/// The last line.
-pub fn summary(tally: &Tally) -> String {
-    format!("\n{tally}\n")
 }
 
 #[derive(PartialEq, Eq)]
@@ -85,25 +101,41 @@ enum Heading {
 
 fn heading(row: &Row) -> Heading {
     match row.verdict {
-        Verdict::Pass => Heading::None,
-        Verdict::Fail => Heading::Failed,
         Verdict::Warn if row.audited => Heading::Warned,
         // A violation of an unscored policy is a failure in all but the counts.
-        Verdict::Warn => Heading::Failed,
+        Verdict::Fail | Verdict::Warn => Heading::Failed,
         Verdict::Error => Heading::Error,
         Verdict::Skip if row.action == Action::Rule(RuleKind::Mutate) => Heading::Skipped,
-        Verdict::Skip => Heading::None,
+        Verdict::Pass | Verdict::Skip => Heading::None,
     }
 }
 
-impl Row {
-    /// Where in the policy an error arose.
-    pub fn fault(&self, card: &Card) -> Option<Located> {
-        let fault = self.detail.as_ref()?.fault.as_ref()?;
-        let mut finding =
-            ephor_engine::diagnostic::Diagnostic::error("rule-error", fault.path.clone(), self.message.as_str());
-        finding.offset = fault.offset;
-        finding.help.clone_from(&fault.help);
-        Some(Located::of_diagnostic(finding, &card.origin))
+fn table(results: &Results, style: &Style) -> String {
+    let mut headers = vec!["POLICY", "RULE", "RESOURCE", "RESULT", "REASON"];
+    if style.detailed {
+        headers.push("MESSAGE");
     }
+    let mut table = Table::numbered(&headers);
+    for row in &results.rows {
+        let word = match row.verdict {
+            Verdict::Pass => "Pass",
+            Verdict::Fail => "Fail",
+            Verdict::Warn => "Warn",
+            Verdict::Error => "Error",
+            Verdict::Skip => "Skip",
+        };
+        let mut cells = vec![
+            Cell::from(results.card(row).map_or("", |card| card.key.as_str())),
+            Cell::from(row.rule.as_str()),
+            Cell::from(row.subject.to_string()),
+            Cell(word.to_owned(), Some(Colour::of(row.verdict))),
+            // A column of `test`; upstream leaves it empty here.
+            Cell::from(""),
+        ];
+        if style.detailed {
+            cells.push(Cell::from(row.message.as_str()));
+        }
+        table.row(cells);
+    }
+    format!("\n{}", table.render(style.colour))
 }

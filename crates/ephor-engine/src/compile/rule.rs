@@ -82,8 +82,6 @@ pub struct ValidateBody {
     pub allow_existing_violations: bool,
     /// The text of a pass, made once.
     pub pass_message: Str,
-    /// Where the body stands in the policy.
-    pub path: Path,
 }
 
 /// A rule's message: as written, for joining with others, and compiled.
@@ -145,8 +143,6 @@ pub struct MutateBody {
     pub patch: Patch,
     /// Whether existing triggers count when the policy changes.
     pub on_policy_update: bool,
-    /// Where the body stands in the policy.
-    pub path: Path,
 }
 
 /// A patch.

@@ -1,0 +1,45 @@
+//! Results as GitHub workflow commands: annotations on the files of a pull request.
+
+use std::fmt::Write as _;
+
+use ephor_engine::outcome::Verdict;
+
+use crate::apply::Results;
+
+/// A line for each finding, then the counts.
+pub fn render(results: &Results) -> String {
+    let mut out = String::new();
+    for finding in &results.findings {
+        let level = if finding.is_error() { "error" } else { "warning" };
+        let file = finding.file.as_ref().map(|file| format!("file={},", property(&file.name))).unwrap_or_default();
+        let line = finding.span.map(|(at, _)| format!("line={},col={},", at.line, at.column)).unwrap_or_default();
+        let _ = writeln!(out, "::{level} {file}{line}title={}::{}", finding.code, data(&finding.message));
+    }
+    for row in &results.rows {
+        let level = match row.verdict {
+            Verdict::Fail | Verdict::Error => "error",
+            Verdict::Warn => "warning",
+            Verdict::Pass | Verdict::Skip => continue,
+        };
+        let policy = results.card(row).map_or("", |card| card.key.as_str());
+        let title = if row.rule.is_empty() { policy.to_owned() } else { format!("{policy}/{}", row.rule) };
+        let _ = writeln!(
+            out,
+            "::{level} file={},line={},title={}::{}",
+            property(&row.subject.file),
+            row.subject.line,
+            property(&title),
+            data(&format!("{}: {}", row.subject, row.text()))
+        );
+    }
+    let _ = writeln!(out, "{}", results.tally.to_string().trim_end());
+    out
+}
+
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}

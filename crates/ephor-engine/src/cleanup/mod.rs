@@ -1,0 +1,8 @@
+//! Cleanup policies: which existing objects are to be deleted.
+//!
+//! [`CleanupProgram`] is a `CleanupPolicy` or `ClusterCleanupPolicy`, compiled. [`CleanupProgram::evaluate`] says of one
+//! object whether it is selected and whether the conditions hold; deleting it is somebody else's work.
+
+mod program;
+
+pub use program::{Cleaned, CleanupProgram, CleanupVerdict};

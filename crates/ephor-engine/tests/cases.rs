@@ -105,6 +105,8 @@ struct GivenFact {
     namespace_labels: Option<Str>,
     /// `apiVersion kind namespace/name`.
     object: Option<Str>,
+    /// `apiVersion kind`, in all namespaces.
+    objects: Option<Str>,
 
     found: Option<Value>,
     missing: Option<bool>,
@@ -136,6 +138,9 @@ impl GivenFact {
             Fetch::Image { reference: reference.clone(), credentials: None }
         } else if let Some(name) = &self.namespace_labels {
             Fetch::NamespaceLabels { name: name.clone() }
+        } else if let Some(text) = &self.objects {
+            let (api_version, kind) = text.split_once(' ').expect("two words");
+            Fetch::Objects { api_version: api_version.into(), kind: kind.into(), namespace: Str::default() }
         } else {
             let text = self.object.as_ref().expect("a fact answers a question");
             let [api_version, kind, key] = text.split(' ').collect::<Vec<_>>().try_into().expect("three words");

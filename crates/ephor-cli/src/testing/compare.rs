@@ -15,7 +15,7 @@ pub(super) enum Compared {
 }
 
 /// Compares `actual` with the expected object of the same API version, kind, namespace and name.
-pub(super) fn compare(actual: &Value, expected: &[Value]) -> Compared {
+pub(super) fn compare(actual: &Value, expected: &[&Value]) -> Compared {
     let namesakes = expected.iter().filter(|e| same_object(e, actual));
     let mut diff = None;
     for namesake in namesakes {
@@ -99,7 +99,7 @@ mod tests {
                 "n":1.0,"e":{"f":[{}]},"z":null}"#,
         );
         let expected = value(r#"{"apiVersion":"v1","kind":"A","metadata":{"name":"a","labels":{"own":"1"}},"n":1}"#);
-        assert_eq!(compare(&actual, &[expected]), Compared::Same);
+        assert_eq!(compare(&actual, &[&expected]), Compared::Same);
     }
 
     #[test]
@@ -107,9 +107,9 @@ mod tests {
         let object = |name: &str, n: i64| {
             value(&format!(r#"{{"apiVersion":"v1","kind":"A","metadata":{{"name":"{name}"}},"size":{n}}}"#))
         };
-        assert_eq!(compare(&object("a", 1), &[object("b", 1)]), Compared::Absent);
-        assert_eq!(compare(&object("a", 1), &[object("a", 2), object("a", 1)]), Compared::Same);
-        let Compared::Different(diff) = compare(&object("a", 1), &[object("a", 2)]) else { panic!("not different") };
+        assert_eq!(compare(&object("a", 1), &[&object("b", 1)]), Compared::Absent);
+        assert_eq!(compare(&object("a", 1), &[&object("a", 2), &object("a", 1)]), Compared::Same);
+        let Compared::Different(diff) = compare(&object("a", 1), &[&object("a", 2)]) else { panic!("not different") };
         assert!(diff.contains("-size: 2\n") && diff.contains("+size: 1\n"), "{diff}");
     }
 }

@@ -8,15 +8,18 @@
 mod case;
 mod compare;
 mod find;
+mod hits;
 mod mocks;
 mod respond;
+mod row;
 mod rows;
 mod select;
+mod subjects;
 pub mod suite;
 
 pub use case::Case;
 pub use find::find_suites;
-pub use rows::{Reason, Row};
+pub use row::{Reason, Row};
 pub use select::Selection;
 
 use std::path::{Path, PathBuf};

@@ -203,7 +203,7 @@ pub struct Expectation {
     pub generated_resources: Option<Vec<Str>>,
     /// A file of objects that the rule clones.
     pub clone_source_resource: Option<Str>,
-    /// Has no effect: a missing object always fails.
+    /// Whether each object that the rule changes must be among the expected ones; otherwise one of them must.
     pub fail_on_missing_resources: Option<bool>,
     /// The policy's kind: without effect.
     pub is_validating_admission_policy: Option<bool>,

@@ -60,9 +60,16 @@ pub(super) fn check(policy: &Policy, rule: &Rule, generate: &Generate, path: &Pa
 
 fn check_parts(policy: &Policy, rule: &Rule, parts: &Parts<'_>, path: &Path, found: &mut Vec<Diagnostic>) {
     let given = [parts.data.is_some(), parts.clone.is_some(), parts.clone_list.is_some()];
-    if given.iter().filter(|is_set| **is_set).count() != 1 {
-        let message = "a generate rule needs exactly one of `data`, `clone`, `cloneList`";
-        found.push(Diagnostic::error("generate-source", path.clone(), message));
+    match given.iter().filter(|is_set| **is_set).count() {
+        0 => {
+            let message = "the generated object has no content: `data`, `clone` and `cloneList` are all missing";
+            found.push(Diagnostic::warning("generate-source", path.clone(), message));
+        }
+        1 => {}
+        _ => {
+            let message = "a generate rule needs exactly one of `data`, `clone`, `cloneList`";
+            found.push(Diagnostic::error("generate-source", path.clone(), message));
+        }
     }
     if parts.clone_list.is_none() {
         for (key, part) in [("apiVersion", parts.api_version), ("kind", parts.kind), ("name", parts.name)] {

@@ -28,6 +28,7 @@ pub(super) fn mutate_body(spec: &Spec, mutate: &Mutate, path: &Path, compiler: &
             .mutate_existing_on_policy_update
             .or(spec.mutate_existing_on_policy_update)
             .unwrap_or(false),
+        path: path.clone(),
     }
 }
 

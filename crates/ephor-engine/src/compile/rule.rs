@@ -82,6 +82,8 @@ pub struct ValidateBody {
     pub allow_existing_violations: bool,
     /// The text of a pass, made once.
     pub pass_message: Str,
+    /// Where the body stands in the policy.
+    pub path: Path,
 }
 
 /// A rule's message: as written, for joining with others, and compiled.
@@ -143,6 +145,8 @@ pub struct MutateBody {
     pub patch: Patch,
     /// Whether existing triggers count when the policy changes.
     pub on_policy_update: bool,
+    /// Where the body stands in the policy.
+    pub path: Path,
 }
 
 /// A patch.

@@ -51,6 +51,7 @@ pub(super) fn validate_body(
         actions,
         allow_existing_violations: validate.allow_existing_violations.unwrap_or(true),
         pass_message: format!("validation rule '{}' passed.", rule.name).into(),
+        path: path.clone(),
     }
 }
 

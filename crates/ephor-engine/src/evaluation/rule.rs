@@ -1,6 +1,10 @@
 //! One rule for one review: match, preconditions, exceptions, body.
 
+use std::cell::OnceCell;
+use std::hash::{Hash, Hasher};
+
 use ephor_expr::{Map, Str, Value};
+use rustc_hash::FxHasher;
 
 use crate::compile::{Body, CompiledRule, Program, ValidateBody};
 use crate::exceptions::ExceptionSet;
@@ -23,6 +27,10 @@ pub(super) struct RuleRun<'e> {
     pub(super) rule: &'e CompiledRule,
     pub(super) reference: RuleRef,
     pub(super) review: &'e Review,
+    /// Its `request` variable, made by the first rule that needs it.
+    pub(super) request: &'e OnceCell<Value>,
+    /// The labels of its namespace, if they are known.
+    pub(super) namespace_labels: Option<&'e Map>,
     pub(super) exceptions: &'e ExceptionSet,
     pub(super) facts: &'e Facts,
     /// Whether the rule has asked often enough: a further question is an error.
@@ -70,9 +78,9 @@ impl<'e> RuleRun<'e> {
 
     /// The same rule draws the same random numbers, whatever runs beside it and however often it starts over.
     fn seed(&self) -> u64 {
-        let name = self.program.key.bytes().chain(self.rule.name.bytes());
-        let hash = name.fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
-        hash ^ self.review.seed
+        let mut hasher = FxHasher::default();
+        (&self.program.key, &self.rule.name, self.review.seed).hash(&mut hasher);
+        hasher.finish()
     }
 
     fn judge(&self, world: &'e World<'e>) -> Answered {
@@ -80,7 +88,7 @@ impl<'e> RuleRun<'e> {
         if let Err(judgement) = matched {
             return Ok(Some((judgement, None)));
         }
-        let request = Value::object(self.review.request_value());
+        let request = self.request.get_or_init(|| Value::object(self.review.request_value())).clone();
         let mut scope = Scope::new(world, self.review, request, &self.rule.declared, &self.rule.context);
         if let Some(block) = &self.rule.preconditions {
             match conditions::evaluate(block, &mut scope) {
@@ -130,9 +138,7 @@ impl<'e> RuleRun<'e> {
 
     /// Whether the rule applies: `None` if not, an error judgement if it could not be told.
     fn matches(&self, world: &World<'_>) -> Result<Option<Result<(), Judgement>>, Pending> {
-        let known = self.namespace_labels();
-        let input = input(self.review, known);
-        match applies(&self.rule.matches, self.rule.exclude.as_ref(), &input) {
+        match applies(&self.rule.matches, self.rule.exclude.as_ref(), &self.input()) {
             Ok(true) => Ok(Some(Ok(()))),
             Ok(false) => Ok(None),
             Err(MatchError::NamespaceLabelsUnavailable { namespace }) => {
@@ -153,23 +159,16 @@ impl<'e> RuleRun<'e> {
         }
     }
 
-    fn namespace_labels(&self) -> NamespaceLabels<'e> {
-        let review = self.review;
-        let at_hand = review.namespace_labels.as_ref().and_then(Value::as_object);
-        let fetched = || match self.facts.get(&Fetch::NamespaceLabels { name: review.namespace.clone() }) {
-            Some(Fact::Found(labels)) => labels.as_object(),
-            _ => None,
-        };
-        at_hand.or_else(fetched).map_or(NamespaceLabels::Unknown, NamespaceLabels::Known)
+    fn input(&self) -> MatchInput<'e> {
+        input(self.review, self.namespace_labels.map_or(NamespaceLabels::Unknown, NamespaceLabels::Known))
     }
 
     fn excepted(&self, scope: &mut Scope<'e>) -> Result<Option<Judgement>, Pending> {
         if self.exceptions.is_empty() {
             return Ok(None);
         }
-        let input = input(self.review, self.namespace_labels());
         let scanning = self.review.mode == Mode::Scan;
-        let applying = self.exceptions.applying(&self.program.key, &self.rule.name, &input, scanning, scope)?;
+        let applying = self.exceptions.applying(&self.program.key, &self.rule.name, &self.input(), scanning, scope)?;
         let Some(excepted) = applying else { return Ok(None) };
         let keys = excepted.keys.join(", ");
         let pod_security = match &self.rule.body {
@@ -244,17 +243,13 @@ impl<'e> RuleRun<'e> {
             ..review.clone()
         };
         let nobody = crate::matching::UserInfo::default();
-        let input = MatchInput { user: Some(&nobody), ..input(&old, self.namespace_labels()) };
+        let input = MatchInput { user: Some(&nobody), ..input(&old, self.input().namespace_labels) };
         if !applies(&self.rule.matches, self.rule.exclude.as_ref(), &input).unwrap_or(false) {
             return Ok(None);
         }
-        let world = World::new(self.facts, world.namespace(), review.now, self.seed());
         let request = Value::object(old.request_value());
-        let judged = {
-            let mut scope = Scope::new(&world, &old, request, &self.rule.declared, &self.rule.context);
-            validate::Run { rule: self.rule, body }.judge(&mut scope, &old.object)
-        };
-        match judged {
+        let mut scope = Scope::new(world, &old, request, &self.rule.declared, &self.rule.context);
+        match (validate::Run { rule: self.rule, body }.judge(&mut scope, &old.object)) {
             Err(Pending) => Err(Pending),
             Ok(Some(judgement)) if judgement.verdict == Verdict::Fail => Ok(Some(Judgement::new(
                 Verdict::Skip,
@@ -271,11 +266,13 @@ impl<'e> RuleRun<'e> {
 /// What match blocks are tested against.
 fn input<'r>(review: &'r Review, namespace_labels: NamespaceLabels<'r>) -> MatchInput<'r> {
     let object = review.subject();
+    // Stands in for a name that is not given yet.
+    let generate_name = || object.str_at(&["metadata", "generateName"]).unwrap_or_default();
     MatchInput {
         gvk: &review.gvk,
         subresource: &review.subresource,
         name: &review.name,
-        generate_name: object.str_at(&["metadata", "generateName"]).unwrap_or_default(),
+        generate_name: if review.name.is_empty() { generate_name() } else { "" },
         namespace: &review.namespace,
         object,
         operation: review.operation,

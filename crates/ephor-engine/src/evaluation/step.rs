@@ -1,12 +1,13 @@
 //! Reviews through phases.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use ephor_expr::Value;
 
 use super::rule::{Ran, RuleRun};
 use crate::exceptions::ExceptionSet;
-use crate::fetch::Facts;
+use crate::fetch::{Fact, Facts, Fetch};
 use crate::gate::AllowedFetch;
 use crate::outcome::{Outcome, Phase, RuleKind, Verdict};
 use crate::policy::ApplyRules;
@@ -40,8 +41,12 @@ pub struct Evaluation<'e> {
     phase: Phase,
     /// Candidates, grouped by policy as they come.
     queue: Vec<RuleRef>,
+    /// What came of each candidate, in the order of `queue`.
+    outcomes: Vec<Option<Outcome>>,
     /// For each policy in the queue: where it stands.
     lanes: Vec<Lane>,
+    /// The `request` variable of the review as it stands, once a rule has needed it.
+    request: OnceCell<Value>,
     rounds: u32,
 }
 
@@ -50,7 +55,6 @@ pub struct Evaluation<'e> {
 struct Lane {
     /// The rest of the policy's candidates in `queue`.
     rest: std::ops::Range<usize>,
-    outcomes: Vec<Outcome>,
     /// The object before the policy, to come back to when it fails.
     before: Option<Value>,
 }
@@ -70,17 +74,19 @@ impl<'e> Evaluation<'e> {
                 Some(lane) if queue.get(lane.rest.start).is_some_and(|r| r.policy == reference.policy) => {
                     lane.rest.end = i + 1;
                 }
-                _ => lanes.push(Lane { rest: i..i + 1, outcomes: Vec::new(), before: None }),
+                _ => lanes.push(Lane { rest: i..i + 1, before: None }),
             }
         }
-        Self { set, exceptions, review, phase, queue, lanes, rounds: 0 }
+        let outcomes = queue.iter().map(|_| None).collect();
+        Self { set, exceptions, review, phase, queue, outcomes, lanes, request: OnceCell::new(), rounds: 0 }
     }
 
     /// Goes on as far as the facts allow.
     pub fn step(&mut self, facts: &Facts) -> Step {
         let mut needs = BTreeSet::new();
+        let labels = self.namespace_labels(facts);
         for i in 0..self.lanes.len() {
-            let stalled = self.lane(i, facts, &mut needs);
+            let stalled = self.lane(i, facts, labels.as_ref(), &mut needs);
             // A later policy sees what an earlier one made of the object, so it must wait.
             if stalled && self.phase == Phase::Mutate {
                 break;
@@ -93,17 +99,35 @@ impl<'e> Evaluation<'e> {
         Step::Need(needs.into_iter().collect())
     }
 
+    /// The labels of the review's namespace: those at hand, else those that were fetched.
+    fn namespace_labels(&self, facts: &Facts) -> Option<Value> {
+        let fetched = || match facts.get(&Fetch::NamespaceLabels { name: self.review.namespace.clone() }) {
+            Some(Fact::Found(labels)) => Some(labels.clone()),
+            _ => None,
+        };
+        self.review.namespace_labels.clone().or_else(fetched)
+    }
+
     /// Runs the rest of a policy; whether it stopped for want of facts.
-    fn lane(&mut self, index: usize, facts: &Facts, needs: &mut BTreeSet<AllowedFetch>) -> bool {
+    fn lane(
+        &mut self,
+        index: usize,
+        facts: &Facts,
+        labels: Option<&Value>,
+        needs: &mut BTreeSet<AllowedFetch>,
+    ) -> bool {
         let Some(mut rest) = self.lanes.get(index).map(|lane| lane.rest.clone()) else { return false };
         while let Some(reference) = self.queue.get(rest.start).copied().filter(|_| !rest.is_empty()) {
             let Some(program) = self.set.programs().get(reference.policy as usize) else { break };
             let Some(rule) = program.rules.get(reference.rule as usize) else { break };
+            let position = rest.start;
             let run = RuleRun {
                 program,
                 rule,
                 reference,
                 review: &self.review,
+                request: &self.request,
+                namespace_labels: labels.and_then(Value::as_object),
                 exceptions: self.exceptions,
                 facts,
                 give_up: self.rounds >= MAX_ROUNDS,
@@ -124,15 +148,19 @@ impl<'e> Evaluation<'e> {
                         if let Some(after) = after {
                             lane.before.get_or_insert_with(|| self.review.object.clone());
                             self.review.object = after;
+                            self.request.take();
                         }
                         if failed && self.phase == Phase::Mutate {
                             // A policy's patches come together or not at all.
                             if let Some(before) = lane.before.take() {
                                 self.review.object = before;
+                                self.request.take();
                             }
                             rest.start = rest.end;
                         }
-                        lane.outcomes.push(outcome);
+                    }
+                    if let Some(place) = self.outcomes.get_mut(position) {
+                        *place = Some(outcome);
                     }
                     if decided && program.apply_rules == ApplyRules::One {
                         rest.start = rest.end;
@@ -140,7 +168,7 @@ impl<'e> Evaluation<'e> {
                 }
             }
             if !rest.is_empty() {
-                rest.start += 1;
+                rest.start = position + 1;
             }
         }
         if let Some(lane) = self.lanes.get_mut(index) {
@@ -151,6 +179,6 @@ impl<'e> Evaluation<'e> {
 
     /// What the phase came to. Call it after [`Step::Done`].
     pub fn finish(self) -> Done {
-        Done { outcomes: self.lanes.into_iter().flat_map(|lane| lane.outcomes).collect(), object: self.review.object }
+        Done { outcomes: self.outcomes.into_iter().flatten().collect(), object: self.review.object }
     }
 }

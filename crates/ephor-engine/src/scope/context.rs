@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use ephor_expr::jmespath::{EvalError, Expression, Root};
 use ephor_expr::value::Path;
 use ephor_expr::{Map, Str, Value};
+use smol_str::format_smolstr;
 
 use super::entry::{Call, Entry, Query, Source};
 use super::error::{Cause, ScopeError};
@@ -37,14 +38,15 @@ pub struct Scope<'e> {
 
 struct Slot<'e> {
     entry: &'e Entry,
-    loaded: bool,
+    /// If it is loaded: how many bindings there were before.
+    loaded: Option<usize>,
 }
 
 /// A state of a scope to come back to.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Checkpoint {
     bindings: usize,
-    loaded: Vec<bool>,
+    slots: usize,
 }
 
 /// Why an expression has no value in a scope.
@@ -106,7 +108,7 @@ impl<'e> Scope<'e> {
 
     /// Makes context entries known; they load when first mentioned.
     pub fn declare(&mut self, entries: &'e [Entry]) {
-        self.slots.extend(entries.iter().map(|entry| Slot { entry, loaded: false }));
+        self.slots.extend(entries.iter().map(|entry| Slot { entry, loaded: None }));
     }
 
     /// Gives a name a value, over what it meant before.
@@ -123,16 +125,16 @@ impl<'e> Scope<'e> {
 
     /// Remembers the present state.
     pub fn checkpoint(&self) -> Checkpoint {
-        Checkpoint { bindings: self.bindings.len(), loaded: self.slots.iter().map(|s| s.loaded).collect() }
+        Checkpoint { bindings: self.bindings.len(), slots: self.slots.len() }
     }
 
     /// Comes back to a state: later bindings, declarations and loads are undone, so that each iteration of a loop
     /// computes its own.
-    pub fn restore(&mut self, state: &Checkpoint) {
+    pub fn restore(&mut self, state: Checkpoint) {
         self.bindings.truncate(state.bindings);
-        self.slots.truncate(state.loaded.len());
-        for (slot, loaded) in self.slots.iter_mut().zip(&state.loaded) {
-            slot.loaded = *loaded;
+        self.slots.truncate(state.slots);
+        for slot in &mut self.slots {
+            slot.loaded = slot.loaded.filter(|before| *before < state.bindings);
         }
     }
 
@@ -145,10 +147,11 @@ impl<'e> Scope<'e> {
                 self.bindings.push((name.clone(), value));
             }
         }
+        self.bindings.reserve(4);
         self.bind("element", element.clone());
         self.bind("elementIndex", index);
-        self.bind(format!("element{depth}"), element.clone());
-        self.bind(format!("elementIndex{depth}"), index);
+        self.bind(format_smolstr!("element{depth}"), element.clone());
+        self.bind(format_smolstr!("elementIndex{depth}"), index);
     }
 
     /// Evaluates an expression, loading the entries that it mentions first.
@@ -174,26 +177,30 @@ impl<'e> Scope<'e> {
         for i in 0..self.slots.len().min(self.reach) {
             let Some(slot) = self.slots.get_mut(i) else { break };
             let entry = slot.entry;
-            if slot.loaded || !mentions(text, &entry.name) {
+            if slot.loaded.is_some() || !mentions(text, &entry.name) {
                 continue;
             }
-            slot.loaded = true;
             let reach = std::mem::replace(&mut self.reach, i);
             let loaded = self.load(entry);
             self.reach = reach;
             match loaded {
-                Ok(Some(value)) => self.bind_entry(entry, value),
-                Ok(None) => {}
-                Err(error) => {
+                Ok(value) => {
                     if let Some(slot) = self.slots.get_mut(i) {
-                        slot.loaded = false;
+                        slot.loaded = Some(self.bindings.len());
                     }
+                    if let Some(value) = value {
+                        self.bind_entry(entry, value);
+                    }
+                }
+                Err(error) => {
                     return Err(match error {
                         LoadError::Scope(error @ (ScopeError::Pending | ScopeError::Budget(_))) => {
                             Failure::Scope(error)
                         }
                         other => {
-                            Failure::Cause(Cause::Context { entry: entry.name.clone(), message: other.to_string() })
+                            let unavailable = other.is_unavailable();
+                            let message = other.to_string();
+                            Failure::Cause(Cause::Context { entry: entry.name.clone(), message, unavailable })
                         }
                     });
                 }
@@ -271,6 +278,10 @@ impl<'e> Scope<'e> {
                     None => match self.evaluate_expression(&expr.normal) {
                         Ok(value) => Ok(value),
                         Err(Failure::Cause(Cause::Query(error))) => Err(error),
+                        // Data that nobody can give is not replaced by a default: the verdict would be about nothing.
+                        Err(Failure::Cause(cause @ Cause::Context { unavailable: true, .. })) => {
+                            return Err(LoadError::Unavailable(cause.to_string()));
+                        }
                         // An entry that this one mentions failed: so did the expression.
                         Err(Failure::Cause(cause)) => Err(EvalError::Other(cause.to_string())),
                         Err(Failure::Scope(error)) => return Err(error.into()),
@@ -362,6 +373,16 @@ impl<'e> Scope<'e> {
         match template.resolve(self)? {
             Value::String(text) => Ok(text),
             other => Err(LoadError::NotAString(other.type_name())),
+        }
+    }
+}
+
+impl LoadError {
+    fn is_unavailable(&self) -> bool {
+        match self {
+            LoadError::Unavailable(_) => true,
+            LoadError::Scope(error) => error.is_unavailable(),
+            _ => false,
         }
     }
 }

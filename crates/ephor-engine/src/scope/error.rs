@@ -58,6 +58,8 @@ pub enum Cause {
         entry: Str,
         /// Why.
         message: String,
+        /// Whether nobody can give the data, so that no default stands in for it.
+        unavailable: bool,
     },
 }
 
@@ -82,6 +84,11 @@ impl ScopeError {
     /// Whether a member is missing where the expression itself looks for it.
     pub fn is_unknown_key(&self) -> bool {
         matches!(self, ScopeError::Unresolved { cause: Cause::Query(error), .. } if error.is_unknown_key())
+    }
+
+    /// Whether data that it needs cannot be had here at all.
+    pub(super) fn is_unavailable(&self) -> bool {
+        matches!(self, ScopeError::Unresolved { cause: Cause::Context { unavailable: true, .. }, .. })
     }
 
     /// The cause alone, without the variable and the place.

@@ -84,7 +84,12 @@ impl Evaluation<'_> {
             Node::Values { source, each } => self.values(source, each.as_deref(), current),
             Node::Flatten(source) => self.flatten(source, current),
             Node::Filter { source, condition, each } => self.filter(source, condition, each.as_deref(), current),
-            Node::List { items, at_root } => self.list(items, *at_root, current),
+            Node::List { items, at_root, apart: false } => {
+                let list = self.list(items, *at_root, current)?;
+                self.charge_copies(&list)?;
+                Ok(list)
+            }
+            Node::List { items, at_root, apart: true } => self.list(items, *at_root, current),
             Node::Hash { members, at_root } => self.hash(members, *at_root, current),
             Node::Call { function, args } => self.call(function, args, current),
             Node::Not(inner) => self.not(inner, current),
@@ -269,7 +274,7 @@ impl Evaluation<'_> {
         for item in items {
             list.push(self.eval_or_null(item, current)?.into_owned());
         }
-        self.selected(Value::array(list))
+        self.array(list)
     }
 
     fn hash<'v, 'n: 'v>(&self, members: &'n [(Str, Node)], at_root: bool, current: &'v Value) -> Found<'v, 'n> {
@@ -280,14 +285,15 @@ impl Evaluation<'_> {
         for (key, member) in members {
             entries.push((key.clone(), self.eval_or_null(member, current)?.into_owned()));
         }
-        self.selected(Value::object(entries.into_iter().collect::<Map>()))
+        let hash = Value::object(entries.into_iter().collect::<Map>());
+        self.budget.charge_bytes(flat_size(&hash))?;
+        self.charge_copies(&hash)?;
+        Ok(Cow::Owned(hash))
     }
 
     /// A multi-select may hold one value many times, and be held many times itself: all of it is charged for.
-    fn selected<'v, 'n>(&self, value: Value) -> Found<'v, 'n> {
-        self.budget.charge_bytes(flat_size(&value))?;
-        self.budget.charge_tree(&value)?;
-        Ok(Cow::Owned(value))
+    fn charge_copies(&self, selected: &Value) -> Result<(), BudgetError> {
+        self.budget.charge_tree(selected).map(drop)
     }
 
     fn compare<'v, 'n: 'v>(

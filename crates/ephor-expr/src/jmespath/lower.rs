@@ -1,5 +1,7 @@
 //! The syntax tree into its compiled form.
 
+use rustc_hash::FxHashSet;
+
 use super::ast::Ast;
 use super::error::CompileError;
 use super::functions::{self, Function, Type};
@@ -127,7 +129,8 @@ impl Lowering {
         for ast in asts {
             items.push(*self.node(ast, scope)?);
         }
-        Ok(Node::List { items, at_root: matches!(scope, Scope::Root) })
+        let apart = are_apart(&items);
+        Ok(Node::List { items, at_root: matches!(scope, Scope::Root), apart })
     }
 
     fn hash(&mut self, asts: Vec<(Str, Ast)>, scope: Scope) -> Result<Node, CompileError> {
@@ -206,6 +209,12 @@ impl Lowering {
         };
         Ok(Operand { node: Box::new(Node::Call { function, args: lowered }), native })
     }
+}
+
+/// Whether the values of `items` are different members of one value.
+fn are_apart(items: &[Node]) -> bool {
+    let mut seen = FxHashSet::default();
+    items.iter().all(|item| matches!(item, Node::Path(keys) if keys.first().is_some_and(|key| seen.insert(key))))
 }
 
 /// `right` of the value of `left`, with fields in a row as one path.

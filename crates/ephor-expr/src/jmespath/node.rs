@@ -41,6 +41,8 @@ pub(super) enum Node {
     List {
         items: Vec<Node>,
         at_root: bool,
+        /// Whether the items are different members of the current value, so that the list holds no part of it twice.
+        apart: bool,
     },
     Hash {
         members: Vec<(Str, Node)>,

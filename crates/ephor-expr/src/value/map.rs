@@ -27,6 +27,10 @@ impl Map {
 
     /// The member `key`.
     pub fn get(&self, key: &str) -> Option<&Value> {
+        // Few keys of one map are equally long, so that comparing for equality one by one hardly reads any text.
+        if self.entries.len() <= 16 {
+            return self.entries.iter().find(|(k, _)| k.as_str() == key).map(|(_, value)| value);
+        }
         self.position(key).ok().map(|i| &self.entries[i].1)
     }
 

@@ -76,7 +76,7 @@ impl<'e> Run<'e> {
             scope.bind_element(element, index, 0, &self.rule.declared);
             scope.declare(&target.context);
             let objects = self.element(target, path, trigger, scope);
-            scope.restore(&before);
+            scope.restore(before);
             wanted.extend(objects?);
         }
         Ok(wanted)

@@ -44,7 +44,7 @@ impl<'e> Run<'e> {
 
     /// The object after the rule's patch.
     pub(crate) fn patched(&self, scope: &mut Scope<'e>, resource: &Value) -> Result<Patched, Pending> {
-        self.apply(&self.body.patch, &self.rule.path.key("mutate"), resource, 0, scope)
+        self.apply(&self.body.patch, &self.body.path, resource, 0, scope)
     }
 
     fn apply(
@@ -124,7 +124,7 @@ impl<'e> Run<'e> {
                 scope.bind_element(element, index, depth, &self.rule.declared);
                 scope.declare(&entry.context);
                 let patched = self.element(entry, &current, depth, scope);
-                scope.restore(&before);
+                scope.restore(before);
                 match patched? {
                     Patched::Object(after) => current = after,
                     Patched::Failed(judgement) => {

@@ -53,7 +53,7 @@ impl<'e> Run<'e> {
         scope.bind("target", object.clone());
         scope.declare(&selector.context);
         let judged = self.patch_target(selector, path, &object, scope);
-        scope.restore(&before);
+        scope.restore(before);
         let (judgement, after) = judged?;
         let after = after.unwrap_or_else(|| object.clone());
         Ok(PatchedTarget { verdict: judgement.verdict, message: judgement.message, before: object, after })
@@ -128,7 +128,8 @@ impl<'e> Run<'e> {
                 },
             },
         };
-        let exact = !name.is_empty() && !has_wildcard(&name) && !has_wildcard(&namespace);
+        // Without a namespace the target may be in any, so that it is looked for in all (validate 3.6).
+        let exact = ![&namespace, &name].iter().any(|part| part.is_empty() || has_wildcard(part));
         let fetch = if exact {
             Fetch::Object { api_version, kind: kind.clone(), namespace: namespace.clone(), name: name.clone() }
         } else {

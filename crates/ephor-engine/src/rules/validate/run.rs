@@ -38,7 +38,7 @@ impl<'e> Run<'e> {
     /// Judges the review's object.
     pub(crate) fn judge(&self, scope: &mut Scope<'e>, resource: &Value) -> Judged {
         let position = Position { subject: resource, in_element: false, depth: 0 };
-        self.check(&self.body.check, &self.rule.path.key("validate"), position, scope)
+        self.check(&self.body.check, &self.body.path, position, scope)
     }
 
     fn check(&self, check: &'e ValidateCheck, path: &Path, at: Position<'_>, scope: &mut Scope<'e>) -> Judged {
@@ -225,7 +225,7 @@ impl<'e> Run<'e> {
             scope.bind_element(element, index, at.depth, &self.rule.declared);
             scope.declare(&entry.context);
             let judged = self.element(entry, element, at, scope);
-            scope.restore(&before);
+            scope.restore(before);
             match judged? {
                 None => {}
                 Some(judgement) => match judgement.verdict {

@@ -1,0 +1,89 @@
+//! The objects that the names of a result stand for.
+
+use ephor_expr::{Str, Value};
+
+use super::case::Case;
+use super::respond::last_segment;
+use super::rows::with_nearest;
+use super::suite::{Expectation, ResourceSpec};
+
+/// A trigger or a target, by its index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// Policies are run for it.
+    Trigger(usize),
+    /// Mutate-existing rules may change it.
+    Target(usize),
+}
+
+/// A name that stands for nothing, and what is wrong with it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unknown {
+    pub(super) name: String,
+    pub(super) message: String,
+}
+
+impl Subject {
+    /// The object itself.
+    pub(super) fn object(self, case: &Case) -> Option<&Value> {
+        match self {
+            Subject::Trigger(i) => case.triggers.get(i),
+            Subject::Target(i) => case.targets.get(i),
+        }
+    }
+}
+
+/// The objects that each name of `result` stands for: several if they share the name. A result without names is about
+/// all objects.
+pub(super) fn subjects(case: &Case, result: &Expectation) -> Vec<Result<Vec<Subject>, Unknown>> {
+    let names = result.resources.iter().flatten();
+    let mut found: Vec<_> = names
+        .map(|name| {
+            let (namespace, bare) = name.split_once('/').map_or((None, name.as_str()), |(ns, n)| (Some(ns), n));
+            find(case, result, name, &|o| {
+                text(o, &["metadata", "name"]) == bare
+                    && namespace.is_none_or(|ns| text(o, &["metadata", "namespace"]) == ns)
+            })
+        })
+        .collect();
+    let specs = result.resource_specs.iter().flatten();
+    found.extend(specs.map(|spec| find(case, result, spec.name.as_deref().unwrap_or_default(), &|o| fits(spec, o))));
+    if found.is_empty() {
+        found.push(Ok(all(case).map(|(subject, _)| subject).collect()));
+    }
+    found
+}
+
+fn all(case: &Case) -> impl Iterator<Item = (Subject, &Value)> {
+    let triggers = case.triggers.iter().enumerate().map(|(i, o)| (Subject::Trigger(i), o));
+    triggers.chain(case.targets.iter().enumerate().map(|(i, o)| (Subject::Target(i), o)))
+}
+
+fn find(case: &Case, result: &Expectation, name: &str, fits: &dyn Fn(&Value) -> bool) -> Result<Vec<Subject>, Unknown> {
+    let found: Vec<(Subject, &Value)> = all(case).filter(|(_, o)| fits(o)).collect();
+    if found.is_empty() {
+        let known = all(case).map(|(_, o)| text(o, &["metadata", "name"]));
+        let message = with_nearest(format!("there is no resource `{name}`"), last_segment(name), known);
+        return Err(Unknown { name: name.to_owned(), message });
+    }
+    // `kind` tells namesakes apart; where it fits none of them it is a slip that changes nothing.
+    let kind = result.kind.as_deref().unwrap_or_default();
+    let of_kind = |o: &Value| text(o, &["kind"]) == kind;
+    let narrow = found.iter().any(|(_, o)| of_kind(o));
+    Ok(found.into_iter().filter(|(_, o)| !narrow || of_kind(o)).map(|(subject, _)| subject).collect())
+}
+
+fn text<'o>(object: &'o Value, keys: &[&str]) -> &'o str {
+    object.str_at(keys).unwrap_or_default()
+}
+
+fn fits(spec: &ResourceSpec, object: &Value) -> bool {
+    let api_version = text(object, &["apiVersion"]);
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let has = |wanted: &Option<Str>, text: &str| wanted.as_ref().is_none_or(|w| w.is_empty() || w == text);
+    has(&spec.group, group)
+        && has(&spec.version, version)
+        && has(&spec.kind, text(object, &["kind"]))
+        && has(&spec.namespace, text(object, &["metadata", "namespace"]))
+        && has(&spec.name, text(object, &["metadata", "name"]))
+}

@@ -1,0 +1,39 @@
+//! Reviews and other kinds that are posted and answered.
+//!
+//! There are no users and no permissions in memory: everybody may do everything.
+
+use ephor_expr::Value;
+
+use crate::error::ClusterError;
+use crate::resource::Resource;
+
+/// The answer to a posted object.
+pub(super) fn answer(resource: &Resource, mut review: Value) -> Result<Value, ClusterError> {
+    let any = || Value::from(vec!["*"]);
+    let yes = Value::from(true);
+    let status = match resource.kind.as_str() {
+        "SubjectAccessReview" | "SelfSubjectAccessReview" | "LocalSubjectAccessReview" => {
+            Value::from([("allowed", yes)])
+        }
+        "SelfSubjectRulesReview" => Value::from([
+            ("incomplete", Value::from(false)),
+            ("nonResourceRules", Value::array(vec![Value::from([("nonResourceURLs", any()), ("verbs", any())])])),
+            (
+                "resourceRules",
+                Value::array(vec![Value::from([("apiGroups", any()), ("resources", any()), ("verbs", any())])]),
+            ),
+        ]),
+        "TokenReview" => Value::from([("authenticated", yes), ("user", user())]),
+        "SelfSubjectReview" => Value::from([("userInfo", user())]),
+        _ => return Err(ClusterError::method_not_supported(resource, "create")),
+    };
+    if let Some(members) = review.as_object_mut() {
+        members.insert("status", status);
+    }
+    Ok(review)
+}
+
+fn user() -> Value {
+    let groups = vec!["system:masters", "system:authenticated"];
+    Value::from([("groups", Value::from(groups)), ("username", Value::from("kubernetes-admin"))])
+}

@@ -1,0 +1,92 @@
+//! The query of a URL.
+
+use ephor_expr::{Str, Value};
+
+use super::path::decode;
+use crate::error::ClusterError;
+use crate::query::{FieldSelector, Filter, LabelSelector, ListQuery};
+use crate::write::{DeleteOptions, Part, Propagation, WriteOptions};
+
+/// The parameters that mean something here. Others (`pretty`, `fieldValidation`, `timeoutSeconds`,
+/// `resourceVersion` of reads, ...) change nothing about the answer, and API servers ignore unknown ones too.
+#[derive(Debug, Default)]
+pub(super) struct Parameters {
+    labels: LabelSelector,
+    fields: FieldSelector,
+    limit: usize,
+    continue_token: Option<Str>,
+    dry_run: bool,
+    field_manager: Str,
+    propagation: Option<Propagation>,
+    pub(super) watch: bool,
+}
+
+impl Parameters {
+    /// Reads what stands after the `?`.
+    pub(super) fn parse(query: &str, dry_run: bool) -> Result<Self, ClusterError> {
+        let mut parameters = Self { dry_run, ..Self::default() };
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (Some(key), Some(value)) = (decode(key, true), decode(value, true)) else {
+                return Err(ClusterError::bad_request(format!("invalid URL escape in {pair:?}")));
+            };
+            match key.as_str() {
+                "labelSelector" => parameters.labels = LabelSelector::parse(&value)?,
+                "fieldSelector" => parameters.fields = FieldSelector::parse(&value)?,
+                "limit" => {
+                    parameters.limit =
+                        value.parse().map_err(|_| ClusterError::bad_request(format!("invalid limit {value:?}")))?;
+                }
+                "continue" => parameters.continue_token = Some(value.into()).filter(|t: &Str| !t.is_empty()),
+                "dryRun" if value == "All" => parameters.dry_run = true,
+                "dryRun" => return Err(ClusterError::bad_request(format!("invalid dryRun {value:?}"))),
+                "fieldManager" => parameters.field_manager = value.into(),
+                "propagationPolicy" => parameters.propagation = Some(propagation(&value)?),
+                "watch" => parameters.watch = !matches!(value.as_str(), "false" | "0"),
+                _ => {}
+            }
+        }
+        Ok(parameters)
+    }
+
+    pub(super) fn list(&self, namespace: Option<&str>) -> ListQuery {
+        ListQuery {
+            filter: Filter {
+                namespace: namespace.map(Str::new),
+                labels: self.labels.clone(),
+                fields: self.fields.clone(),
+            },
+            limit: self.limit,
+            continue_token: self.continue_token.clone(),
+        }
+    }
+
+    pub(super) fn write(&self, part: Part) -> WriteOptions {
+        WriteOptions { dry_run: self.dry_run, field_manager: self.field_manager.clone(), part }
+    }
+
+    /// Options of a deletion: those of the query and those of a `DeleteOptions` body.
+    pub(super) fn delete(&self, body: Option<&Value>) -> Result<DeleteOptions, ClusterError> {
+        let text = |keys: &[&str]| body.and_then(|b| b.str_at(keys)).map(Str::new).unwrap_or_default();
+        let dry_run = body.and_then(|b| b.get("dryRun")).and_then(Value::as_array).unwrap_or_default();
+        let propagation = match text(&["propagationPolicy"]).as_str() {
+            "" => self.propagation,
+            policy => Some(propagation(policy)?),
+        };
+        Ok(DeleteOptions {
+            dry_run: self.dry_run || dry_run.iter().any(|v| v.as_str() == Some("All")),
+            uid: text(&["preconditions", "uid"]),
+            resource_version: text(&["preconditions", "resourceVersion"]),
+            propagation,
+        })
+    }
+}
+
+fn propagation(text: &str) -> Result<Propagation, ClusterError> {
+    match text {
+        "Background" => Ok(Propagation::Background),
+        "Foreground" => Ok(Propagation::Foreground),
+        "Orphan" => Ok(Propagation::Orphan),
+        _ => Err(ClusterError::bad_request(format!("invalid propagationPolicy {text:?}"))),
+    }
+}

@@ -57,7 +57,7 @@ pub fn eligible(policy: &Policy, rule: &Rule) -> Result<(), Ineligible> {
             return Err(Ineligible::JsonPatch);
         }
     }
-    let named_elsewhere = policy.spec.rules.iter().flat_map(|r| filters(&r.matches)).any(|r| names(r, "Pod"));
+    let named_elsewhere = names_pods(policy);
     let on_pods = |r: &ResourceSelection| is_pod(r, named_elsewhere);
     if !filters(&rule.matches).any(on_pods) {
         return Err(Ineligible::NotOnPods);
@@ -80,6 +80,16 @@ pub fn eligible(policy: &Policy, rule: &Rule) -> Result<(), Ineligible> {
         return Err(Ineligible::NotOnPods);
     }
     Ok(())
+}
+
+/// Whether a rule matches Pods, as auto-gen sees it.
+pub fn is_on_pods(policy: &Policy, rule: &Rule) -> bool {
+    let named_elsewhere = names_pods(policy);
+    filters(&rule.matches).any(|r| is_pod(r, named_elsewhere))
+}
+
+fn names_pods(policy: &Policy) -> bool {
+    policy.spec.rules.iter().flat_map(|r| filters(&r.matches)).any(|r| names(r, "Pod"))
 }
 
 /// Whether a filter is about Pods: `Pod`, or `v1/Pod` and `*/Pod` where some rule says `Pod` (validate 4.1).

@@ -10,5 +10,5 @@ mod expand;
 mod rewrite;
 
 pub use controllers::{ANNOTATION, Controllers, controllers};
-pub use eligible::{Ineligible, eligible};
+pub use eligible::{Ineligible, eligible, is_on_pods};
 pub use expand::{Generated, expand};

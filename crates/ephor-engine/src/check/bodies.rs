@@ -13,6 +13,7 @@ use crate::policy::{
 use crate::rules::anchor::{Anchor, parse_anchor};
 use crate::rules::references::resolve_message;
 use crate::rules::validate::pod_security::{Level, check_exclusions};
+use crate::scope::variables;
 
 /// Checks context, preconditions and body of a rule.
 pub(super) fn check(policy: &Policy, rule: &Rule, path: &Path, found: &mut Vec<Diagnostic>) {
@@ -216,6 +217,13 @@ fn check_condition(condition: &Condition, path: &Path, found: &mut Vec<Diagnosti
         };
         found.push(finding);
     }
+    let value = condition.value.as_ref().and_then(Value::as_str);
+    let excludes = matches!(operator, Some(Operator::AnyNotIn | Operator::AllNotIn | Operator::NotIn));
+    if excludes && value.is_some_and(may_be_null) {
+        let message = "the value is null where the list is missing: then nothing is in it, and the condition holds";
+        let finding = Diagnostic::warning("null-value", path.key("value"), message);
+        found.push(finding.with_help("say what is meant then, such as `|| `[]``"));
+    }
     if let Some(Err(error)) = condition.message.as_ref().map(|text| resolve_message(text)) {
         found.push(Diagnostic::error("reference", path.key("message"), error.to_string()));
     }
@@ -236,6 +244,20 @@ fn check_condition(condition: &Condition, path: &Path, found: &mut Vec<Diagnosti
             }
         }
     }
+}
+
+/// Whether a text is one variable that picks from lists, and says nothing for the case that there are none. Fields
+/// that are missing are errors, but what is picked from nothing is null.
+fn may_be_null(text: &str) -> bool {
+    let found = variables(text);
+    let [place] = found.as_slice() else { return false };
+    let body = place.body(text);
+    place.start == 0
+        && place.end == text.len()
+        && body.contains('[')
+        && !body.contains("||")
+        && !body.contains('(')
+        && !body.starts_with(['[', '`', '\''])
 }
 
 fn is_operation(key: Option<&Value>) -> bool {

@@ -5,6 +5,7 @@ use ephor_expr::{Str, Value};
 
 use super::bodies::conditions;
 use super::context;
+use super::kinds::{self, Place};
 use crate::diagnostic::Diagnostic;
 use crate::policy::{Clone as CloneSource, CloneList, Generate, Policy, PolicyKind, Rule};
 use crate::rules::anchor::parse_anchor;
@@ -99,6 +100,7 @@ fn check_parts(policy: &Policy, rule: &Rule, parts: &Parts<'_>, path: &Path, fou
     if let Some(data) = parts.data {
         no_anchors(data, &path.key("data"), found);
     }
+    places(parts, path, found);
     let own_kinds = rule.matches.resources.iter().flat_map(|r| r.kinds.iter().flatten());
     if parts.kind.is_some_and(|kind| !kind.is_empty() && own_kinds.clone().any(|k| k == kind)) {
         let message = "generation kind and match resource kind should not be the same";
@@ -123,6 +125,41 @@ fn check_parts(policy: &Policy, rule: &Rule, parts: &Parts<'_>, path: &Path, fou
             let message = "a Policy can only generate namespaced objects: `namespace` is needed";
             found.push(Diagnostic::error("foreign-target", path.clone(), message));
         }
+    }
+}
+
+/// Namespaced objects need a namespace and others have none, as far as the kinds are known here.
+fn places(parts: &Parts<'_>, path: &Path, found: &mut Vec<Diagnostic>) {
+    let mut check = |place: Place, namespace: Option<&Str>, path: &Path| {
+        let given = namespace.is_some_and(|ns| !ns.is_empty());
+        let message = match place {
+            Place::Namespace if !given => "target namespace must be set for a namespaced resource",
+            Place::Cluster if given => "target namespace must not be set for a cluster-wide resource",
+            _ => return,
+        };
+        found.push(Diagnostic::error("target-namespace", path.clone(), message));
+    };
+    let Some(list) = parts.clone_list else {
+        let kind = parts.kind.map(Str::as_str).unwrap_or_default();
+        let api_version = parts.api_version.map(Str::as_str).unwrap_or_default();
+        if let Some(place) = kinds::place(api_version, kind) {
+            check(place, parts.namespace, path);
+        }
+        return;
+    };
+    let of = |kind: &Str| {
+        let (api_version, kind) = kind.rsplit_once('/').unwrap_or(("", kind.as_str()));
+        kinds::place(api_version, kind)
+    };
+    let at = path.key("cloneList");
+    let known: Vec<Place> = list.kinds.iter().flatten().filter_map(of).collect();
+    match known.split_first() {
+        Some((first, rest)) if rest.iter().all(|place| place == first) => check(*first, list.namespace.as_ref(), &at),
+        Some(_) => {
+            let message = "the kinds of a cloneList are all namespaced or all cluster-wide";
+            found.push(Diagnostic::error("clone-list", at.key("kinds"), message));
+        }
+        None => {}
     }
 }
 

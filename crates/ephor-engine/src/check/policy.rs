@@ -4,10 +4,11 @@ use ephor_expr::scalar::wildcard;
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
-use super::{bodies, generate, selection, variables};
+use super::{bodies, deprecated, generate, selection, variables};
 use crate::autogen;
 use crate::diagnostic::Diagnostic;
 use crate::policy::{FailureAction, FailureActionOverride, Policy, PolicyKind, Rule};
+use crate::rules::references;
 
 /// Names of policies and rules have at most this many bytes: they become label values.
 const MAX_NAME: usize = 63;
@@ -17,6 +18,8 @@ pub fn check_policy(policy: &Policy, document: &Value) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     metadata(policy, &mut found);
     settings(policy, &mut found);
+    deprecated::check(policy, document, &mut found);
+    autogen_notes(policy, &mut found);
     let rules = Path::root().keys(&["spec", "rules"]);
     if policy.spec.rules.is_empty() {
         found.push(Diagnostic::error("no-rules", rules.clone(), "a policy needs at least one rule"));
@@ -54,8 +57,34 @@ fn metadata(policy: &Policy, found: &mut Vec<Diagnostic>) {
     }
     if autogen::controllers(policy).says_all {
         let path = path.key("annotations").key(autogen::ANNOTATION);
-        let message = "the value `all` is no longer defined; it is read as the default set of controllers";
-        found.push(Diagnostic::warning("autogen-all", path, message).with_help("remove the annotation"));
+        let message = "Autogen annotation does not support 'all' anymore";
+        let finding = Diagnostic::error("autogen-all", path, message);
+        found.push(finding.with_help("remove the annotation, all controllers are the default"));
+    }
+}
+
+/// Where auto-gen does less than the author may expect.
+fn autogen_notes(policy: &Policy, found: &mut Vec<Diagnostic>) {
+    if autogen::controllers(policy).is_empty() {
+        return;
+    }
+    let rules = Path::root().keys(&["spec", "rules"]);
+    let mut expanded = false;
+    for (i, rule) in policy.spec.rules.iter().enumerate() {
+        match autogen::eligible(policy, rule) {
+            Ok(()) => expanded = true,
+            Err(autogen::Ineligible::JsonPatch) if autogen::is_on_pods(policy, rule) => {
+                let message = "a JSON patch is for Pods alone, it is not applied to their controllers";
+                found.push(Diagnostic::warning("autogen-json-patch", rules.index(i).key("mutate"), message));
+            }
+            Err(_) => {}
+        }
+    }
+    let asked = policy.metadata.annotation(autogen::ANNOTATION).is_some();
+    if asked && !expanded {
+        let path = Path::root().keys(&["metadata", "annotations"]).key(autogen::ANNOTATION);
+        let message = "no rule of the policy can be applied to Pod controllers, so the annotation has no effect";
+        found.push(Diagnostic::warning("autogen-unused", path, message));
     }
 }
 
@@ -127,6 +156,26 @@ fn conflicting_overrides(overrides: &[FailureActionOverride], path: &Path, found
     }
 }
 
+/// References in patterns by a path from the root: when a policy is loaded the root is the rule, when it runs it is the
+/// pattern, so that they never work. Relative ones are the same from both, and reported where patterns are compiled.
+fn absolute_references(rule: &Value, path: &Path, found: &mut Vec<Diagnostic>) {
+    for key in ["pattern", "anyPattern"] {
+        let at = Path::root().keys(&["validate", key]);
+        let patterns = match at.lookup(rule) {
+            Some(Value::Array(items)) if key == "anyPattern" => (0..items.len()).map(|i| at.index(i)).collect(),
+            Some(_) => vec![at],
+            None => continue,
+        };
+        for at in patterns {
+            let from_pattern = at.lookup(rule).map(references::resolve);
+            if let (Some(Ok(_)), [error, ..]) = (from_pattern, references::check(rule, &at).as_slice()) {
+                let place = Path(path.0.iter().chain(&at.0).cloned().collect());
+                found.push(Diagnostic::error("reference", place, error.to_string()));
+            }
+        }
+    }
+}
+
 /// The finding for a part of the language that Ephor does not enforce yet.
 pub(super) fn not_built(field: &str, path: Path) -> Diagnostic {
     let message = format!("`{field}` is not supported yet");
@@ -176,6 +225,7 @@ fn check_rule(policy: &Policy, rule: &Rule, document: &Value, path: &Path, found
     }
     selection::check(policy, rule, path, found);
     bodies::check(policy, rule, path, found);
+    absolute_references(document, path, found);
     if let Some(generated) = &rule.generate {
         generate::check(policy, rule, generated, &path.key("generate"), found);
     }

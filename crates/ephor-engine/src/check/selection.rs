@@ -4,24 +4,13 @@ use ephor_expr::Str;
 use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::value::Path;
 
-use crate::diagnostic::Diagnostic;
+use super::kinds::{self, Place};
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::matching::KindSelector;
 use crate::policy::{
     LabelSelector, Match, Policy, PolicyKind, ResourceFilter, ResourceSelection, Rule, Subject, Validate,
 };
 use crate::scope::variables;
-
-/// Kinds of Kubernetes that have no namespace, for Policies.
-const CLUSTER_KINDS: [&str; 8] = [
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "CustomResourceDefinition",
-    "IngressClass",
-    "Namespace",
-    "Node",
-    "PersistentVolume",
-    "StorageClass",
-];
 
 /// Checks both blocks of a rule.
 pub(super) fn check(policy: &Policy, rule: &Rule, path: &Path, found: &mut Vec<Diagnostic>) {
@@ -95,6 +84,10 @@ fn check_filter(filter: &ResourceFilter, path: &Path, found: &mut Vec<Diagnostic
         let at = path.key("resources");
         let name = resources.name.as_ref().is_some_and(|n| !n.is_empty());
         let names = resources.names.as_ref().is_some_and(|n| !n.is_empty());
+        if name && !names {
+            let finding = Diagnostic::warning("deprecated-field", at.key("name"), "`name` is deprecated").at_key();
+            found.push(finding.with_help("use `names`"));
+        }
         if name && names {
             found.push(
                 Diagnostic::error("name-and-names", at.key("name"), "both `name` and `names` are given").at_key(),
@@ -183,16 +176,26 @@ fn match_filter(policy: &Policy, rule: &Rule, filter: &ResourceFilter, path: &Pa
     let background = policy.spec.background.unwrap_or(true);
     for (i, kind) in kinds.iter().enumerate() {
         let selector = KindSelector::parse(kind);
-        if selector.subresource.is_exact()
-            && !selector.subresource.as_str().is_empty()
-            && background
-            && rule.validate.is_some()
-        {
+        let subresource = !selector.subresource.as_str().is_empty();
+        if subresource && background && rule.validate.is_some() {
             let message = format!("background scan enabled with subresource `{kind}`");
-            let finding = Diagnostic::error("background-subresource", at.index(i), message);
+            let mut finding = Diagnostic::error("background-subresource", at.index(i), message);
+            if !kinds::is_native_group(selector.group.as_str()) {
+                // Whether a custom kind has that subresource is for a cluster to tell.
+                finding.severity = Severity::Warning;
+            }
             found.push(finding.with_help("set `spec.background: false`"));
         }
-        if policy.kind == PolicyKind::Policy && selector.exact_kind().is_some_and(|k| CLUSTER_KINDS.contains(&k)) {
+        if !subresource
+            && kinds::is_native_group(selector.group.as_str())
+            && kinds::is_of_subresource(kind_name(&selector))
+        {
+            let message = format!("no object has the kind `{kind}`, it is one of subresources");
+            let finding = Diagnostic::error("subresource-kind", at.index(i), message);
+            found.push(finding.with_help("name the subresource, such as `Deployment/scale`"));
+        }
+        let place = kinds::place(&format!("{}/v1", selector.group.as_str()), kind_name(&selector));
+        if policy.kind == PolicyKind::Policy && place == Some(Place::Cluster) {
             let message = format!("a Policy cannot match the cluster-scoped kind `{kind}`");
             found.push(Diagnostic::error("cluster-kind", at.index(i), message));
         }
@@ -202,6 +205,11 @@ fn match_filter(policy: &Policy, rule: &Rule, filter: &ResourceFilter, path: &Pa
     }
     namespaced(policy, filter, path, found);
     user_in_background(policy, filter, path, found);
+}
+
+/// The kind that a selector names without wildcards.
+fn kind_name(selector: &KindSelector) -> &str {
+    selector.exact_kind().unwrap_or_default()
 }
 
 /// The kind `*` is for rules about metadata, outside background scans.

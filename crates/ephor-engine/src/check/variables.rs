@@ -39,9 +39,21 @@ pub(super) fn check(policy: &Policy, rule: &Rule, document: &Value, path: &Path,
 fn patch_paths(text: &Str, path: &Path, found: &mut Vec<Diagnostic>) {
     let Ok(Value::Array(operations)) = yaml::parse_value(text) else { return };
     for operation in operations.iter() {
-        if operation.str_at(&["path"]).is_some_and(|path| !variables(path).is_empty()) {
+        let mut refuse = |code, message: String| found.push(Diagnostic::error(code, path.clone(), message));
+        let target = operation.str_at(&["path"]).unwrap_or_default();
+        if !variables(target).is_empty() {
             let message = "variables cannot be used in the path of a JSON patch outside `foreach`";
-            found.push(Diagnostic::error("variable-in-path", path.clone(), message));
+            refuse("variable-in-path", message.to_owned());
+        } else if !target.starts_with('/') {
+            refuse("json-patch", format!("path `{target}` does not begin with `/`"));
+        }
+        let kind = operation.str_at(&["op"]).unwrap_or_default();
+        match kind {
+            "add" | "replace" | "test" if operation.get("value").is_none() => {
+                refuse("json-patch", format!("operation `{kind}` on `{target}` needs a `value`"));
+            }
+            "add" | "replace" | "test" | "remove" | "move" | "copy" => {}
+            _ => refuse("json-patch", format!("unknown operation `{kind}`")),
         }
     }
 }
@@ -95,9 +107,9 @@ impl Walk<'_> {
     }
 
     fn text(&mut self, text: &Str, at: &[Segment]) {
-        // Variables in match and exclude are refused as such, elsewhere.
-        let in_selection = matches!(at.first(), Some(Segment::Key(key)) if key == "match" || key == "exclude");
-        for place in variables(text).into_iter().filter(|_| !in_selection) {
+        // Variables in match and exclude are refused as such, elsewhere, and rules of verifyImages as a whole.
+        let elsewhere = matches!(at.first(), Some(Segment::Key(key)) if ["match", "exclude", "verifyImages"].contains(&key.as_str()));
+        for place in variables(text).into_iter().filter(|_| !elsewhere) {
             let body = place.body(text);
             if let (true, Ok(expression)) = (body != "@", Expression::compile(body)) {
                 self.variable(body, &expression, &place, at);
@@ -131,9 +143,15 @@ impl Walk<'_> {
                 });
             } else if !self.is_known(name) {
                 let known = self.names.iter().map(Str::as_str).chain(BUILT_IN).chain(["element", "target"]);
-                let help = nearest(name, known).map(|near| format!("did you mean `{near}`?"));
-                // Upstream takes a variable in which any known name occurs, and so do we, but not in silence.
-                let tolerated = expression.root_identifiers().iter().any(|other| self.is_known(&other.name));
+                let near = nearest(name, known).map(str::to_owned);
+                let help = match name {
+                    "" => Some("text stands between single quotes, what is in double quotes is a name".to_owned()),
+                    "null" | "true" | "false" => Some(format!("a literal stands between backquotes: `` `{name}` ``")),
+                    _ => near.map(|near| format!("did you mean `{near}`?")),
+                };
+                // Upstream takes a variable in which any known name or a call occurs, and so do we, but not in silence.
+                let tolerated =
+                    body.contains('(') || expression.root_identifiers().iter().any(|other| self.is_known(&other.name));
                 self.report(place, root.offset, at, |path| {
                     let message = format!("policy contains invalid variables: `{name}` is not defined");
                     let finding = if tolerated {

@@ -210,7 +210,11 @@ pub(super) fn conditions(
 }
 
 /// The `list` of a loop at `path`: an expression without braces.
+/// An empty one is reported by the policy's check.
 pub(super) fn list(text: &Str, path: &Path, compiler: &mut Compiler<'_>) -> Option<Expr> {
+    if text.is_empty() {
+        return None;
+    }
     match Expr::bare(text) {
         Ok(expr) => Some(expr),
         Err(error) => {

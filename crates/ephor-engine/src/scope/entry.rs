@@ -117,7 +117,9 @@ impl Entry {
             });
         }
         if let Some(call) = &entry.api_call {
-            sources.extend(Call::compile(call, &path.key("apiCall"), compiler).map(|c| Source::Call(Box::new(c))));
+            // One that is at fault has been reported.
+            let call = Call::compile(call, &path.key("apiCall"), compiler)?;
+            sources.push(Source::Call(Box::new(call)));
         }
         if let Some(global) = &entry.global_reference {
             let at = path.key("globalReference");

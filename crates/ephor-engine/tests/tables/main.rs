@@ -4,6 +4,7 @@
 mod support;
 
 mod blocks;
+mod check;
 mod context;
 mod selection;
 mod substitution;

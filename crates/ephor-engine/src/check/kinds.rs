@@ -1,0 +1,99 @@
+//! What is known of Kubernetes' own kinds without a cluster.
+
+/// Kinds without a namespace.
+const CLUSTER: [&str; 21] = [
+    "APIService",
+    "CSIDriver",
+    "CSINode",
+    "CertificateSigningRequest",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "CustomResourceDefinition",
+    "FlowSchema",
+    "IngressClass",
+    "MutatingWebhookConfiguration",
+    "Namespace",
+    "Node",
+    "PersistentVolume",
+    "PriorityClass",
+    "PriorityLevelConfiguration",
+    "RuntimeClass",
+    "StorageClass",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
+    "VolumeAttachment",
+];
+
+/// Kinds with one.
+const NAMESPACED: [&str; 26] = [
+    "ConfigMap",
+    "ControllerRevision",
+    "CronJob",
+    "DaemonSet",
+    "Deployment",
+    "EndpointSlice",
+    "Endpoints",
+    "HorizontalPodAutoscaler",
+    "Ingress",
+    "Job",
+    "Lease",
+    "LimitRange",
+    "NetworkPolicy",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodDisruptionBudget",
+    "PodTemplate",
+    "ReplicaSet",
+    "ReplicationController",
+    "ResourceQuota",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "StatefulSet",
+];
+
+/// Kinds that only subresources have: `deployments/scale` has a body of kind Scale, and no object is one.
+const OF_SUBRESOURCES: [&str; 8] = [
+    "Eviction",
+    "NodeProxyOptions",
+    "PodAttachOptions",
+    "PodExecOptions",
+    "PodPortForwardOptions",
+    "PodProxyOptions",
+    "Scale",
+    "ServiceProxyOptions",
+];
+
+/// Whether objects of a kind have a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// They have none.
+    Cluster,
+    /// They have one.
+    Namespace,
+}
+
+/// Whether a group may be one of Kubernetes' own: `""`, `apps`, `networking.k8s.io`, a pattern. Others are custom.
+pub(super) fn is_native_group(group: &str) -> bool {
+    !group.contains('.') || group.ends_with(".k8s.io")
+}
+
+/// Where objects of a kind live, if it is one of Kubernetes' own; for `apiVersion` see [`is_native_group`].
+pub(super) fn place(api_version: &str, kind: &str) -> Option<Place> {
+    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    if !is_native_group(group) {
+        None
+    } else if CLUSTER.contains(&kind) {
+        Some(Place::Cluster)
+    } else {
+        NAMESPACED.contains(&kind).then_some(Place::Namespace)
+    }
+}
+
+/// Whether only subresources have this kind.
+pub(super) fn is_of_subresource(kind: &str) -> bool {
+    OF_SUBRESOURCES.contains(&kind)
+}

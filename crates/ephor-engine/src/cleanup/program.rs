@@ -189,8 +189,9 @@ mod tests {
     #[test]
     fn selected_objects_are_deleted_when_the_conditions_hold() {
         let by_label = |value| {
-            let condition =
-                format!("{{key: '{{{{ target.metadata.labels.x }}}}', operator: Equals, value: {value}, message: too late}}");
+            let condition = format!(
+                "{{key: '{{{{ target.metadata.labels.x }}}}', operator: Equals, value: {value}, message: too late}}"
+            );
             clustered(&format!("{PODS}, conditions: {{all: [{condition}]}}"))
         };
         let none = Facts::new();

@@ -1,62 +1,101 @@
 //! `ephor test`.
 
-use crate::output::test_text;
 use std::path::PathBuf;
+
+use clap::ValueEnum;
+use ephor_engine::diagnostic::Severity;
 
 use super::CommandResult;
 use crate::exit::Exit;
+use crate::load::ReadError;
+use crate::locate::Located;
+use crate::output::suites::{self, Style};
 use crate::testing::{Selection, SuiteReport, find_suites, run_files};
 use crate::ui::Ui;
 
 /// Arguments of `ephor test`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
-    /// Directories to look for tests in, or test files.
+pub(super) struct Args {
+    /// Directories to look for tests in, hidden ones included, or test files.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// What test files are called.
     #[arg(long, short, default_value = "kyverno-test.yaml")]
     file_name: String,
-    /// Which results to check.
-    #[arg(long, short, default_value = "policy=*,rule=*,resource=*")]
+    /// Which results to check, with wildcards.
+    #[arg(long, short, value_name = "SELECTOR", default_value = "policy=*,rule=*,resource=*")]
     test_case_selector: Selection,
+    /// How to print results.
+    #[arg(long, short, value_name = "FORMAT")]
+    output_format: Option<Format>,
     /// Show failures only.
     #[arg(long)]
     fail_only: bool,
-    /// Show the rules' messages.
+    /// Show the messages of the rules.
     #[arg(long)]
     detailed_results: bool,
     /// Fail if there are no tests.
     #[arg(long)]
     require_tests: bool,
+    /// Accepted for scripts; image registries are not used.
+    #[arg(long, hide = true)]
+    registry: bool,
 }
 
-/// Runs the tests.
-pub fn run(args: &Args, ui: &Ui) -> CommandResult {
-    let mut files = Vec::new();
-    for path in &args.paths {
-        let found = find_suites(path, &args.file_name)
-            .map_err(|e| anyhow::Error::new(e).context(format!("cannot look for tests in `{}`", path.display())))?;
-        files.extend(found);
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    Json,
+    Yaml,
+    Markdown,
+    Junit,
+}
+
+/// Runs tests.
+pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
+    if args.registry {
+        let message = "image registries are not used: give the data of images in a values file";
+        ui.findings(&[Located { severity: Severity::Warning, ..Located::plain("registry", message) }]);
     }
-    files.sort();
-    files.dedup();
-    let reports = run_files(&files, &args.test_case_selector, &|| {});
-    for report in &reports {
-        ui.findings(&report.findings);
-    }
-    ui.result(&test_text::render(
-        &reports,
-        &test_text::Style { colour: ui.colour(), fail_only: args.fail_only, detailed: args.detailed_results },
-    ))?;
+    let files = files(args)?;
+    let bar = ui.progress(Some(files.len() as u64), "tests");
+    let reports = run_files(&files, &args.test_case_selector, &|| bar.inc(1));
+    bar.finish_and_clear();
+    let findings: Vec<Located> = reports.iter().flat_map(|report| &report.findings).cloned().collect();
+    ui.findings(&findings);
+    let colour = ui.colour() && args.output_format.is_none();
+    let style = Style { colour, fail_only: args.fail_only, detailed: args.detailed_results };
+    ui.result(&match args.output_format {
+        None => suites::text(&reports, &style),
+        Some(Format::Json) => suites::json(&reports, &style),
+        Some(Format::Yaml) => suites::yaml(&reports, &style),
+        Some(Format::Markdown) => suites::markdown(&reports, &style),
+        Some(Format::Junit) => suites::junit(&reports, &style),
+    })?;
     if reports.is_empty() && args.require_tests {
         return Ok(Exit::Findings);
     }
     Ok(if reports.iter().any(SuiteReport::could_not) {
         Exit::CouldNot
-    } else if reports.iter().any(|r| !r.passed()) {
-        Exit::Findings
-    } else {
+    } else if reports.iter().all(SuiteReport::passed) {
         Exit::Clean
+    } else {
+        Exit::Findings
     })
+}
+
+/// The test files, each once.
+fn files(args: &Args) -> Result<Vec<PathBuf>, anyhow::Error> {
+    let mut files = Vec::new();
+    for path in &args.paths {
+        let name = path.display().to_string();
+        if name.contains("://") {
+            return Err(ReadError::Network { path: name }.into());
+        }
+        let found = find_suites(path, &args.file_name)
+            .map_err(|e| anyhow::Error::new(e).context(format!("cannot look for tests in `{name}`")))?;
+        files.extend(found);
+    }
+    files.sort();
+    files.dedup();
+    Ok(files)
 }

@@ -97,7 +97,7 @@ fn case(out: &mut String, results: &Results, row: &Row) {
 }
 
 /// Text for content and attributes of XML 1.0; characters that XML cannot hold are left out.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -27,7 +27,7 @@ pub fn render(results: &Results) -> String {
 }
 
 /// Text that stays in its cell and says nothing in Markdown or HTML.
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -10,6 +10,6 @@ pub mod paint;
 pub mod report;
 pub mod sarif;
 pub mod structured;
+pub mod suites;
 pub mod table;
-pub mod test_text;
 pub mod text;

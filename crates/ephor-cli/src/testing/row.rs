@@ -4,7 +4,7 @@ use ephor_engine::outcome::Verdict;
 use ephor_expr::Str;
 
 /// Whether one expectation is met for one resource.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The policy, as the test writes it.
     pub policy: Str,
@@ -18,6 +18,8 @@ pub struct Row {
     pub reason: Reason,
     /// The rule's message, or what is wrong with the expectation.
     pub message: String,
+    /// How the object differs from the expected one.
+    pub diff: Option<String>,
 }
 
 /// Why a row passes or fails.

@@ -56,6 +56,7 @@ impl<'j> Judge<'j> {
             passed,
             reason,
             message: message.into(),
+            diff: None,
         }
     }
 
@@ -157,7 +158,10 @@ impl<'j> Judge<'j> {
         for object in &hit.after {
             match compare(object, &expected) {
                 Compared::Same => same = true,
-                Compared::Different(diff) => return row(false, Reason::ResourceDiff, &diff),
+                Compared::Different(diff) => {
+                    let message = format!("`{}` is not as expected", label(object));
+                    return Row { diff: Some(diff), ..row(false, Reason::ResourceDiff, &message) };
+                }
                 Compared::Absent => absent = Some(*object),
             }
         }

@@ -30,6 +30,8 @@ pub struct Case {
     pub(super) triggers: Vec<Value>,
     /// The objects that mutate-existing rules may change.
     pub(super) targets: Vec<Value>,
+    /// Parameters of admission policies; mutate-existing rules may change them too.
+    pub(super) params: Vec<Value>,
     /// An imagined cluster, if the test has one.
     pub(super) cluster: Option<Vec<Value>>,
     /// Kinds without namespaces, by group and kind.
@@ -78,6 +80,7 @@ impl Case {
             policies: LoadedPolicies::default(),
             triggers: Vec::new(),
             targets: Vec::new(),
+            params: Vec::new(),
             cluster: None,
             cluster_kinds: Vec::new(),
             exceptions: ExceptionSet::default(),
@@ -92,6 +95,7 @@ impl Case {
         case.load_policies(&suite);
         case.triggers = case.objects("resources", suite.resources.as_deref());
         case.targets = case.objects("targetResources", suite.target_resources.as_deref());
+        case.params = case.objects("paramResources", suite.param_resources.as_deref());
         case.load_exceptions(&suite);
         case.load_values(suite.variables.as_ref(), suite.values.take());
         if let Some(file) = &suite.userinfo {

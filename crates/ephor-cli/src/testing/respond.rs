@@ -113,12 +113,13 @@ fn lanes(case: &mut Case) -> Vec<Lane> {
             files.extend(result.clone_source_resource.clone().filter(|f| !f.is_empty() && !files.contains(f)));
         }
         let sources = files.iter().flat_map(|file| case.read(file)).collect();
-        let at_hand = [&case.triggers, &case.targets].into_iter().chain(&case.cluster).flatten().cloned().collect();
+        let at_hand = [&case.triggers, &case.targets, &case.params].into_iter().chain(&case.cluster);
+        let at_hand = objects(case, at_hand.flatten().cloned().collect());
         lanes.push(Lane {
             name: program.name.clone(),
             set: PolicySet::new(vec![program]),
             phases,
-            at_hand: Host::new().with(case.mocks.clone()).with(ObjectsAtHand::new(at_hand)),
+            at_hand: Host::new().with(case.mocks.clone()).with(at_hand),
             sources,
         });
     }
@@ -127,8 +128,14 @@ fn lanes(case: &mut Case) -> Vec<Lane> {
 
 /// A generate rule sees the trigger, its sources and the imagined cluster, and nothing else.
 fn generating_host(case: &Case, lane: &Lane, trigger: &Value) -> Host {
-    let objects = std::iter::once(trigger).chain(&lane.sources).chain(case.cluster.iter().flatten()).cloned();
-    Host::new().with(case.mocks.clone()).with(ObjectsAtHand::new(objects.collect()))
+    let at_hand = std::iter::once(trigger).chain(&lane.sources).chain(case.cluster.iter().flatten()).cloned();
+    Host::new().with(case.mocks.clone()).with(objects(case, at_hand.collect()))
+}
+
+/// Only an imagined cluster answers calls of the API (cli 4).
+fn objects(case: &Case, at_hand: Vec<Value>) -> ObjectsAtHand {
+    let objects = ObjectsAtHand::new(at_hand);
+    if case.cluster.is_some() { objects.with_api() } else { objects }
 }
 
 /// The part of a policy's name after its namespace.

@@ -42,11 +42,12 @@ pub fn junit(reports: &[SuiteReport], style: &Style) -> String {
             "  <testsuite name=\"load\" file=\"{file}\" tests=\"{count}\" failures=\"0\" errors=\"{count}\">"
         );
         for error in errors {
+            let place = error.place();
             let _ = writeln!(
                 out,
                 "    <testcase classname=\"load\" name=\"{}\">\n      <error type=\"{}\" message=\"{}\"/>\n    \
                  </testcase>",
-                escape(&error.place()),
+                escape(if place.is_empty() { error.code } else { &place }),
                 error.code,
                 escape(&error.message)
             );

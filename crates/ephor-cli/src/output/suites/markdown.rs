@@ -9,7 +9,11 @@ use crate::testing::SuiteReport;
 /// A table of all rows, and the summary.
 pub fn markdown(reports: &[SuiteReport], style: &Style) -> String {
     let mut out = String::from("| ID | POLICY | RULE | RESOURCE | RESULT | REASON |");
-    out.push_str(if style.detailed { " MESSAGE |\n|---|---|---|---|---|---|---|\n" } else { "\n|---|---|---|---|---|---|\n" });
+    out.push_str(if style.detailed {
+        " MESSAGE |\n|---|---|---|---|---|---|---|\n"
+    } else {
+        "\n|---|---|---|---|---|---|\n"
+    });
     let shown = reports.iter().flat_map(|report| &report.rows).filter(|row| style.shows(row));
     for (i, row) in shown.enumerate() {
         let reason = row.reason.to_string();

@@ -14,6 +14,7 @@ use crate::testing::{Selection, SuiteReport, find_suites, run_files};
 use crate::ui::Ui;
 
 /// Arguments of `ephor test`.
+#[expect(clippy::struct_excessive_bools, reason = "flags of the command line")]
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Directories to look for tests in, hidden ones included, or test files.
@@ -65,11 +66,11 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let colour = ui.colour() && args.output_format.is_none();
     let style = Style { colour, fail_only: args.fail_only, detailed: args.detailed_results };
     ui.result(&match args.output_format {
-        None => suites::text(&reports, &style),
-        Some(Format::Json) => suites::json(&reports, &style),
-        Some(Format::Yaml) => suites::yaml(&reports, &style),
-        Some(Format::Markdown) => suites::markdown(&reports, &style),
-        Some(Format::Junit) => suites::junit(&reports, &style),
+        None => suites::text(&reports, style),
+        Some(Format::Json) => suites::json(&reports, style),
+        Some(Format::Yaml) => suites::yaml(&reports, style),
+        Some(Format::Markdown) => suites::markdown(&reports, style),
+        Some(Format::Junit) => suites::junit(&reports, style),
     })?;
     if reports.is_empty() && args.require_tests {
         return Ok(Exit::Findings);

@@ -7,7 +7,7 @@ use crate::output::junit::escape;
 use crate::testing::{Row, SuiteReport};
 
 /// The whole XML document. What could not be loaded is an error of a test case of its own.
-pub fn junit(reports: &[SuiteReport], style: &Style) -> String {
+pub fn junit(reports: &[SuiteReport], style: Style) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"ephor\">\n");
     for report in reports {
         let file = escape(&report.path.display().to_string());
@@ -58,7 +58,7 @@ pub fn junit(reports: &[SuiteReport], style: &Style) -> String {
     out
 }
 
-fn case(out: &mut String, row: &Row, style: &Style) {
+fn case(out: &mut String, row: &Row, style: Style) {
     let (rule, resource) = (escape(&row.rule), escape(&row.resource));
     let _ = write!(out, "    <testcase classname=\"{rule}\" name=\"{resource}\"");
     let message = escape(&row.message);

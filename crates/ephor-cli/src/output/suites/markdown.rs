@@ -7,7 +7,7 @@ use crate::output::markdown::cell;
 use crate::testing::SuiteReport;
 
 /// A table of all rows, and the summary.
-pub fn markdown(reports: &[SuiteReport], style: &Style) -> String {
+pub fn markdown(reports: &[SuiteReport], style: Style) -> String {
     let mut out = String::from("| ID | POLICY | RULE | RESOURCE | RESULT | REASON |");
     out.push_str(if style.detailed {
         " MESSAGE |\n|---|---|---|---|---|---|---|\n"

@@ -26,7 +26,7 @@ pub struct Style {
 }
 
 impl Style {
-    fn shows(&self, row: &Row) -> bool {
+    fn shows(self, row: &Row) -> bool {
         !(self.fail_only && row.passed)
     }
 }

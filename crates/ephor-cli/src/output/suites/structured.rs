@@ -7,16 +7,16 @@ use super::{Style, result};
 use crate::testing::SuiteReport;
 
 /// The rows as a JSON array.
-pub fn json(reports: &[SuiteReport], style: &Style) -> String {
+pub fn json(reports: &[SuiteReport], style: Style) -> String {
     format!("{}\n", rows(reports, style).to_json_pretty(2))
 }
 
 /// The rows as a YAML list.
-pub fn yaml(reports: &[SuiteReport], style: &Style) -> String {
+pub fn yaml(reports: &[SuiteReport], style: Style) -> String {
     to_yaml(&rows(reports, style))
 }
 
-fn rows(reports: &[SuiteReport], style: &Style) -> Value {
+fn rows(reports: &[SuiteReport], style: Style) -> Value {
     let all = reports.iter().flat_map(|report| report.rows.iter().map(move |row| (report, row)));
     let shown = all.filter(|(_, row)| style.shows(row)).enumerate();
     let records = shown.map(|(i, (report, row))| {

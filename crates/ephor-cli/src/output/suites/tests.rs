@@ -34,27 +34,27 @@ fn reports() -> Vec<SuiteReport> {
 
 #[test]
 fn a_table_with_reasons_and_a_summary() {
-    insta::assert_snapshot!(text(&reports(), &Style::default()));
-    insta::assert_snapshot!("fail_only", text(&reports(), &Style { fail_only: true, ..Style::default() }));
-    insta::assert_snapshot!("detailed", text(&reports(), &Style { detailed: true, ..Style::default() }));
+    insta::assert_snapshot!(text(&reports(), Style::default()));
+    insta::assert_snapshot!("fail_only", text(&reports(), Style { fail_only: true, ..Style::default() }));
+    insta::assert_snapshot!("detailed", text(&reports(), Style { detailed: true, ..Style::default() }));
 }
 
 #[test]
 fn one_list_of_data() {
-    let json = json(&reports(), &Style::default());
+    let json = json(&reports(), Style::default());
     let value = ephor_expr::Value::from_json(&json).unwrap();
     assert_eq!(value.as_array().map(<[_]>::len), Some(3));
     insta::assert_snapshot!(json);
-    let yaml = yaml(&reports(), &Style::default());
+    let yaml = yaml(&reports(), Style::default());
     assert_eq!(ephor_expr::yaml::parse_value(&yaml).unwrap(), value);
 }
 
 #[test]
 fn markdown_cells_hold_their_text() {
-    insta::assert_snapshot!(markdown(&reports(), &Style { detailed: true, ..Style::default() }));
+    insta::assert_snapshot!(markdown(&reports(), Style { detailed: true, ..Style::default() }));
 }
 
 #[test]
 fn junit_is_escaped_and_closed() {
-    insta::assert_snapshot!(junit(&reports(), &Style::default()));
+    insta::assert_snapshot!(junit(&reports(), Style::default()));
 }

@@ -8,7 +8,7 @@ use crate::output::table::{Cell, Table};
 use crate::testing::{Row, SuiteReport};
 
 /// A table for each suite, the reasons of failures below it, and a summary.
-pub fn text(reports: &[SuiteReport], style: &Style) -> String {
+pub fn text(reports: &[SuiteReport], style: Style) -> String {
     let mut out = String::new();
     for report in reports {
         if style.fail_only && report.passed() {
@@ -32,7 +32,7 @@ pub fn text(reports: &[SuiteReport], style: &Style) -> String {
     out
 }
 
-fn suite(out: &mut String, report: &SuiteReport, style: &Style) {
+fn suite(out: &mut String, report: &SuiteReport, style: Style) {
     let _ = writeln!(out, "Loading test ( {} ) ...", report.path.display());
     let count = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     let _ = write!(
@@ -66,7 +66,7 @@ fn suite(out: &mut String, report: &SuiteReport, style: &Style) {
     out.push('\n');
 }
 
-fn table(rows: &[&Row], style: &Style) -> String {
+fn table(rows: &[&Row], style: Style) -> String {
     let mut headers = vec!["POLICY", "RULE", "RESOURCE", "RESULT", "REASON"];
     if style.detailed {
         headers.push("MESSAGE");

@@ -41,10 +41,8 @@ fn one_of(names: &[(&str, bool)], what: &str, path: &Path, found: &mut Vec<Diagn
 }
 
 fn check_validate(policy: &Policy, validate: &Validate, path: &Path, found: &mut Vec<Diagnostic>) {
-    for (field, is_set) in [("cel", validate.cel.is_some()), ("manifests", validate.manifests.is_some())] {
-        if is_set {
-            found.push(not_built(field, path.key(field)));
-        }
+    if validate.cel.is_some() {
+        found.push(not_built("cel", path.key("cel")));
     }
     if validate.assert.is_some() {
         let message = "`assert` has no effect";

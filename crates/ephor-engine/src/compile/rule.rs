@@ -9,6 +9,7 @@ use crate::matching::{Matcher, Selector};
 use crate::outcome::RuleKind;
 use crate::policy::Order;
 use crate::rules::mutate::JsonPatch;
+use crate::rules::validate::manifests::ManifestCheck;
 use crate::rules::validate::pattern::Pattern;
 use crate::rules::validate::pod_security::PodSecurityCheck;
 use crate::scope::{Entry, Expr, Template};
@@ -108,6 +109,8 @@ pub enum ValidateCheck {
     ForEach(Vec<ForEach>),
     /// The Pod Security Standards.
     PodSecurity(Box<PodSecurityCheck>),
+    /// Signatures over the object.
+    Manifests(Box<ManifestCheck>),
 }
 
 /// A pattern, compiled ahead if it has no variables.

@@ -9,6 +9,7 @@ use super::rule::{ForEach, Message, PatternBody, ValidateBody, ValidateCheck};
 use crate::diagnostic::Diagnostic;
 use crate::policy::{Deny, Rule, Spec, Validate, ValidateForEach};
 use crate::rules::references;
+use crate::rules::validate::manifests::ManifestCheck;
 use crate::rules::validate::pattern::{Pattern, Scalars};
 use crate::rules::validate::pod_security::PodSecurityCheck;
 use crate::scope::{Compiler, Entry, Template};
@@ -24,7 +25,19 @@ pub(super) fn validate_body(
         compiler.report(selector_finding(&error, &Path::root()));
         FailureActions::default()
     });
-    let check = if let Some(pod_security) = &validate.pod_security {
+    let check = if let Some(manifests) = &validate.manifests {
+        match ManifestCheck::compile(manifests) {
+            Ok(check) => ValidateCheck::Manifests(Box::new(check)),
+            Err(problems) => {
+                for problem in problems {
+                    let mut place = path.key("manifests");
+                    place.0.extend(problem.path.0);
+                    compiler.report(Diagnostic::error(problem.fault.code(), place, problem.fault.to_string()));
+                }
+                ValidateCheck::Deny(None)
+            }
+        }
+    } else if let Some(pod_security) = &validate.pod_security {
         match PodSecurityCheck::compile(pod_security) {
             Ok(check) => ValidateCheck::PodSecurity(Box::new(check)),
             Err(error) => {

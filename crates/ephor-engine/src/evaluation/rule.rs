@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use ephor_expr::{Map, Str, Value};
 use rustc_hash::FxHasher;
 
-use crate::compile::{Body, CompiledRule, Program, ValidateBody};
+use crate::compile::{Body, CompiledRule, Program, ValidateBody, ValidateCheck};
 use crate::exceptions::ExceptionSet;
 use crate::fetch::{Fact, Facts, Fetch};
 use crate::gate::AllowedFetch;
@@ -173,7 +173,7 @@ impl<'e> RuleRun<'e> {
         let keys = excepted.keys.join(", ");
         let pod_security = match &self.rule.body {
             Body::Validate(body) => match &body.check {
-                crate::compile::ValidateCheck::PodSecurity(check) => Some(check),
+                ValidateCheck::PodSecurity(check) => Some(check),
                 _ => None,
             },
             _ => None,
@@ -226,7 +226,9 @@ impl<'e> RuleRun<'e> {
     fn tolerated(&self, body: &'e ValidateBody, world: &World<'_>) -> Result<Option<Judgement>, Pending> {
         let review = self.review;
         let both = !review.object.is_null() && !review.old_object.is_null();
-        if !body.allow_existing_violations || !body.actions.enforces() || !both {
+        // Nobody has signed the old object either, but that is no reason to let the new one in.
+        let signed = matches!(body.check, ValidateCheck::Manifests(_));
+        if signed || !body.allow_existing_violations || !body.actions.enforces() || !both {
             return Ok(None);
         }
         if review.operation != Operation::Update {

@@ -4,6 +4,7 @@
 //! ([`ephor_expr::value::decode`]); what they mean is checked in [`crate::check`] and given effect in
 //! [`crate::compile`].
 
+mod attestors;
 mod cleanup;
 mod conditions;
 mod context;
@@ -17,6 +18,7 @@ mod selection;
 mod spec;
 mod validate;
 
+pub use attestors::{Attestor, AttestorSet, StaticKeys};
 pub use cleanup::{CleanupPolicy, CleanupSpec, DeletionPropagation};
 pub use conditions::{AnyAll, Condition, Conditions};
 pub use context::{
@@ -34,4 +36,7 @@ pub use selection::{
 pub use spec::{
     ApplyRules, FailureAction, FailureActionOverride, FailurePolicy, Policy, PolicyKind, Spec, WebhookConfiguration,
 };
-pub use validate::{Deny, Manifests, PodSecurity, PodSecurityExclusion, Validate, ValidateForEach};
+pub use validate::{
+    Deny, DryRun, IgnoredFields, Manifests, ObjectReference, PodSecurity, PodSecurityExclusion, Validate,
+    ValidateForEach,
+};

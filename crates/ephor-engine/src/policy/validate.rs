@@ -3,7 +3,7 @@
 use ephor_expr::{Str, Value};
 use serde::{Deserialize, Serialize};
 
-use super::{Conditions, ContextEntry, FailureAction, FailureActionOverride};
+use super::{AttestorSet, Conditions, ContextEntry, FailureAction, FailureActionOverride};
 
 /// A `validate` block: one of its bodies, and what to do about violations.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -116,23 +116,68 @@ pub struct PodSecurityExclusion {
     pub values: Option<Vec<Str>>,
 }
 
-/// A `manifests` body: signatures over the manifest. Kept as written; see [`crate::check`].
+/// A `manifests` body: signatures over the manifest.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Manifests {
-    /// Who must have signed.
+    /// Who must have signed: all of these sets.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub attestors: Option<Vec<Value>>,
-    /// The annotation prefix that holds the signature.
+    pub attestors: Option<Vec<AttestorSet>>,
+    /// The annotation prefix that holds the signature; default `cosign.sigstore.dev`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotation_domain: Option<Str>,
-    /// Fields the signature does not cover.
+    /// Fields in which the object may differ from its manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ignore_fields: Option<Vec<Value>>,
-    /// Dry-run settings.
+    pub ignore_fields: Option<Vec<IgnoredFields>>,
+    /// Whether the cluster is asked what it makes of the manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub dry_run: Option<Value>,
+    pub dry_run: Option<DryRun>,
     /// The repository of the signatures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repository: Option<Str>,
+}
+
+/// Fields of some objects.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IgnoredFields {
+    /// Which objects; none means all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objects: Option<Vec<ObjectReference>>,
+    /// The fields, as `spec.replicas`; `*` stands for any text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fields: Option<Vec<Str>>,
+}
+
+/// Objects by identity; each part may be absent, have wildcards, and list alternatives between commas.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ObjectReference {
+    /// The API group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<Str>,
+    /// The version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<Str>,
+    /// The kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Str>,
+    /// The name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Str>,
+    /// The namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<Str>,
+}
+
+/// Dry-run settings of a `manifests` body.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DryRun {
+    /// Whether to run; default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enable: Option<bool>,
+    /// Where.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<Str>,
 }

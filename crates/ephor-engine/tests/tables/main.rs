@@ -6,5 +6,6 @@ mod support;
 mod blocks;
 mod check;
 mod context;
+mod manifests;
 mod selection;
 mod substitution;

@@ -3,6 +3,7 @@
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
+use super::manifests::ManifestOutcome;
 use super::messages;
 use super::pattern::{Mismatch, Pattern, Scalars};
 use super::pod_security::PodSecurityOutcome;
@@ -51,6 +52,16 @@ impl<'e> Run<'e> {
             ValidateCheck::AnyPattern(patterns) => self.any_pattern(patterns, path, at.subject, scope).map(Some),
             ValidateCheck::PodSecurity(check) => {
                 Ok(Some(pod_security_judgement(check.evaluate(at.subject, &self.rule.name, &[]))))
+            }
+            ValidateCheck::Manifests(check) => {
+                // What a dry run would create is not what anybody signed.
+                if scope.review().attributes.get("dryRun").and_then(Value::as_bool) == Some(true) {
+                    return Ok(Some(Judgement::new(Verdict::Pass, "allowed because of DryRun request")));
+                }
+                Ok(Some(match check.evaluate(at.subject) {
+                    ManifestOutcome::Pass { message } => Judgement::new(Verdict::Pass, message),
+                    ManifestOutcome::Fail { message } => Judgement::new(Verdict::Fail, message),
+                }))
             }
         }
     }

@@ -35,7 +35,11 @@ fn rules_have_one_body() {
 fn what_is_not_built_is_refused_by_name() {
     check_rules(&[
         ("{validate: {cel: {expressions: [{expression: 'true'}]}}}", &["E not-supported /validate/cel"]),
-        ("{validate: {manifests: {attestors: []}}}", &["E not-supported /validate/manifests"]),
+        (
+            "{validate: {manifests: {attestors: [{entries: [{keyless: {subject: a}}]}]}}}",
+            &["E not-supported /validate/manifests/attestors/0/entries/0/keyless"],
+        ),
+        ("{validate: {manifests: {attestors: []}}}", &["E attestors /validate/manifests"]),
         ("{celPreconditions: [], validate: {deny: {}}}", &["E not-supported /celPreconditions"]),
         ("{imageExtractors: {}, validate: {deny: {}}}", &["E not-supported /imageExtractors"]),
         ("{verifyImages: [{imageReferences: ['*']}]}", &["E not-supported /verifyImages"]),

@@ -111,16 +111,17 @@ impl Located {
         }
     }
 
-    /// An expression that has no value. The place is known when what is missing is read from the root.
+    /// An expression that has no value. When what is missing is read from the root, that is the place.
     pub fn of_evaluation(error: &EvalError, expression: &Expression, file: &Arc<SourceFile>) -> Self {
         let mut located = Self::plain("evaluation", error.to_string());
         located.file = Some(Arc::clone(file));
+        let start = file.text.len() - file.text.trim_start().len();
+        located.span = Some((position(&file.text, start), position(&file.text, file.text.trim_end().len())));
         if let EvalError::UnknownKey { key, known } = error {
             let root = expression.root_identifiers().iter().find(|root| root.name == *key);
-            located.span = root.map(|root| {
-                let start = position(&file.text, root.offset);
-                (start, position(&file.text, root.offset + key.len()))
-            });
+            if let Some(root) = root {
+                located.span = Some((position(&file.text, root.offset), position(&file.text, root.offset + key.len())));
+            }
             located.help = nearest(key, known.iter().map(Str::as_str))
                 .map(|near| format!("did you mean `{near}`?"))
                 .or_else(|| (!known.is_empty()).then(|| format!("known keys: {}", known.join(", "))));

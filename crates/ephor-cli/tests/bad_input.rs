@@ -115,7 +115,11 @@ fn broken_yaml_is_located() {
         2,
         "policy.yaml:10:13: error[invalid-yaml]: mismatched bracket '{' closed by ']'",
     );
-    checks("a: 1\nb: 2\na: 3\n", 2, "policy.yaml:3:1: error[invalid-yaml]: duplicate key `a`, already defined at line 1");
+    checks(
+        "a: 1\nb: 2\na: 3\n",
+        2,
+        "policy.yaml:3:1: error[invalid-yaml]: duplicate key `a`, already defined at line 1",
+    );
     checks("a:\n\t- b\n", 2, "policy.yaml:2:2: error[invalid-yaml]: expected spaces as indentation, found a tab");
 }
 

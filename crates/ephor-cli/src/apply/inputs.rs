@@ -140,7 +140,7 @@ fn exceptions(
     let mut exceptions: Vec<Exception> = loaded.exceptions.into_iter().map(|(exception, _)| exception).collect();
     let within = std::mem::take(&mut policies.exceptions);
     if selected.exceptions_within_policies {
-        exceptions.extend(within.into_iter().map(|(exception, _)| exception));
+        exceptions.extend(within.into_iter().map(|loaded| loaded.exception));
     } else if !within.is_empty() {
         let message = format!(
             "{} exception(s) in policy files are left out: `--exceptions-within-policies` applies them",

@@ -26,6 +26,17 @@ pub struct LoadedPolicy {
     pub origin: Origin,
 }
 
+/// An exception that compiled.
+#[derive(Debug)]
+pub struct LoadedException {
+    /// The compiled exception.
+    pub exception: Exception,
+    /// The document as written.
+    pub document: Value,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
 /// What policy files hold.
 #[derive(Debug, Default)]
 pub struct LoadedPolicies {
@@ -40,7 +51,7 @@ pub struct LoadedPolicies {
     /// Global context entries, as documents.
     pub globals: Vec<(Value, Origin)>,
     /// Exceptions found beside the policies.
-    pub exceptions: Vec<(Exception, Value)>,
+    pub exceptions: Vec<LoadedException>,
     /// How many documents of directories were passed over because they are about something else.
     pub passed_over: usize,
     /// Errors and warnings.
@@ -143,7 +154,7 @@ fn load_document(document: Value, origin: Origin, foreign: Foreign, loaded: &mut
         ("kyverno.io", "PolicyException") => match Exception::compile(&document) {
             Ok(exception) => {
                 loaded.report(check_exception(&document), &origin);
-                loaded.exceptions.push((exception, document));
+                loaded.exceptions.push(LoadedException { exception, document, origin });
             }
             Err(findings) => loaded.report(findings, &origin),
         },

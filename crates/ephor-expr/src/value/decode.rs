@@ -133,7 +133,20 @@ impl de::Error for WalkError {
             de::Unexpected::Bool(b) => format!("the boolean {b}"),
             other => other.to_string(),
         };
-        WalkError(Fault::Misfit(format!("expected {expected}, found {found}")))
+        WalkError(Fault::Misfit(format!("expected {}, found {found}", in_words(&expected.to_string()))))
+    }
+}
+
+/// What serde expects, in words of the document rather than of Rust.
+fn in_words(expected: &str) -> &str {
+    match expected {
+        "a sequence" => "an array",
+        "a map" => "an object",
+        "i64" | "u64" | "i32" | "u32" | "u16" | "u8" | "usize" => "an integer",
+        "f64" | "f32" => "a number",
+        text if text.starts_with("struct ") => "an object",
+        text if text.starts_with("enum ") => "a string",
+        text => text,
     }
 }
 
@@ -270,6 +283,9 @@ mod tests {
                 .unwrap();
         let faults = decode::<Sample>(&value).unwrap_err();
         let got: Vec<_> = faults.iter().map(|f| format!("{}: {}", f.path, f.message)).collect();
-        assert_eq!(got, ["items[1].x: unknown field `x`", "items[2].n: expected i64, found the string \"three\"",]);
+        assert_eq!(
+            got,
+            ["items[1].x: unknown field `x`", "items[2].n: expected an integer, found the string \"three\"",]
+        );
     }
 }

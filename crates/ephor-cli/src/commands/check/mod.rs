@@ -1,5 +1,7 @@
 //! `ephor check`: faults and old spellings in policies.
 
+mod exceptions;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -72,6 +74,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     }
     let mut loaded = load_policies(&args.paths);
     let mut found = std::mem::take(&mut loaded.findings);
+    found.extend(exceptions::strays(&loaded));
     for file in &loaded.files {
         found.extend(fix::old_spellings(file));
     }

@@ -58,20 +58,49 @@ pub struct Fixed {
     pub done: Vec<String>,
 }
 
-/// The old spellings of a file, as warnings.
-pub fn old_spellings(file: &Arc<SourceFile>) -> Vec<Located> {
-    let Ok(documents) = parse_documents(&file.text, &Limits::default()) else { return Vec::new() };
-    let mut found = Vec::new();
+/// Says of each old spelling in a file that it can be rewritten: where `found` has a finding about it already, in its
+/// hint, else as a warning of its own.
+pub fn point_out(file: &Arc<SourceFile>, found: &mut Vec<Located>) {
+    let Ok(documents) = parse_documents(&file.text, &Limits::default()) else { return };
     for parsed in documents {
         let document = Document::new(&file.text, &parsed.value, &parsed.source);
         let fixes: Vec<Fix> = PASSES.iter().flat_map(|pass| pass(&document)).collect();
         let origin = Origin { file: Arc::clone(file), map: Arc::new(parsed.source) };
-        found.extend(fixes.into_iter().map(|fix| {
-            let finding = Diagnostic::warning("deprecated", fix.path, fix.message).at_key();
-            Located::of_diagnostic(finding.with_help("`ephor check --fix` rewrites it"), &origin)
-        }));
+        for fix in fixes {
+            let own = Diagnostic::warning("deprecated", fix.path, fix.message).at_key();
+            let own = Located::of_diagnostic(own, &origin);
+            let mut known = false;
+            for finding in found.iter_mut().filter(|finding| is_about(finding, &own)) {
+                known = true;
+                let help = finding.help.get_or_insert_default();
+                if !help.ends_with(HINT) {
+                    help.push_str(if help.is_empty() { "" } else { "; " });
+                    help.push_str(HINT);
+                }
+            }
+            if !known {
+                found.push(Located { help: Some(HINT.to_owned()), ..own });
+            }
+        }
     }
-    found
+}
+
+const HINT: &str = "`ephor check --fix` rewrites it";
+
+/// Whether a finding is about the old spelling that `own` is about, at its key or its value.
+fn is_about(finding: &Located, own: &Located) -> bool {
+    let about = matches!(
+        finding.code,
+        "deprecated"
+            | "deprecated-field"
+            | "deprecated-value"
+            | "removed-field"
+            | "autogen-all"
+            | "deprecated-operator"
+    );
+    let line = |located: &Located| located.span.map(|(start, _)| start.line);
+    let file = |located: &Located| located.file.as_ref().map(|file| file.name.clone());
+    about && finding.path == own.path && line(finding) == line(own) && file(finding) == file(own)
 }
 
 /// Rewrites all old spellings of a text. `None` if there are none, if the text is no YAML, or if a policy that

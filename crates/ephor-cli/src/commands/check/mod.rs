@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let mut found = std::mem::take(&mut loaded.findings);
     found.extend(exceptions::strays(&loaded));
     for file in &loaded.files {
-        found.extend(fix::old_spellings(file));
+        fix::point_out(file, &mut found);
     }
     let files: Vec<String> = loaded.files.iter().map(|file| file.name.clone()).collect();
     sort(&mut found, &files);

@@ -16,6 +16,8 @@ mod rows;
 mod select;
 mod subjects;
 pub mod suite;
+#[cfg(test)]
+mod tests;
 
 pub use case::Case;
 pub use find::find_suites;

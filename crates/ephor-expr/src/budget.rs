@@ -40,18 +40,14 @@ impl Budget {
         Self { steps: Cell::new(steps), bytes: Cell::new(bytes) }
     }
 
-    /// Takes `n` steps.
+    /// Takes `n` steps. Once they do not suffice none are left, so that what comes after fails as well.
     pub fn charge_steps(&self, n: u64) -> Result<(), BudgetError> {
-        let left = self.steps.get().checked_sub(n).ok_or(BudgetError::Steps)?;
-        self.steps.set(left);
-        Ok(())
+        take(&self.steps, n).ok_or(BudgetError::Steps)
     }
 
-    /// Takes `n` bytes.
+    /// Takes `n` bytes. Once they do not suffice none are left.
     pub fn charge_bytes(&self, n: usize) -> Result<(), BudgetError> {
-        let left = self.bytes.get().checked_sub(n as u64).ok_or(BudgetError::Bytes)?;
-        self.bytes.set(left);
-        Ok(())
+        take(&self.bytes, n as u64).ok_or(BudgetError::Bytes)
     }
 
     /// Walks all of `value`, a step for every node and every 16 bytes of text, and gives about the length of its
@@ -82,6 +78,12 @@ impl Budget {
         self.charge_steps(1 + size as u64 / 16)?;
         Ok(size)
     }
+}
+
+fn take(left: &Cell<u64>, n: u64) -> Option<()> {
+    let rest = left.get().checked_sub(n);
+    left.set(rest.unwrap_or(0));
+    rest.map(drop)
 }
 
 impl Default for Budget {

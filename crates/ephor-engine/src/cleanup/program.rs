@@ -137,9 +137,10 @@ impl CleanupProgram {
         scope.bind("target", review.object.clone());
         match conditions::evaluate(block, &mut scope) {
             Ok(outcome) if outcome.holds => Some(CleanupVerdict::Delete),
-            Ok(outcome) => Some(CleanupVerdict::Keep(outcome.message().map(Str::from))),
+            Ok(outcome) => Some(CleanupVerdict::Keep(outcome.message())),
             Err(ConditionError::Pending) => None,
             Err(ConditionError::Failed(text, fault)) => Some(CleanupVerdict::Error(text.into(), Some(fault))),
+            Err(ConditionError::Budget(error)) => Some(CleanupVerdict::Error(error.to_string().into(), None)),
         }
     }
 }

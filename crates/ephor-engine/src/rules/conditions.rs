@@ -1,6 +1,9 @@
 //! Condition blocks with their variables.
 
 use ephor_expr::Value;
+use ephor_expr::budget::BudgetError;
+use ephor_expr::jmespath::Runtime;
+use ephor_expr::value::Path;
 
 use crate::conditions::{BlockOutcome, CompiledCondition, CompiledConditions, as_data, evaluate_block};
 use crate::outcome::Fault;
@@ -15,6 +18,8 @@ pub(crate) enum ConditionError {
     Pending,
     /// A variable cannot be resolved: the text and the place.
     Failed(String, Fault),
+    /// The work allowed is used up.
+    Budget(BudgetError),
 }
 
 impl ConditionError {
@@ -23,6 +28,9 @@ impl ConditionError {
         match self {
             ConditionError::Pending => Err(Pending),
             ConditionError::Failed(message, fault) => Ok((message, fault)),
+            ConditionError::Budget(error) => {
+                Ok((error.to_string(), Fault { path: Path::root(), offset: None, help: None }))
+            }
         }
     }
 }
@@ -36,13 +44,20 @@ pub(crate) fn evaluate(
         let mut side = |template: &Template, name: &'static str| {
             operand(template, scope).map_err(|error| match error {
                 ScopeError::Pending => ConditionError::Pending,
+                ScopeError::Budget(error) => ConditionError::Budget(error),
                 error => {
                     let text = format!("failed to substitute variables in condition {name}: {error}");
                     ConditionError::Failed(text, fault(&condition.path.key(name), &error))
                 }
             })
         };
-        Ok((side(&condition.key, "key")?, side(&condition.value, "value")?))
+        let (key, value) = (side(&condition.key, "key")?, side(&condition.value, "value")?);
+        // Each element of one list is compared with each of the other.
+        if let (Value::Array(left), Value::Array(right)) = (&key, &value) {
+            let comparisons = left.len() as u64 * right.len() as u64;
+            scope.world().budget().charge_steps(comparisons / 8).map_err(ConditionError::Budget)?;
+        }
+        Ok((key, value))
     })
 }
 

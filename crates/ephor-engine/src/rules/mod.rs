@@ -8,6 +8,7 @@
 
 pub mod anchor;
 pub(crate) mod conditions;
+pub(crate) mod cost;
 pub(crate) mod generate;
 pub(crate) mod judgement;
 pub mod mutate;

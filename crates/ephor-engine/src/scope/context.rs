@@ -291,10 +291,10 @@ impl<'e> Scope<'e> {
             (None, None) => return Err(LoadError::NoValue),
         };
         match (outcome, default) {
-            (Err(EvalError::Pending), _) => Err(ScopeError::Pending.into()),
-            (Err(EvalError::Budget(error)), _) => Err(ScopeError::Budget(error).into()),
+            (Err(error @ (EvalError::Pending | EvalError::Budget(_))), _) | (Err(error), None) => {
+                Err(LoadError::of_query(error))
+            }
             (Err(_), Some(default)) => Ok(default),
-            (Err(error), None) => Err(LoadError::Query(error)),
             (Ok(Value::Null), Some(default)) if over_context => Ok(default),
             (Ok(Value::Null), _) => Err(LoadError::NoValue),
             (Ok(value), _) => Ok(value),
@@ -356,7 +356,7 @@ impl<'e> Scope<'e> {
     fn query_over(&mut self, query: Option<&Query>, data: Value) -> Result<Value, LoadError> {
         let Some(query) = query else { return Ok(data) };
         let expr = self.query(query)?;
-        expr.normal.evaluate(&data, self.world).map_err(LoadError::Query)
+        expr.normal.evaluate(&data, self.world).map_err(LoadError::of_query)
     }
 
     fn query(&mut self, query: &Query) -> Result<Expr, LoadError> {
@@ -458,4 +458,15 @@ enum LoadError {
     Unavailable(String),
     #[error("{0}")]
     Refused(String),
+}
+
+impl LoadError {
+    /// The error of an expression; missing facts and a spent budget are no matter of the entry.
+    fn of_query(error: EvalError) -> Self {
+        match error {
+            EvalError::Pending => ScopeError::Pending.into(),
+            EvalError::Budget(error) => ScopeError::Budget(error).into(),
+            other => LoadError::Query(other),
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Templates into values.
 
+use ephor_expr::budget::{Budget, BudgetError};
 use ephor_expr::jmespath::{Expression, Runtime};
 use ephor_expr::value::{Path, Segment};
 use ephor_expr::{Map, Str, Value};
@@ -11,6 +12,9 @@ use super::template::{Expr, Key, Part, Template, Text, Variable};
 
 /// How often a text is read again for variables that its variables brought in, and how deep values may nest them.
 const MAX_ROUNDS: usize = 32;
+
+/// What compiling an expression counts for, in evaluation steps.
+const COMPILE_STEPS: u64 = 100;
 
 impl Template {
     /// The value of the template in `scope`. Errors name the place in the template.
@@ -63,8 +67,7 @@ impl Text {
             match part {
                 Part::Plain(plain) => out.push_str(plain),
                 Part::Variable(variable) => {
-                    let text = embedded(&variable.value(scope)?);
-                    scope.world().budget().charge_bytes(text.len())?;
+                    let text = embedded(&variable.value(scope)?, scope.world().budget())?;
                     if variable.protected {
                         out.push_str(&text.replace("{{", "\\{{"));
                     } else {
@@ -102,8 +105,7 @@ fn expand_text(mut text: String, scope: &mut Scope<'_>, depth: usize) -> Result<
                 return expand_value(value, scope, depth + 1);
             }
             out.push_str(text.get(from..place.start).unwrap_or_default());
-            let inserted = embedded(&value);
-            scope.world().budget().charge_bytes(inserted.len())?;
+            let inserted = embedded(&value, scope.world().budget())?;
             if place.protected {
                 out.push_str(&inserted.replace("{{", "\\{{"));
             } else {
@@ -119,8 +121,12 @@ fn expand_text(mut text: String, scope: &mut Scope<'_>, depth: usize) -> Result<
 
 /// Variables inside a value that came from a variable. A plain string is left alone.
 fn expand_value(value: Value, scope: &mut Scope<'_>, depth: usize) -> Result<Value, ScopeError> {
-    if matches!(value, Value::Array(_) | Value::Object(_)) && holds_variables(&value) {
-        return expand_members(&value, scope, depth);
+    if matches!(value, Value::Array(_) | Value::Object(_)) {
+        // What holds this one may hold it many times, and be held many times itself.
+        scope.world().budget().charge_tree(&value)?;
+        if holds_variables(&value) {
+            return expand_members(&value, scope, depth);
+        }
     }
     Ok(value)
 }
@@ -176,14 +182,17 @@ fn evaluate_text(body: &str, scope: &mut Scope<'_>) -> Result<Value, ScopeError>
     } else {
         body
     };
+    scope.world().budget().charge_steps(COMPILE_STEPS)?;
     let normal = Expression::compile(text).map_err(|e| failed(Cause::Syntax(e)))?;
     scope.evaluate(&Expr { normal, on_delete: None }).map_err(|cause| cause.into_error(body, None))
 }
 
 /// A value as part of a text: strings as they are, anything else as compact JSON, with the two-digit exponents that
 /// Go's formatting (not its JSON) gives numbers (engine 8.5).
-fn embedded(value: &Value) -> String {
-    match value {
+fn embedded(value: &Value, budget: &Budget) -> Result<String, BudgetError> {
+    let size = budget.charge_tree(value)?;
+    budget.charge_bytes(size)?;
+    Ok(match value {
         Value::String(text) => text.to_string(),
         Value::Float(_) => {
             let json = value.to_json();
@@ -193,7 +202,7 @@ fn embedded(value: &Value) -> String {
             }
         }
         _ => value.to_json(),
-    }
+    })
 }
 
 fn unescape(text: String) -> Str {

@@ -4,6 +4,7 @@
 mod support;
 
 mod blocks;
+mod bounds;
 mod check;
 mod context;
 mod manifests;

@@ -1,5 +1,6 @@
 //! The desired objects of one generate rule for one trigger.
 
+use ephor_expr::jmespath::Runtime;
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
@@ -9,6 +10,7 @@ use crate::fetch::{Fact, Fetch};
 use crate::outcome::{Downstream, Verdict};
 use crate::policy::ApplyRules;
 use crate::rules::conditions;
+use crate::rules::cost::charge_element;
 use crate::rules::judgement::{Judged, Judgement, Pending, scope_error};
 use crate::scope::{Answer, Scope, Template};
 
@@ -72,6 +74,9 @@ impl<'e> Run<'e> {
         };
         let mut wanted = Vec::new();
         for (index, element) in elements.iter().enumerate().filter(|(_, element)| !element.is_null()) {
+            if let Err(error) = charge_element(scope.world().budget()) {
+                return Err(Stop::Failed(Judgement::new(Verdict::Error, error.to_string())));
+            }
             let before = scope.checkpoint();
             scope.bind_element(element, index, 0, &self.rule.declared);
             scope.declare(&target.context);

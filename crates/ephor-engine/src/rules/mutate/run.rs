@@ -1,5 +1,6 @@
 //! Mutate rules: one patch, loops over lists, and patches of existing targets.
 
+use ephor_expr::jmespath::Runtime;
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
@@ -8,6 +9,7 @@ use crate::compile::{CompiledRule, MutateBody, MutateLoop, Patch};
 use crate::outcome::Verdict;
 use crate::policy::Order;
 use crate::rules::conditions;
+use crate::rules::cost::charge_object;
 use crate::rules::judgement::{Judgement, Pending, scope_error};
 use crate::scope::{Scope, ScopeError};
 
@@ -120,6 +122,9 @@ impl<'e> Run<'e> {
                 Order::Descending => elements.iter().enumerate().rev().collect(),
             };
             for (index, element) in numbered {
+                if let Err(error) = charge_object(scope.world().budget(), &current) {
+                    return Ok(Patched::Failed(Judgement::new(Verdict::Error, error.to_string())));
+                }
                 let before = scope.checkpoint();
                 scope.bind_element(element, index, depth, &self.rule.declared);
                 scope.declare(&entry.context);

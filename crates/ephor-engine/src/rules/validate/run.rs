@@ -1,5 +1,6 @@
 //! Validate rules: checks, loops, messages and the leniency for old violations.
 
+use ephor_expr::jmespath::Runtime;
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
@@ -11,7 +12,8 @@ use crate::compile::{CompiledRule, ForEach, PatternBody, ValidateBody, ValidateC
 use crate::conditions::{BlockOutcome, CompiledConditions};
 use crate::outcome::Verdict;
 use crate::policy::Operation;
-use crate::rules::conditions;
+use crate::rules::conditions::{self, ConditionError};
+use crate::rules::cost::{charge_element, charge_object};
 use crate::rules::judgement::{Judged, Judgement, Pending, scope_error};
 use crate::scope::{Scope, ScopeError, Template, resolve_text};
 
@@ -201,7 +203,11 @@ impl<'e> Run<'e> {
                 Err(error) => {
                     let judgement = scope_error("", &entry.path.key("list"), &error)?;
                     let message = format!("failed to evaluate list: {}", error.cause_text()).into();
-                    list_error = Some(Judgement { message, ..judgement });
+                    let judgement = Judgement { message, ..judgement };
+                    if matches!(error, ScopeError::Budget(_)) {
+                        return Ok(Some(judgement));
+                    }
+                    list_error = Some(judgement);
                     continue;
                 }
             };
@@ -231,7 +237,15 @@ impl<'e> Run<'e> {
             _ => &single,
         };
         let mut looped = Looped::Nothing;
+        let budget = scope.world().budget();
+        let patterns = matches!(entry.check, ValidateCheck::Pattern(_) | ValidateCheck::AnyPattern(_));
         for (index, element) in elements.iter().enumerate().filter(|(_, element)| !element.is_null()) {
+            let own_scope = entry.element_scope.unwrap_or(matches!(element, Value::Object(_)));
+            let whole = patterns && !own_scope;
+            let charged = if whole { charge_object(budget, at.subject) } else { charge_element(budget) };
+            if let Err(error) = charged {
+                return Ok(Looped::Ended(Judgement::new(Verdict::Error, error.to_string())));
+            }
             let before = scope.checkpoint();
             scope.bind_element(element, index, at.depth, &self.rule.declared);
             scope.declare(&entry.context);
@@ -256,9 +270,12 @@ impl<'e> Run<'e> {
         if let Some(block) = &entry.preconditions {
             match conditions::evaluate(block, scope) {
                 Ok(outcome) if outcome.holds => {}
-                Ok(_) => return Ok(None),
                 // An element whose preconditions cannot be evaluated does not count (engine 4.5).
-                Err(error) => return error.into_failure().map(|_| None),
+                Ok(_) | Err(ConditionError::Failed(..)) => return Ok(None),
+                Err(error) => {
+                    let (text, _) = error.into_failure()?;
+                    return Ok(Some(Judgement::new(Verdict::Error, text)));
+                }
             }
         }
         let is_map = matches!(element, Value::Object(_));

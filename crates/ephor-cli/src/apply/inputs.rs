@@ -232,7 +232,7 @@ fn set(given: &[String], findings: &mut Vec<Located>) -> Map {
         let mut refuse = |why: &str| findings.push(Located::plain("invalid-set", format!("`--set {entry}`: {why}")));
         match entry.split_once('=') {
             None => refuse("expected `name=value`"),
-            Some((name, _)) if name.is_empty() => refuse("the name is empty"),
+            Some(("", _)) => refuse("the name is empty"),
             Some((name, _)) if name.contains("request.object.") => {
                 refuse("the object itself cannot be set: change the resource");
             }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use ephor_engine::cleanup::{CleanupProgram, CleanupVerdict};
@@ -282,7 +283,7 @@ impl Resource<'_> {
             if self.plan.print_changes {
                 self.print(lane.first + outcome.policy, &review.object, "patched targets:\n");
                 for target in &patched {
-                    self.out.changes.push_str(&format!("\n{}---\n", print(target)));
+                    let _ = writeln!(self.out.changes, "\n{}---", print(target));
                 }
                 self.out.changes.push_str("Mutation:\nMutation has been applied successfully.\n");
             }
@@ -300,13 +301,14 @@ impl Resource<'_> {
     fn print(&mut self, policy: usize, object: &Value, after: &str) {
         let subject = self.subject();
         let policy = self.plan.cards.get(policy).map_or("", |card| &card.name);
-        self.out.changes.push_str(&format!("\npolicy {policy} applied to {subject}:\n{}---\n{after}", print(object)));
+        let printed = print(object);
+        let _ = write!(self.out.changes, "\npolicy {policy} applied to {subject}:\n{printed}---\n{after}");
     }
 
     fn keep(&mut self, lane: &Lane, outcomes: Vec<Outcome>, review: &Review) {
         for outcome in outcomes {
             let mut verdict = outcome.verdict;
-            let audited = verdict == Verdict::Fail && self.plan.audit_warn && self.is_audit(lane, &outcome, review);
+            let audited = verdict == Verdict::Fail && self.plan.audit_warn && is_audit(lane, &outcome, review);
             if audited {
                 verdict = Verdict::Warn;
             }
@@ -339,18 +341,18 @@ impl Resource<'_> {
             self.out.rows.push(row);
         }
     }
+}
 
-    /// Whether a violation of this rule is only reported.
-    fn is_audit(&self, lane: &Lane, outcome: &Outcome, review: &Review) -> bool {
-        let rule = lane.set.programs().get(outcome.policy).and_then(|program| program.rules.get(outcome.index));
-        let labels = review.namespace_labels.as_ref().and_then(Value::as_object);
-        rule.is_some_and(|rule| match &rule.body {
-            ephor_engine::compile::Body::Validate(body) => {
-                body.actions.action(&review.namespace, labels) == FailureAction::Audit
-            }
-            _ => false,
-        })
-    }
+/// Whether a violation of this rule is only reported.
+fn is_audit(lane: &Lane, outcome: &Outcome, review: &Review) -> bool {
+    let rule = lane.set.programs().get(outcome.policy).and_then(|program| program.rules.get(outcome.index));
+    let labels = review.namespace_labels.as_ref().and_then(Value::as_object);
+    rule.is_some_and(|rule| match &rule.body {
+        ephor_engine::compile::Body::Validate(body) => {
+            body.actions.action(&review.namespace, labels) == FailureAction::Audit
+        }
+        _ => false,
+    })
 }
 
 fn print(object: &Value) -> String {

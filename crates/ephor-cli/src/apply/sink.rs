@@ -47,14 +47,14 @@ impl Sink {
     /// Writes one object.
     pub fn write(&mut self, object: &Write) -> io::Result<()> {
         match self {
-            Self::File(file) => write!(file, "{}---\n", object.text),
+            Self::File(file) => writeln!(file, "{}---", object.text),
             Self::Directory { path, begun } => {
                 let name = format!("{}.yaml", file_name(&object.name));
                 let again = !begun.insert(name.clone());
                 let path = path.join(name);
                 let mut options = OpenOptions::new();
                 options.create(true).write(true).append(again).truncate(!again);
-                write!(options.open(path)?, "{}---\n", object.text)
+                writeln!(options.open(path)?, "{}---", object.text)
             }
         }
     }

@@ -1,5 +1,6 @@
 //! `ephor apply`: policies over resources in files.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::bail;
@@ -14,6 +15,7 @@ use crate::ui::Ui;
 
 /// Arguments of `ephor apply`.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct Args {
     /// Policies: files, directories, globs, or `-` for standard input.
     #[arg(required = true, value_name = "POLICY")]
@@ -219,7 +221,7 @@ pub(super) fn ran(args: &Args, ui: &Ui) -> anyhow::Result<Ran> {
     } else {
         let style = text::Style { colour: ui.colour(), bare: args.stdin, table, detailed: args.detailed_results };
         match format {
-            Format::Text => text::render(&results, &style),
+            Format::Text => text::render(&results, style),
             Format::Json => structured::json(&results),
             Format::Yaml => structured::yaml(&results),
             Format::Markdown => markdown::render(&results),
@@ -229,10 +231,10 @@ pub(super) fn ran(args: &Args, ui: &Ui) -> anyhow::Result<Ran> {
         }
     };
     if text_only && let Exit::Chosen(code) = exit {
-        text.push_str(&match results.tally.warn {
-            0 => "exit as no objects satisfied policy\n".to_owned(),
-            _ => format!("exit as warnExitCode is {code}\n"),
-        });
+        let _ = match results.tally.warn {
+            0 => writeln!(text, "exit as no objects satisfied policy"),
+            _ => writeln!(text, "exit as warnExitCode is {code}"),
+        };
     }
     Ok(Ran { results, text, exit })
 }

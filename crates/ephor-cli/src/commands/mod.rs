@@ -35,7 +35,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Judge resources by policies; mutate and generate.
-    Apply(apply::Args),
+    Apply(Box<apply::Args>),
     /// Look for faults and old spellings in policies.
     Check(check::Args),
     /// Print a script that completes `ephor` commands in a shell.

@@ -64,22 +64,18 @@ impl<'p> ApiPath<'p> {
     /// The answer of an API server that has `objects`.
     pub(super) fn answer(&self, objects: &[Value]) -> Fact {
         let mut found = self.select(objects);
-        match self.name {
-            Some(name) => match found.next() {
-                Some(object) => Fact::Found(object.clone()),
-                None => Fact::Failed(format!("{} \"{name}\" not found", self.resource)),
-            },
-            None => {
-                let items: Vec<Value> = found.cloned().collect();
-                let kind = items.first().and_then(|item| item.str_at(&["kind"])).unwrap_or_default();
-                Fact::Found(Value::from([
-                    ("apiVersion", self.api_version.into()),
-                    ("kind", format!("{kind}List").into()),
-                    ("metadata", Value::from([("resourceVersion", "".into())])),
-                    ("items", Value::array(items)),
-                ]))
-            }
+        if let Some(name) = self.name {
+            let missing = || Fact::Failed(format!("{} \"{name}\" not found", self.resource));
+            return found.next().map_or_else(missing, |object| Fact::Found(object.clone()));
         }
+        let items: Vec<Value> = found.cloned().collect();
+        let kind = items.first().and_then(|item| item.str_at(&["kind"])).unwrap_or_default();
+        Fact::Found(Value::from([
+            ("apiVersion", self.api_version.into()),
+            ("kind", format!("{kind}List").into()),
+            ("metadata", Value::from([("resourceVersion", "".into())])),
+            ("items", Value::array(items)),
+        ]))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Findings for a human: the line with a caret under the fault, or one line.
 
+use std::fmt::Write as _;
+
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::locate::Located;
@@ -54,12 +56,12 @@ pub fn concise(finding: &Located) -> String {
     let place = finding.place();
     let level = if finding.is_error() { "error" } else { "warning" };
     let mut line = if place.is_empty() { String::new() } else { format!("{place}: ") };
-    line.push_str(&format!("{level}[{}]: {}", finding.code, finding.message));
+    let _ = write!(line, "{level}[{}]: {}", finding.code, finding.message);
     if !finding.path.is_root() {
-        line.push_str(&format!(" ({})", finding.path));
+        let _ = write!(line, " ({})", finding.path);
     }
     if let Some(help) = &finding.help {
-        line.push_str(&format!("; {help}"));
+        let _ = write!(line, "; {help}");
     }
     line
 }

@@ -1,4 +1,4 @@
-//! Results as JUnit XML: a test suite for each policy, a test case for each rule and resource.
+//! Results as `JUnit` XML: a test suite for each policy, a test case for each rule and resource.
 
 use std::fmt::Write as _;
 

@@ -40,7 +40,10 @@ pub fn render(results: &Results, format: Format) -> String {
         }
     }
     match format {
-        Format::Json => reports.iter().map(|report| format!("{}\n", report.to_json_pretty(2))).collect(),
+        Format::Json => {
+            let reports = reports.iter().map(|report| report.to_json_pretty(2));
+            reports.collect::<Vec<_>>().join("\n") + "\n"
+        }
         Format::Yaml => reports.iter().map(to_yaml).collect::<Vec<_>>().join("---\n"),
     }
 }

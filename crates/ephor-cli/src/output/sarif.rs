@@ -1,6 +1,7 @@
 //! Results as SARIF 2.1.0, for code scanning.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use ephor_engine::outcome::Verdict;
 use ephor_expr::{Map, Value};
@@ -137,7 +138,9 @@ fn uri(path: &str) -> String {
         match byte {
             b'\\' => out.push('/'),
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => out.push(byte as char),
-            byte => out.push_str(&format!("%{byte:02X}")),
+            byte => {
+                let _ = write!(out, "%{byte:02X}");
+            }
         }
     }
     out

@@ -1,5 +1,7 @@
 //! Tables in the look of upstream's: `│` for corners and columns, `─` for lines.
 
+use std::fmt::Write as _;
+
 use super::paint::{Colour, paint};
 
 /// A table with a line of upper-case headers.
@@ -51,8 +53,8 @@ impl Table {
                 lines.map(|line| line.chars().count()).chain([header.chars().count()]).max().unwrap_or_default()
             })
             .collect();
-        let ruler: String = widths.iter().map(|width| format!("│{}", "─".repeat(width + 2))).collect();
-        let ruler = format!("{ruler}│\n");
+        let lines: Vec<String> = widths.iter().map(|width| "─".repeat(width + 2)).collect();
+        let ruler = format!("│{}│\n", lines.join("│"));
         let mut out = ruler.clone();
         line(&mut out, &widths, |i| (headers.get(i).map_or("", String::as_str), None), colour);
         out.push_str(&ruler);
@@ -76,7 +78,7 @@ fn line<'c>(out: &mut String, widths: &[usize], cell: impl Fn(usize) -> (&'c str
         let (text, shade) = cell(i);
         let padding = " ".repeat(width.saturating_sub(text.chars().count()));
         let text = shade.map_or_else(|| text.to_owned(), |shade| paint(text, shade, colour));
-        out.push_str(&format!("│ {text}{padding} "));
+        let _ = write!(out, "│ {text}{padding} ");
     }
     out.push_str("│\n");
 }

@@ -10,6 +10,7 @@ use crate::apply::{Action, Results, Row};
 use crate::load::Refused;
 
 /// How the default output looks.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Style {
     /// With colour.
@@ -23,7 +24,7 @@ pub struct Style {
 }
 
 /// Everything, the counts last.
-pub fn render(results: &Results, style: &Style) -> String {
+pub fn render(results: &Results, style: Style) -> String {
     let mut out = String::new();
     if !style.bare {
         let rules = results.plan.rule_count();
@@ -110,7 +111,7 @@ fn heading(row: &Row) -> Heading {
     }
 }
 
-fn table(results: &Results, style: &Style) -> String {
+fn table(results: &Results, style: Style) -> String {
     let mut headers = vec!["POLICY", "RULE", "RESOURCE", "RESULT", "REASON"];
     if style.detailed {
         headers.push("MESSAGE");

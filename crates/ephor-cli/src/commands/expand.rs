@@ -47,7 +47,9 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     for policy in &loaded.policies {
         let (document, notes) = expanded(policy, args.rules_only);
         if !ui.quiet() {
-            notes.iter().for_each(|note| ui.say(note));
+            for note in &notes {
+                ui.say(note);
+            }
         }
         documents.push(document);
     }
@@ -123,7 +125,7 @@ mod tests {
         assert!(loaded.findings.is_empty(), "{:?}", loaded.findings);
         let policy = loaded.policies.first().unwrap();
         let (document, notes) = expanded(policy, rules_only);
-        format!("{}{}", yaml::to_yaml(&document), notes.iter().map(|n| format!("# {n}\n")).collect::<String>())
+        yaml::to_yaml(&document) + &notes.join("\n")
     }
 
     #[test]
@@ -212,7 +214,7 @@ spec:
         insta::assert_snapshot!(expand_text(text, true), @r#"
 policy: p
 rules: []
-# p: rule `by-name` is not expanded: it selects by name, labels or annotations, which controllers need not share with their Pods
+p: rule `by-name` is not expanded: it selects by name, labels or annotations, which controllers need not share with their Pods
 "#);
     }
 }

@@ -191,8 +191,8 @@ impl<'t> Document<'t> {
                 std::iter::once(format!("{indent}{key}:")).chain(below).collect()
             }
         };
-        let text: String = lines.into_iter().map(|line| format!("{}{line}", self.line_break())).collect();
-        Some(Edit::insert(at, text))
+        let line_break = self.line_break();
+        Some(Edit::insert(at, format!("{line_break}{}", lines.join(line_break))))
     }
 
     /// The value at `path` as it can be written somewhere else; in an object in braces if `flow`.

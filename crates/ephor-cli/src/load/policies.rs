@@ -208,11 +208,10 @@ fn load_policy(document: Value, origin: Origin, loaded: &mut LoadedPolicies) {
     let compiled = compile(&document);
     let reason = compiled.findings.iter().find(|f| f.is_error()).map(|f| f.message.clone()).unwrap_or_default();
     loaded.report(compiled.findings, &origin);
-    match compiled.program {
-        Some(program) => loaded.policies.push(LoadedPolicy { program: Arc::new(program), document, origin }),
-        None => {
-            let name = document.str_at(&["metadata", "name"]).unwrap_or_default().to_owned();
-            loaded.refused.push(Refused { name, reason });
-        }
+    if let Some(program) = compiled.program {
+        loaded.policies.push(LoadedPolicy { program: Arc::new(program), document, origin });
+    } else {
+        let name = document.str_at(&["metadata", "name"]).unwrap_or_default().to_owned();
+        loaded.refused.push(Refused { name, reason });
     }
 }

@@ -128,7 +128,8 @@ fn summary(loaded: &LoadedPolicies, found: &[Located]) -> String {
     );
     if loaded.passed_over > 0 {
         let documents = plural(loaded.passed_over, "document that is no policy", "documents that are no policies");
-        text.push_str(&format!("; passed over {documents}"));
+        text.push_str("; passed over ");
+        text.push_str(&documents);
     }
     text
 }

@@ -25,15 +25,14 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let mut wanted: Vec<&Function> = Vec::new();
     let mut exit = Exit::Clean;
     for name in &args.names {
-        match functions::find(name) {
-            Some(function) => wanted.push(function),
-            None => {
-                let near = nearest(name, functions::all().map(|function| function.name));
-                let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-                ui.say(&format!("error: there is no function `{name}`{hint}"));
-                exit = Exit::CouldNot;
-            }
+        if let Some(function) = functions::find(name) {
+            wanted.push(function);
+            continue;
         }
+        let near = nearest(name, functions::all().map(|function| function.name));
+        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        ui.say(&format!("error: there is no function `{name}`{hint}"));
+        exit = Exit::CouldNot;
     }
     if args.names.is_empty() {
         wanted.extend(functions::all());

@@ -29,7 +29,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
         match source::compile(&file) {
             Ok(expression) => ui.result(&format!("{}{}\n", source::heading(&file), expression.dump().trim_end()))?,
             Err(located) => {
-                ui.findings(&[located]);
+                ui.findings(&[*located]);
                 exit = Exit::CouldNot;
             }
         }

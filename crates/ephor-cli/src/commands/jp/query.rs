@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     for file in &expressions {
         match source::compile(file) {
             Ok(expression) => compiled.push((file, expression)),
-            Err(located) => refused.push(located),
+            Err(located) => refused.push(*located),
         }
     }
     if !refused.is_empty() {
@@ -73,7 +73,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let document = match single_document(&file) {
         Ok(document) => document,
         Err(located) => {
-            ui.findings(&[located]);
+            ui.findings(&[*located]);
             return Ok(Exit::CouldNot);
         }
     };
@@ -89,8 +89,9 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     Ok(Exit::Clean)
 }
 
-fn single_document(file: &Arc<SourceFile>) -> Result<Value, Located> {
-    let documents = parse_documents(&file.text, &Limits::default()).map_err(|error| Located::of_yaml(error, file))?;
+fn single_document(file: &Arc<SourceFile>) -> Result<Value, Box<Located>> {
+    let documents =
+        parse_documents(&file.text, &Limits::default()).map_err(|error| Box::new(Located::of_yaml(error, file)))?;
     let found = documents.len();
     let mut documents = documents.into_iter();
     match (documents.next(), documents.next()) {
@@ -101,7 +102,7 @@ fn single_document(file: &Arc<SourceFile>) -> Result<Value, Located> {
             let span = second.source.nearest_span(&ephor_expr::value::Path::root());
             located.file = Some(Arc::clone(file));
             located.span = Some((span.start, span.start));
-            Err(located)
+            Err(Box::new(located))
         }
     }
 }

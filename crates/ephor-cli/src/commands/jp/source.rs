@@ -36,12 +36,12 @@ pub(super) fn stdin(what: &str, ui: &Ui) -> Result<Arc<SourceFile>, ReadError> {
 }
 
 /// Compiles an expression.
-pub(super) fn compile(file: &Arc<SourceFile>) -> Result<Expression, Located> {
-    Expression::compile(&file.text).map_err(|error| Located::of_expression(error, file))
+pub(super) fn compile(file: &Arc<SourceFile>) -> Result<Expression, Box<Located>> {
+    Expression::compile(&file.text).map_err(|error| Box::new(Located::of_expression(error, file)))
 }
 
 /// The line above the result of an expression.
 pub(super) fn heading(file: &SourceFile) -> String {
-    let lines = file.text.trim().lines();
-    lines.map(|line| format!("# {line}\n")).collect()
+    let lines: Vec<&str> = file.text.trim().lines().collect();
+    format!("# {}\n", lines.join("\n# "))
 }

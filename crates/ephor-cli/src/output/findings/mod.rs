@@ -32,13 +32,7 @@ fn level(finding: &Located) -> &'static str {
 
 /// The message with path and hint.
 fn message(finding: &Located) -> String {
-    let mut text = finding.message.clone();
-    if !finding.path.is_root() {
-        text.push_str(&format!(" ({})", finding.path));
-    }
-    if let Some(help) = &finding.help {
-        text.push_str("; ");
-        text.push_str(help);
-    }
-    text
+    let path = if finding.path.is_root() { String::new() } else { format!(" ({})", finding.path) };
+    let help = finding.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+    format!("{}{path}{help}", finding.message)
 }

@@ -10,7 +10,7 @@ fn only(lines: &[String]) -> &str {
     line
 }
 
-/// A rule whose context reads `count` ConfigMaps, the name of each in the one before.
+/// A rule whose context reads `count` maps, the name of each in the one before.
 fn chain(count: usize) -> String {
     let entries: Vec<String> = (0..count)
         .map(|i| {

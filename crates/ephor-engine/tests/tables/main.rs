@@ -8,5 +8,6 @@ mod bounds;
 mod check;
 mod context;
 mod manifests;
+mod properties;
 mod selection;
 mod substitution;

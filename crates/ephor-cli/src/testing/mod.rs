@@ -26,6 +26,8 @@ pub use select::Selection;
 
 use std::path::{Path, PathBuf};
 
+use ephor_engine::diagnostic::Diagnostic;
+use ephor_expr::value::Path as FieldPath;
 use rayon::prelude::*;
 
 use crate::load::Typed;
@@ -91,14 +93,20 @@ pub fn run_files(paths: &[PathBuf], selection: &Selection, done: &(dyn Fn() + Sy
 
 /// Runs one test; `None` if nothing of it is selected.
 fn run(path: &Path, mut suite: Typed<Suite>, selection: &Selection) -> Option<SuiteReport> {
-    let results = suite.value.results.take().unwrap_or_default();
-    let results: Vec<_> = results.into_iter().filter_map(|result| selection.narrow(result)).collect();
-    if results.is_empty() {
+    let all = suite.value.results.take().unwrap_or_default();
+    let expects_nothing = all.is_empty();
+    let selected: Vec<_> = all.into_iter().filter_map(|result| selection.narrow(result)).collect();
+    if selected.is_empty() && !expects_nothing {
         return None;
     }
-    suite.value.results = Some(results);
+    suite.value.results = Some(selected);
     let name = suite.value.name().to_owned();
     let mut case = Case::load(path, suite);
+    if expects_nothing {
+        let message = "the test expects nothing: it has no `results`";
+        case.findings
+            .push(Located::of_diagnostic(Diagnostic::warning("no-results", FieldPath::root(), message), &case.origin));
+    }
     let responses = respond::responses(&mut case);
     let rows = rows::rows(&mut case, &responses);
     Some(SuiteReport {

@@ -1,6 +1,6 @@
 //! Expectations against responses: one row for each resource and outcome.
 
-use ephor_engine::outcome::Verdict;
+use ephor_engine::outcome::{RuleKind, Verdict};
 use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::{Str, Value};
 use rustc_hash::FxHashMap;
@@ -148,8 +148,12 @@ impl<'j> Judge<'j> {
         if hit.verdict != self.want {
             return row(false, Reason::Want { want: self.want, got: hit.verdict }, hit.message);
         }
-        let files: Vec<&Str> = self.result.patched_resources.iter().chain(generated_files(self.result)).collect();
-        if files.iter().all(|file| file.is_empty()) {
+        let files: Vec<&Str> = match hit.outcome.kind {
+            RuleKind::Validate => Vec::new(),
+            RuleKind::Mutate => self.result.patched_resources.iter().filter(|file| !file.is_empty()).collect(),
+            RuleKind::Generate => generated_files(self.result).collect(),
+        };
+        if files.is_empty() {
             return row(true, Reason::Ok, hit.message);
         }
         let expected: Vec<&Value> = files.into_iter().filter_map(|file| self.files.get(file)).flatten().collect();

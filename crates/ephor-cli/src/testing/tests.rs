@@ -122,6 +122,11 @@ fn faults_of_a_test_are_found() {
 }
 
 #[test]
+fn a_test_without_results_is_a_warning() {
+    assert_eq!(required(""), ["no-results"]);
+}
+
+#[test]
 fn a_refused_policy_fails_its_rows() {
     let wrong = REQUIRE.replace("validate", "validates");
     let suite =

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,7 +71,13 @@ fn work(plan: &Plan, queue: &Mutex<Receiver<Chunk>>, done: &SyncSender<(u64, Jud
         let Ok(chunk) = received else { return };
         let mut judged = Judged { faults: chunk.faults, ..Judged::default() };
         for (file, document) in &chunk.documents {
-            plan.judge_document(document, file, &mut judged);
+            // A fault of Ephor's own ends one document, not the run; the exit code says that something was not done.
+            let judging = AssertUnwindSafe(|| plan.judge_document(document, file, &mut judged));
+            if catch_unwind(judging).is_err() {
+                let message =
+                    format!("{file}:{}: ephor failed at this document: please report it", document.first_line);
+                judged.faults.push(Located::plain("internal", message));
+            }
         }
         if done.send((chunk.number, judged)).is_err() {
             return;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use ephor_engine::outcome::{RuleKind, Verdict};
 
-use super::paint::{Colour, paint};
+use super::paint::{Colour, paint, plain};
 use super::table::{Cell, Table};
 use crate::apply::{Action, Results, Row};
 use crate::load::Refused;
@@ -64,7 +64,8 @@ fn findings(out: &mut String, results: &Results, colour: bool) {
     let mut apart = false;
     for group in results.rows.chunk_by(together) {
         let Some((first, card)) = group.first().and_then(|row| Some((row, results.card(row)?))) else { continue };
-        let (policy, subject) = (&card.name, &first.subject);
+        let (policy, subject) = (plain(&card.name), first.subject.to_string());
+        let subject = plain(&subject);
         let (word, shade) = match heading(first) {
             Heading::None => continue,
             Heading::Skipped => {
@@ -80,7 +81,7 @@ fn findings(out: &mut String, results: &Results, colour: bool) {
         }
         let _ = writeln!(out, "policy {policy} -> resource {subject} {}", paint(word, shade, colour));
         for (i, row) in group.iter().enumerate() {
-            let _ = writeln!(out, "{} - {} {}", i + 1, row.rule, row.text());
+            let _ = writeln!(out, "{} - {} {}", i + 1, plain(&row.rule), plain(row.text()));
             if let Some(fault) = row.fault(card) {
                 let _ = writeln!(out, "    at {} ({})", fault.place(), fault.path);
                 if let Some(help) = fault.help {
@@ -128,13 +129,13 @@ fn table(results: &Results, style: Style) -> String {
         let mut cells = vec![
             Cell::from(results.card(row).map_or("", |card| card.key.as_str())),
             Cell::from(row.rule.as_str()),
-            Cell::from(row.subject.to_string()),
+            Cell::from(plain(&row.subject.to_string())),
             Cell(word.to_owned(), Some(Colour::of(row.verdict))),
             // A column of `test`; upstream leaves it empty here.
             Cell::from(""),
         ];
         if style.detailed {
-            cells.push(Cell::from(row.message.as_str()));
+            cells.push(Cell::from(plain(&row.message)));
         }
         table.row(cells);
     }

@@ -53,6 +53,9 @@ fn ci() -> Result<()> {
     for package in ["ephor-expr", "ephor-engine", "ephor-cluster", "ephor-cli"] {
         cargo(&["check", "--package", package])?;
     }
+    if !Command::new("cargo").args(["deny", "--version"]).output().is_ok_and(|output| output.status.success()) {
+        cargo(&["install", "--locked", "cargo-deny"])?;
+    }
     cargo(&["deny", "check", "bans", "licenses", "sources"])?;
     cargo(&["build", "--release"])
 }

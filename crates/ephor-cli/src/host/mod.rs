@@ -4,7 +4,6 @@
 //! objects at hand, the network where the user allows it. What nobody answers is [`Fact::Unavailable`] with a reason:
 //! the rule that needs it is an error, never a silent pass.
 
-mod api_path;
 mod objects;
 
 pub use objects::ObjectsAtHand;

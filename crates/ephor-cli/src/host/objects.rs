@@ -1,10 +1,13 @@
-//! Answers from a list of objects at hand.
+//! Answers from objects at hand, through a cluster in memory.
 //!
-//! Calls of the Kubernetes API are answered as a server with these objects would, and so are global context entries
-//! that are among them and watch resources.
+//! Single objects, lists, calls of the Kubernetes API and global context entries that watch resources are answered as a
+//! server with these objects would. A real cluster is another implementation of the same trait.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use ephor_cluster::memory::Options;
+use ephor_cluster::raw::RawRequest;
+use ephor_cluster::{Cluster, ClusterError, ErrorKind, ListQuery, MemoryCluster, Resource};
 use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::policy::{GlobalContextEntry, HttpMethod, WatchedResource};
 use ephor_expr::jmespath::{Expression, FixedRuntime};
@@ -12,21 +15,27 @@ use ephor_expr::value::decode;
 use ephor_expr::{Str, Value};
 
 use super::Source;
-use super::api_path::ApiPath;
 
-/// Objects at hand: they answer for single objects, lists of a kind, `ConfigMap`s and labels of namespaces. What is not
-/// among them does not exist.
-#[derive(Debug, Clone, Default)]
+/// Objects at hand. What is not among them does not exist.
+#[derive(Clone, Default)]
 pub struct ObjectsAtHand {
     objects: Arc<Vec<Value>>,
+    /// Made when the first question comes: most runs ask none.
+    cluster: Arc<OnceLock<MemoryCluster>>,
     /// Whether they answer for the API itself.
     api: bool,
 }
 
+impl std::fmt::Debug for ObjectsAtHand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ObjectsAtHand({} objects)", self.objects.len())
+    }
+}
+
 impl ObjectsAtHand {
-    /// These objects.
+    /// These objects; of two with one name the first counts.
     pub fn new(objects: Vec<Value>) -> Self {
-        Self { objects: Arc::new(objects), api: false }
+        Self { objects: Arc::new(objects), ..Self::default() }
     }
 
     /// The same objects, which also answer calls of the API and global context entries.
@@ -36,66 +45,69 @@ impl ObjectsAtHand {
         self
     }
 
-    fn find(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<Value> {
-        self.of_kind(api_version, kind)
-            .find(|o| o.str_at(&["metadata", "name"]) == Some(name) && namespace_of(o) == namespace)
-            .cloned()
-    }
-
-    fn of_kind(&self, api_version: &str, kind: &str) -> impl Iterator<Item = &Value> {
-        self.objects.iter().filter(move |o| {
-            o.str_at(&["kind"]) == Some(kind)
-                && (api_version.is_empty() || o.str_at(&["apiVersion"]) == Some(api_version))
+    fn cluster(&self) -> &MemoryCluster {
+        self.cluster.get_or_init(|| {
+            let cluster = MemoryCluster::new(Options::offline());
+            // The cluster keeps the last of one name. What has no name cannot be asked for.
+            cluster.load(self.objects.iter().rev().cloned());
+            cluster
         })
     }
-}
 
-fn namespace_of(object: &Value) -> &str {
-    object.str_at(&["metadata", "namespace"]).unwrap_or_default()
-}
-
-impl ObjectsAtHand {
-    /// The data of the global context entry `name`, or of one of its projections (`entry.projection`).
-    fn global(&self, name: &str) -> Option<Fact> {
-        let entries = self.objects.iter().filter(|o| o.str_at(&["kind"]) == Some("GlobalContextEntry"));
-        for entry in entries {
-            let entry_name = entry.str_at(&["metadata", "name"]).unwrap_or_default();
-            let projection = match name.strip_prefix(entry_name) {
-                Some("") => None,
-                Some(rest) => match rest.strip_prefix('.') {
-                    Some(projection) => Some(projection),
-                    None => continue,
-                },
-                None => continue,
-            };
-            let entry: GlobalContextEntry = decode(entry).ok()?;
-            let Some(watched) = entry.spec.kubernetes_resource else {
-                return Some(Fact::Unavailable(format!(
-                    "global context entry `{name}` calls an API, which is not done offline"
-                )));
-            };
-            let data = self.watched(&watched);
-            let Some(projection) = projection else { return Some(Fact::Found(data)) };
-            let projections = entry.spec.projections.unwrap_or_default();
-            let Some(found) = projections.into_iter().find(|p| p.name == projection) else {
-                return Some(Fact::Missing);
-            };
-            return Some(match query(&found.jmes_path, &data) {
-                Ok(value) => Fact::Found(value),
-                Err(reason) => Fact::Failed(format!("projection `{name}`: {reason}")),
-            });
-        }
-        None
+    fn get(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Result<Value, ClusterError> {
+        let resource = self.resolve(api_version, kind)?;
+        self.cluster().get(&resource, resource.namespaced.then_some(namespace), name)
     }
 
-    fn watched(&self, watched: &WatchedResource) -> Value {
-        let api_version = match watched.group.as_str() {
-            "" => watched.version.to_string(),
-            group => format!("{group}/{}", watched.version),
+    /// A kind without a version is the first that has the name.
+    fn resolve(&self, api_version: &str, kind: &str) -> Result<Resource, ClusterError> {
+        if api_version.is_empty()
+            && let Some(resource) = self.cluster().discovery()?.with_kind(kind).next()
+        {
+            return Ok(resource.clone());
+        }
+        self.cluster().resolve(api_version, kind)
+    }
+
+    fn list(&self, resource: &Resource, namespace: &str) -> Result<Value, ClusterError> {
+        let query = if namespace.is_empty() { ListQuery::all() } else { ListQuery::in_namespace(Str::new(namespace)) };
+        Ok(Value::array(self.cluster().list(resource, &query)?.items))
+    }
+
+    /// The data of the global context entry `name`, or of one of its projections (`entry.projection`).
+    fn global(&self, name: &str) -> Option<Fact> {
+        let (entry, projection) = self.objects.iter().find_map(|object| {
+            let entry = object.str_at(&["kind"]).filter(|kind| *kind == "GlobalContextEntry").and(Some(object))?;
+            match name.strip_prefix(entry.str_at(&["metadata", "name"])?)? {
+                "" => Some((entry, None)),
+                rest => Some((entry, Some(rest.strip_prefix('.')?))),
+            }
+        })?;
+        let entry: GlobalContextEntry = decode(entry).ok()?;
+        let Some(watched) = entry.spec.kubernetes_resource else {
+            let reason = format!("global context entry `{name}` calls an API, which is not done offline");
+            return Some(Fact::Unavailable(reason));
         };
-        let namespace = watched.namespace.as_deref().filter(|namespace| !namespace.is_empty());
-        let path = ApiPath::of(&api_version, &watched.resource, namespace);
-        Value::array(path.select(&self.objects).cloned().collect())
+        let data = match self.watched(&watched) {
+            Ok(data) => data,
+            Err(error) => return Some(Fact::Failed(error.to_string())),
+        };
+        let Some(projection) = projection else { return Some(Fact::Found(data)) };
+        let mut projections = entry.spec.projections.into_iter().flatten();
+        let Some(found) = projections.find(|p| p.name == projection) else { return Some(Fact::Missing) };
+        Some(match query(&found.jmes_path, &data) {
+            Ok(value) => Fact::Found(value),
+            Err(reason) => Fact::Failed(format!("projection `{name}`: {reason}")),
+        })
+    }
+
+    fn watched(&self, watched: &WatchedResource) -> Result<Value, ClusterError> {
+        let discovery = self.cluster().discovery()?;
+        match discovery.find_plural(&watched.group, &watched.version, &watched.resource) {
+            Some(resource) => self.list(resource, watched.namespace.as_deref().unwrap_or_default()),
+            // Nothing of a kind that nobody knows is at hand.
+            None => Ok(Value::array(Vec::new())),
+        }
     }
 }
 
@@ -105,29 +117,44 @@ fn query(text: &str, data: &Value) -> Result<Value, String> {
     expression.evaluate(data, &runtime).map_err(|error| error.to_string())
 }
 
+fn fact(answer: Result<Value, ClusterError>) -> Fact {
+    match answer {
+        Ok(value) => Fact::Found(value),
+        Err(error) if error.kind() == ErrorKind::NotFound => Fact::Missing,
+        Err(error) => Fact::Failed(error.to_string()),
+    }
+}
+
 impl Source for ObjectsAtHand {
     fn answer(&self, fetch: &Fetch) -> Option<Fact> {
         match fetch {
             Fetch::Object { api_version, kind, namespace, name } => {
-                Some(self.find(api_version, kind, namespace, name).map_or(Fact::Missing, Fact::Found))
+                Some(fact(self.get(api_version, kind, namespace, name)))
             }
             Fetch::Objects { api_version, kind, namespace } => {
-                let all = self.of_kind(api_version, kind);
-                let all = all.filter(|o| namespace.is_empty() || namespace_of(o) == namespace.as_str());
-                Some(Fact::Found(Value::array(all.cloned().collect())))
+                Some(fact(self.resolve(api_version, kind).and_then(|resource| self.list(&resource, namespace))))
             }
-            Fetch::ConfigMap { namespace, name } => self.find("v1", "ConfigMap", namespace, name).map(Fact::Found),
+            Fetch::ConfigMap { namespace, name } => self.get("v1", "ConfigMap", namespace, name).ok().map(Fact::Found),
             Fetch::NamespaceLabels { name } => {
-                let namespace = self.find("v1", "Namespace", "", name)?;
-                let mut labels =
-                    namespace.at(&["metadata", "labels"]).and_then(Value::as_object).cloned().unwrap_or_default();
+                let namespace = self.get("v1", "Namespace", "", name).ok()?;
+                let labels = namespace.at(&["metadata", "labels"]).and_then(Value::as_object);
+                let mut labels = labels.cloned().unwrap_or_default();
                 if !labels.contains_key("kubernetes.io/metadata.name") {
                     labels.insert(Str::new_static("kubernetes.io/metadata.name"), name.clone());
                 }
                 Some(Fact::Found(Value::object(labels)))
             }
-            Fetch::Api { method: HttpMethod::Get, path, .. } if self.api => {
-                Some(ApiPath::parse(path)?.answer(&self.objects))
+            Fetch::Api { method, path, body } if self.api => {
+                let request = match method {
+                    HttpMethod::Get => RawRequest::get(path.as_str()),
+                    HttpMethod::Post => {
+                        let body = body.as_deref().and_then(|body| Value::from_json(body).ok()).unwrap_or_default();
+                        RawRequest::post(path.as_str(), body)
+                    }
+                };
+                // Evaluations must not influence each other.
+                let answer = self.cluster().raw(&RawRequest { dry_run: true, ..request });
+                Some(answer.map_or_else(|error| Fact::Failed(error.to_string()), Fact::Found))
             }
             Fetch::Global { name } if self.api => self.global(name),
             _ => None,

@@ -10,7 +10,7 @@ use crate::ui::Ui;
 
 /// Arguments of `ephor version`.
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Print as JSON or YAML.
     #[arg(long, short)]
     output: Option<Format>,
@@ -23,7 +23,7 @@ enum Format {
 }
 
 /// Prints the version.
-pub fn run(args: &Args, ui: &Ui) -> CommandResult {
+pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let version = env!("CARGO_PKG_VERSION");
     let document = Value::from([("version", Value::from(version))]);
     let text = match args.output {

@@ -48,8 +48,8 @@ impl ObjectsAtHand {
     fn cluster(&self) -> &MemoryCluster {
         self.cluster.get_or_init(|| {
             let cluster = MemoryCluster::new(Options::offline());
-            // The cluster keeps the last of one name. What has no name cannot be asked for.
-            cluster.load(self.objects.iter().rev().cloned());
+            // The cluster keeps the last of one name. What it refuses has no name and cannot be asked for.
+            let _ = cluster.load(self.objects.iter().rev().cloned());
             cluster
         })
     }

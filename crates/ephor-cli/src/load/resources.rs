@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use ephor_cluster::Discovery;
 use ephor_expr::value::Path as FieldPath;
 use ephor_expr::yaml::{DocumentStream, RawDocument};
 use ephor_expr::{Str, Value};
@@ -20,46 +21,9 @@ pub fn read_resources(path: &Path) -> io::Result<DocumentStream<Box<dyn Read + S
     Ok(DocumentStream::new(reader))
 }
 
-/// Kinds of Kubernetes itself that have no namespace.
-const CLUSTER_SCOPED: [&str; 33] = [
-    "APIService",
-    "CSIDriver",
-    "CSINode",
-    "CertificateSigningRequest",
-    "ClusterCleanupPolicy",
-    "ClusterPolicy",
-    "ClusterPolicyReport",
-    "ClusterReport",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "ClusterTrustBundle",
-    "ComponentStatus",
-    "CustomResourceDefinition",
-    "DeviceClass",
-    "FlowSchema",
-    "GlobalContextEntry",
-    "IPAddress",
-    "IngressClass",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionPolicyBinding",
-    "MutatingWebhookConfiguration",
-    "Namespace",
-    "Node",
-    "PersistentVolume",
-    "PriorityClass",
-    "PriorityLevelConfiguration",
-    "ResourceSlice",
-    "RuntimeClass",
-    "ServiceCIDR",
-    "StorageClass",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-    "ValidatingWebhookConfiguration",
-];
-
 /// Whether a kind of Kubernetes itself has no namespace.
-pub fn is_cluster_scoped(kind: &str) -> bool {
-    CLUSTER_SCOPED.binary_search(&kind).is_ok() || kind == "VolumeAttachment" || kind == "SelfSubjectReview"
+fn is_cluster_scoped(api_version: &str, kind: &str) -> bool {
+    Discovery::kubernetes().find(api_version, kind).is_some_and(|resource| !resource.namespaced)
 }
 
 /// A resource as the API server would have it: null maps empty, and the namespace `default` where one is needed and
@@ -76,12 +40,13 @@ pub fn normalise(mut object: Value, cluster_scoped: impl Fn(&str, &str) -> bool)
         }
     }
     let bare = object.str_at(&["metadata", "namespace"]).unwrap_or_default().is_empty();
-    if bare && !is_cluster_scoped(&kind) && !cluster_scoped(&api_version, &kind) {
-        if let Some(metadata) =
+    if bare
+        && !is_cluster_scoped(&api_version, &kind)
+        && !cluster_scoped(&api_version, &kind)
+        && let Some(metadata) =
             object.as_object_mut().and_then(|o| o.get_mut("metadata")).and_then(Value::as_object_mut)
-        {
-            metadata.insert("namespace", "default");
-        }
+    {
+        metadata.insert("namespace", "default");
     }
     object
 }

@@ -61,9 +61,12 @@ impl Failure {
         match self {
             Failure::Cause(Cause::Query(EvalError::Pending)) => ScopeError::Pending,
             Failure::Cause(Cause::Query(EvalError::Budget(error))) => ScopeError::Budget(error),
-            Failure::Cause(cause) => {
-                ScopeError::Unresolved { variable: Str::new(variable), path: Path::root(), offset, cause }
-            }
+            Failure::Cause(cause) => ScopeError::Unresolved {
+                variable: Str::new(variable),
+                path: Path::root(),
+                offset,
+                cause: Box::new(cause),
+            },
             Failure::Scope(error) => error,
         }
     }

@@ -18,7 +18,7 @@ pub enum ScopeError {
         /// Where in the string there, as a byte offset.
         offset: Option<usize>,
         /// Why.
-        cause: Cause,
+        cause: Box<Cause>,
     },
     /// A member's name resolved to something other than a string.
     #[error("failed to substitute variables in key `{key}`: not a string")]
@@ -83,20 +83,24 @@ impl ScopeError {
 
     /// Whether a member is missing where the expression itself looks for it.
     pub fn is_unknown_key(&self) -> bool {
-        matches!(self, ScopeError::Unresolved { cause: Cause::Query(error), .. } if error.is_unknown_key())
+        matches!(self.cause(), Some(Cause::Query(error)) if error.is_unknown_key())
     }
 
     /// Whether data that it needs cannot be had here at all.
     pub(super) fn is_unavailable(&self) -> bool {
-        matches!(self, ScopeError::Unresolved { cause: Cause::Context { unavailable: true, .. }, .. })
+        matches!(self.cause(), Some(Cause::Context { unavailable: true, .. }))
+    }
+
+    fn cause(&self) -> Option<&Cause> {
+        match self {
+            ScopeError::Unresolved { cause, .. } => Some(cause),
+            _ => None,
+        }
     }
 
     /// The cause alone, without the variable and the place.
     pub fn cause_text(&self) -> String {
-        match self {
-            ScopeError::Unresolved { cause, .. } => cause.to_string(),
-            other => other.to_string(),
-        }
+        self.cause().map_or_else(|| self.to_string(), ToString::to_string)
     }
 
     /// Where in the template, and where in the string there.
@@ -110,11 +114,9 @@ impl ScopeError {
 
     /// What would help: the keys that exist where one was missing, or the compiler's hint.
     pub fn help(&self) -> Option<String> {
-        match self {
-            ScopeError::Unresolved { cause: Cause::Query(EvalError::UnknownKey { known, .. }), .. } => {
-                Some(known_keys(known))
-            }
-            ScopeError::Unresolved { cause: Cause::Syntax(error), .. } => error.help.clone(),
+        match self.cause() {
+            Some(Cause::Query(EvalError::UnknownKey { known, .. })) => Some(known_keys(known)),
+            Some(Cause::Syntax(error)) => error.help.clone(),
             _ => None,
         }
     }

@@ -174,7 +174,10 @@ fn holds_variables(value: &Value) -> bool {
 }
 
 fn evaluate_text(body: &str, scope: &mut Scope<'_>) -> Result<Value, ScopeError> {
-    let failed = |cause| ScopeError::Unresolved { variable: Str::new(body), path: Path::root(), offset: None, cause };
+    let failed = |cause| {
+        let cause = Box::new(cause);
+        ScopeError::Unresolved { variable: Str::new(body), path: Path::root(), offset: None, cause }
+    };
     let rewritten;
     let text = if scope.is_delete() && body.contains("request.object") {
         rewritten = body.replace("request.object", "request.oldObject");

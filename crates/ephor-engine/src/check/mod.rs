@@ -15,6 +15,7 @@ mod global_context;
 mod kinds;
 mod policy;
 mod selection;
+mod subresources;
 mod variables;
 
 pub use cleanup::check_cleanup;

@@ -4,7 +4,7 @@ use ephor_expr::scalar::wildcard;
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
-use super::{bodies, deprecated, generate, selection, variables};
+use super::{bodies, deprecated, generate, selection, subresources, variables};
 use crate::autogen;
 use crate::diagnostic::Diagnostic;
 use crate::policy::{FailureAction, FailureActionOverride, Policy, PolicyKind, Rule};
@@ -226,6 +226,7 @@ fn check_rule(policy: &Policy, rule: &Rule, document: &Value, path: &Path, found
     selection::check(policy, rule, path, found);
     bodies::check(policy, rule, path, found);
     absolute_references(document, path, found);
+    subresources::check(rule, path, found);
     if let Some(generated) = &rule.generate {
         generate::check(policy, rule, generated, &path.key("generate"), found);
     }

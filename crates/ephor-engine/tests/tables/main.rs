@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod actions;
 mod blocks;
 mod bounds;
 mod check;

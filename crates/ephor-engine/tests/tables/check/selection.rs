@@ -58,6 +58,22 @@ fn filters_are_not_empty_or_ambiguous() {
 }
 
 #[test]
+fn fields_of_subresources_are_warned_of() {
+    let rule = |kinds: &str, pattern: &str| {
+        format!("{{match: {{any: [{{resources: {{kinds: [{kinds}]}}}}]}}, validate: {{pattern: {pattern}}}}}")
+    };
+    let warned = "W unmatched-subresource /match";
+    check_rules(&[
+        (&rule("Deployment", "{spec: {replicas: '>1'}}"), &[warned]),
+        (&rule("Deployment", "{=(spec): {(replicas): '>1'}}"), &[warned]),
+        (&rule("Deployment, Deployment/scale", "{spec: {replicas: '>1'}}"), &[]),
+        (&rule("Thing", "{spec: {replicas: '>1'}}"), &[]),
+        (&rule("Thing", "{status: {phase: a}}"), &[warned]),
+        (&rule("Thing/status", "{status: {phase: a}}"), &[]),
+    ]);
+}
+
+#[test]
 fn the_kind_of_everything_is_for_metadata() {
     let rule = |body: &str| format!("{{match: {{any: [{{resources: {{kinds: ['*']}}}}]}}, {body}}}");
     let bad = "E any-kind /match/any/0/resources/kinds";

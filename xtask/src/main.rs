@@ -67,7 +67,12 @@ fn fuzz(seconds: &str) -> Result<()> {
     }
     let limit = format!("-max_total_time={seconds}");
     for target in String::from_utf8_lossy(&list.stdout).lines() {
-        cargo(&["+nightly", "fuzz", "run", target, "--", &limit, "-timeout=10", "-rss_limit_mb=1024"])?;
+        // What a run finds goes to the first directory; the seeds stay as they are.
+        let (corpus, seeds) = (format!("fuzz/corpus/{target}"), format!("fuzz/seeds/{target}"));
+        std::fs::create_dir_all(&corpus)?;
+        // There is no unsafe code for a sanitizer to watch: it is panics, hangs and memory that are looked for.
+        let run = ["+nightly", "fuzz", "run", "--sanitizer=none", target, &corpus, &seeds];
+        cargo(&[&run[..], &["--", &limit, "-timeout=5", "-rss_limit_mb=512"]].concat())?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use super::ast::{Comparison, Slice};
 use super::compare::{equal, is_falsy, ordered};
 use super::error::EvalError;
-use super::functions::{Call, Function, Param, Type};
+use super::functions::{Call, Function, KeptRegex, Param, Type};
 use super::go_text::go_text;
 use super::node::{Argument, Node, Operand};
 use super::runtime::{Root, Runtime};
@@ -91,7 +91,7 @@ impl Evaluation<'_> {
             }
             Node::List { items, at_root, apart: true } => self.list(items, *at_root, current),
             Node::Hash { members, at_root } => self.hash(members, *at_root, current),
-            Node::Call { function, args } => self.call(function, args, current),
+            Node::Call { function, args, regex } => self.call(function, args, regex.as_deref(), current),
             Node::Not(inner) => self.not(inner, current),
             Node::And(left, right) => self.and(left, right, current),
             Node::Or(left, right) => self.or(left, right, current),
@@ -316,7 +316,13 @@ impl Evaluation<'_> {
         }))
     }
 
-    fn call<'v, 'n: 'v>(&self, function: &'static Function, args: &'n [Argument], current: &'v Value) -> Found<'v, 'n> {
+    fn call<'v, 'n: 'v>(
+        &self,
+        function: &'static Function,
+        args: &'n [Argument],
+        regex: Option<&KeptRegex>,
+        current: &'v Value,
+    ) -> Found<'v, 'n> {
         // Nearly all calls have few arguments, which need no allocation.
         let (mut few, mut many) = ([const { Value::Null }; 4], Vec::new());
         let values = if let Some(values) = few.get_mut(..args.len()) {
@@ -342,7 +348,7 @@ impl Evaluation<'_> {
             },
             _ => Ok(Value::Null),
         };
-        let call = Call { function: function.name, args: values, apply: &apply, runtime: self.runtime };
+        let call = Call { function: function.name, args: values, regex, apply: &apply, runtime: self.runtime };
         let result = (function.call)(&call).map_err(Stop::of_call)?;
         self.budget.charge_bytes(flat_size(&result))?;
         Ok(Cow::Owned(result))

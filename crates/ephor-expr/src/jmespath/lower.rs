@@ -207,7 +207,10 @@ impl Lowering {
             ("not_null", Some(Argument::Value(first))) => first.native,
             _ => false,
         };
-        Ok(Operand { node: Box::new(Node::Call { function, args: lowered }), native })
+        let constant =
+            matches!(lowered.first(), Some(Argument::Value(first)) if matches!(*first.node, Node::Literal(_)));
+        let regex = (constant && name.starts_with("regex_")).then(Box::default);
+        Ok(Operand { node: Box::new(Node::Call { function, args: lowered, regex }), native })
     }
 }
 

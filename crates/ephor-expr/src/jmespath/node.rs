@@ -1,7 +1,7 @@
 //! The compiled form of an expression: names resolved, fields fused into paths.
 
 use super::ast::{Comparison, Slice};
-use super::functions::Function;
+use super::functions::{Function, KeptRegex};
 use crate::value::{Str, Value};
 
 /// A compiled expression, evaluated against a current value.
@@ -51,6 +51,8 @@ pub(super) enum Node {
     Call {
         function: &'static Function,
         args: Vec<Argument>,
+        /// Where the regular expression is kept if the first argument is the same for every call.
+        regex: Option<Box<KeptRegex>>,
     },
     Not(Box<Node>),
     And(Box<Node>, Box<Node>),

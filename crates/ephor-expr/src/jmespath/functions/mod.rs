@@ -12,9 +12,14 @@ mod strings;
 mod time;
 mod x509;
 
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::OnceLock;
+
+use regex::Regex;
 
 use super::{EvalError, Runtime};
+use crate::scalar::go_regex::{self, GoRegexError};
 use crate::scalar::number::format_print_full;
 use crate::value::{Str, Value};
 
@@ -172,12 +177,17 @@ impl Function {
     }
 }
 
+/// A regular expression that is compiled by the first call that needs it.
+pub type KeptRegex = OnceLock<Result<Regex, GoRegexError>>;
+
 /// One call: checked arguments and the world.
 pub struct Call<'a> {
     /// The function's name, for errors.
     pub function: &'static str,
     /// The arguments, already of the declared types; null in the place of an expression.
     pub args: &'a [Value],
+    /// Where the regular expression that is the first argument is kept, if that is the same for every call.
+    pub regex: Option<&'a KeptRegex>,
     /// Evaluates the expression that is argument `i` against a value, a missing member being null.
     pub apply: &'a dyn Fn(usize, &Value) -> Result<Value, EvalError>,
     /// Time, randomness, limits.
@@ -206,6 +216,17 @@ impl Call<'_> {
             Some(Value::String(s)) => s.clone(),
             Some(number) => format_print_full(number.as_f64().unwrap_or_default()).into(),
             None => Str::default(),
+        }
+    }
+
+    /// The regular expression that is the first argument; not compiled again if it is the same for every call.
+    pub fn regex(&self) -> Result<Cow<'_, Regex>, GoRegexError> {
+        match self.regex {
+            Some(kept) => match kept.get_or_init(|| go_regex::compile(self.str(0))) {
+                Ok(regex) => Ok(Cow::Borrowed(regex)),
+                Err(error) => Err(error.clone()),
+            },
+            None => go_regex::compile(self.str(0)).map(Cow::Owned),
         }
     }
 

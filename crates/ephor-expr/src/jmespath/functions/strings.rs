@@ -253,7 +253,7 @@ fn to_boolean(call: &Call<'_>) -> Result<Value, EvalError> {
 fn regex_match(call: &Call<'_>) -> Result<Value, EvalError> {
     let text = call.text(1);
     call.charge_reading(text.len())?;
-    let regex = go_regex::compile(call.str(0)).map_err(|e| EvalError::Other(e.to_string()))?;
+    let regex = call.regex().map_err(|e| EvalError::Other(e.to_string()))?;
     Ok(regex.is_match(&text).into())
 }
 
@@ -265,7 +265,7 @@ fn regex_replaced(call: &Call<'_>, push: Push) -> Result<Value, EvalError> {
     call.charge_reading(text.len())?;
     call.charge(text.len())?;
     // The reference words this failure like its own, unlike that of `regex_match`.
-    let regex = go_regex::compile(call.str(0)).map_err(|e| call.error(e.to_string()))?;
+    let regex = call.regex().map_err(|e| call.error(e.to_string()))?;
     let mut out = String::with_capacity(text.len());
     let mut done = 0;
     for captures in regex.captures_iter(&text) {

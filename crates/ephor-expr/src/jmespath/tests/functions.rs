@@ -1,6 +1,8 @@
 //! The functions that the reference adds.
 
 use super::{check, outcome};
+use crate::jmespath::{Expression, FixedRuntime};
+use crate::value::Value;
 
 #[test]
 fn text_is_counted_and_changed_by_characters() {
@@ -249,4 +251,13 @@ fn images_are_completed() {
             "error: JMESPath function 'image_normalize': bad image: ghcr.io/B, defaultRegistry: docker.io, enableDefaultRegistryMutation: true: repository name must be lowercase",
         ),
     ]);
+}
+
+#[test]
+fn a_regular_expression_kept_for_all_calls_answers_each_by_itself() {
+    let expression = Expression::compile(r"items[?regex_match('^a\d+$', @)] | join(',', @)").unwrap();
+    for (items, want) in [(r#"["a1","b1","a22"]"#, r#""a1,a22""#), (r#"["b","a3"]"#, r#""a3""#)] {
+        let root = Value::from_json(&format!("{{\"items\":{items}}}")).unwrap();
+        assert_eq!(expression.evaluate(&root, &FixedRuntime::default()).unwrap().to_json(), want);
+    }
 }

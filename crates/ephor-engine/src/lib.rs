@@ -8,6 +8,18 @@
 //! The crate is pure: no files, network, threads or clock. The same functions serve admission, background
 //! controllers, scans and the command line.
 
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing,
+        clippy::string_slice
+    )
+)]
+
 pub mod autogen;
 pub mod check;
 pub mod cleanup;

@@ -8,6 +8,18 @@
 //! - [`scalar`]: the small languages inside strings: quantities, durations, wildcards, versions, times, images.
 //! - [`jmespath`]: the expression language of `kyverno.io` policies.
 
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing,
+        clippy::string_slice
+    )
+)]
+
 pub mod budget;
 pub mod jmespath;
 pub mod scalar;

@@ -147,7 +147,7 @@ fn write_string(out: &mut String, s: &str) {
             c if (c as u32) < 0x20 => None,
             _ => continue,
         };
-        out.push_str(&s[plain..i]);
+        out.push_str(s.get(plain..i).unwrap_or_default());
         match escape {
             Some(text) => out.push_str(text),
             None => {
@@ -156,7 +156,7 @@ fn write_string(out: &mut String, s: &str) {
         }
         plain = i + c.len_utf8();
     }
-    out.push_str(&s[plain..]);
+    out.push_str(s.get(plain..).unwrap_or_default());
     out.push('"');
 }
 

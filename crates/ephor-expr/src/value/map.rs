@@ -10,6 +10,7 @@ pub struct Map {
     entries: Vec<(Str, Value)>,
 }
 
+#[expect(clippy::indexing_slicing, reason = "positions come from a search of the same entries")]
 impl Map {
     /// An empty map.
     pub fn new() -> Self {
@@ -118,6 +119,7 @@ impl Map {
     }
 }
 
+#[expect(clippy::indexing_slicing, reason = "windows of two have two items")]
 impl FromIterator<(Str, Value)> for Map {
     /// Collects members; of several with one key the last wins.
     fn from_iter<I: IntoIterator<Item = (Str, Value)>>(iter: I) -> Self {

@@ -26,6 +26,7 @@ pub(super) enum Class {
     Control,
 }
 
+#[expect(clippy::indexing_slicing, reason = "checked when it is compiled")]
 const CLASSES: [Class; 256] = {
     let mut classes = [Class::Ordinary; 256];
     let mut control = 0;
@@ -50,6 +51,7 @@ const CLASSES: [Class; 256] = {
 };
 
 /// The class of `byte`.
+#[expect(clippy::indexing_slicing, reason = "every byte has a class")]
 pub(super) fn class(byte: u8) -> Class {
     CLASSES[byte as usize]
 }

@@ -57,8 +57,9 @@ fn metadata(policy: &Policy, found: &mut Vec<Diagnostic>) {
     }
     if autogen::controllers(policy).says_all {
         let path = path.key("annotations").key(autogen::ANNOTATION);
-        let message = "Autogen annotation does not support 'all' anymore";
-        let finding = Diagnostic::error("autogen-all", path, message);
+        // Upstream refuses the value now; old policies keep working here.
+        let message = "the value `all` is no longer defined; it is read as the default set of controllers";
+        let finding = Diagnostic::warning("autogen-all", path, message);
         found.push(finding.with_help("remove the annotation, all controllers are the default"));
     }
 }

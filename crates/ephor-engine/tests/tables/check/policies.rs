@@ -12,6 +12,12 @@ fn policies_as_a_whole() {
     check_policies(&[
         (&format!("{{spec: {{rules: [{{{RULE}}}]}}}}"), &[]),
         ("{spec: {rules: []}}", &["E no-rules /spec/rules"]),
+        (
+            &format!(
+                "{{metadata: {{name: p, annotations: {{pod-policies.kyverno.io/autogen-controllers: all}}}}, spec: {{rules: [{{{RULE}}}]}}}}"
+            ),
+            &["W autogen-all /metadata/annotations/pod-policies.kyverno.io/autogen-controllers"],
+        ),
         (&format!("{{metadata: {{name: {ok}}}, spec: {{rules: [{{name: {ok}, {RULE}}}]}}}}"), &[]),
         (
             &format!("{{metadata: {{name: {long}}}, spec: {{rules: [{{name: {long}, {RULE}}}]}}}}"),
@@ -68,12 +74,6 @@ fn policies_as_a_whole() {
                 "{{spec: {{webhookConfiguration: {{matchConditions: [{{name: a, expression: 'true'}}]}}, rules: [{{{RULE}}}]}}}}"
             ),
             &["E not-supported /spec/webhookConfiguration/matchConditions"],
-        ),
-        (
-            &format!(
-                "{{metadata: {{name: p, annotations: {{pod-policies.kyverno.io/autogen-controllers: all}}}}, spec: {{rules: [{{{RULE}}}]}}}}"
-            ),
-            &["E autogen-all /metadata/annotations/pod-policies.kyverno.io/autogen-controllers"],
         ),
     ]);
 }

@@ -1,6 +1,6 @@
 //! `ephor test` as a library: suites in, rows out.
 //!
-//! A [`suite::Suite`] is a `kyverno-test.yaml` as written; [`Case`] is one with everything it names loaded; [`run`]
+//! A [`suite::Suite`] is a `kyverno-test.yaml` as written; [`Case`] is one with everything it names loaded; `run`
 //! evaluates it and compares what comes out with what is expected, a [`Row`] for each. Upstream's suites run as they
 //! are, but an expectation is met only by what was evaluated: a policy that cannot be loaded, a rule or resource that
 //! does not exist and a rule that does not apply are failures, the last unless `skip` is expected.

@@ -83,17 +83,27 @@ fn check_validate(policy: &Policy, validate: &Validate, path: &Path, found: &mut
     }
 }
 
+/// `foreach` has an entry.
+fn not_empty<T>(loops: &[T], path: &Path, found: &mut Vec<Diagnostic>) {
+    if loops.is_empty() {
+        found.push(Diagnostic::error("empty-foreach", path.clone(), "`foreach` has no entry"));
+    }
+}
+
+/// An entry of a loop says what it goes through.
+pub(super) fn has_list(list: &str, path: &Path, found: &mut Vec<Diagnostic>) {
+    if list.is_empty() {
+        found.push(Diagnostic::error("no-list", path.clone(), "a foreach entry needs a `list`"));
+    }
+}
+
 fn check_loops(policy: &Policy, loops: Option<&Vec<ValidateForEach>>, path: &Path, found: &mut Vec<Diagnostic>) {
     let Some(loops) = loops else { return };
     let at = path.key("foreach");
-    if loops.is_empty() {
-        found.push(Diagnostic::error("empty-foreach", at.clone(), "`foreach` has no entry"));
-    }
+    not_empty(loops, &at, found);
     for (i, entry) in loops.iter().enumerate() {
         let at = at.index(i);
-        if entry.list.is_empty() {
-            found.push(Diagnostic::error("no-list", at.clone(), "a foreach entry needs a `list`"));
-        }
+        has_list(&entry.list, &at, found);
         let bodies = [
             ("pattern", entry.pattern.is_some()),
             ("anyPattern", entry.any_pattern.is_some()),
@@ -302,14 +312,10 @@ fn check_mutate(policy: &Policy, mutate: &Mutate, path: &Path, found: &mut Vec<D
 fn mutate_loops(policy: &Policy, loops: Option<&Vec<MutateForEach>>, path: &Path, found: &mut Vec<Diagnostic>) {
     let Some(loops) = loops else { return };
     let at = path.key("foreach");
-    if loops.is_empty() {
-        found.push(Diagnostic::error("empty-foreach", at.clone(), "`foreach` has no entry"));
-    }
+    not_empty(loops, &at, found);
     for (i, entry) in loops.iter().enumerate() {
         let at = at.index(i);
-        if entry.list.is_empty() {
-            found.push(Diagnostic::error("no-list", at.clone(), "a foreach entry needs a `list`"));
-        }
+        has_list(&entry.list, &at, found);
         let bodies = [
             ("patchStrategicMerge", entry.patch_strategic_merge.is_some()),
             ("patchesJson6902", entry.patches_json6902.is_some()),

@@ -3,37 +3,17 @@
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
-use super::bodies::conditions;
+use super::bodies::{conditions, has_list};
 use super::context;
 use super::kinds::{self, Place};
 use crate::diagnostic::Diagnostic;
-use crate::policy::{Clone as CloneSource, CloneList, Generate, Policy, PolicyKind, Rule};
+use crate::policy::{Generate, GenerateParts, Policy, PolicyKind, Rule};
 use crate::rules::anchor::parse_anchor;
-
-/// One target: the fields that a rule and a loop's entry share.
-struct Parts<'p> {
-    api_version: Option<&'p Str>,
-    kind: Option<&'p Str>,
-    name: Option<&'p Str>,
-    namespace: Option<&'p Str>,
-    data: Option<&'p Value>,
-    clone: Option<&'p CloneSource>,
-    clone_list: Option<&'p CloneList>,
-}
 
 /// Checks a `generate` block at `path`.
 pub(super) fn check(policy: &Policy, rule: &Rule, generate: &Generate, path: &Path, found: &mut Vec<Diagnostic>) {
     let Some(loops) = &generate.foreach else {
-        let parts = Parts {
-            api_version: generate.api_version.as_ref(),
-            kind: generate.kind.as_ref(),
-            name: generate.name.as_ref(),
-            namespace: generate.namespace.as_ref(),
-            data: generate.data.as_ref(),
-            clone: generate.clone.as_ref(),
-            clone_list: generate.clone_list.as_ref(),
-        };
-        return check_parts(policy, rule, &parts, path, found);
+        return check_parts(policy, rule, &generate.parts(), path, found);
     };
     if generate.data.is_some() || generate.clone.is_some() || generate.clone_list.is_some() {
         let message = "`foreach` stands alone: move the target into its entries";
@@ -41,25 +21,14 @@ pub(super) fn check(policy: &Policy, rule: &Rule, generate: &Generate, path: &Pa
     }
     for (i, entry) in loops.iter().enumerate() {
         let at = path.key("foreach").index(i);
-        if entry.list.is_empty() {
-            found.push(Diagnostic::error("no-list", at.clone(), "a foreach entry needs a `list`"));
-        }
-        let parts = Parts {
-            api_version: entry.api_version.as_ref(),
-            kind: entry.kind.as_ref(),
-            name: entry.name.as_ref(),
-            namespace: entry.namespace.as_ref(),
-            data: entry.data.as_ref(),
-            clone: entry.clone.as_ref(),
-            clone_list: entry.clone_list.as_ref(),
-        };
-        check_parts(policy, rule, &parts, &at, found);
+        has_list(&entry.list, &at, found);
+        check_parts(policy, rule, &entry.parts(), &at, found);
         context::check(policy, entry.context.as_ref(), &at.key("context"), found);
         conditions(entry.preconditions.as_ref(), &at.key("preconditions"), found);
     }
 }
 
-fn check_parts(policy: &Policy, rule: &Rule, parts: &Parts<'_>, path: &Path, found: &mut Vec<Diagnostic>) {
+fn check_parts(policy: &Policy, rule: &Rule, parts: &GenerateParts<'_>, path: &Path, found: &mut Vec<Diagnostic>) {
     let given = [parts.data.is_some(), parts.clone.is_some(), parts.clone_list.is_some()];
     match given.iter().filter(|is_set| **is_set).count() {
         0 => {
@@ -129,7 +98,7 @@ fn check_parts(policy: &Policy, rule: &Rule, parts: &Parts<'_>, path: &Path, fou
 }
 
 /// Namespaced objects need a namespace and others have none, as far as the kinds are known here.
-fn places(parts: &Parts<'_>, path: &Path, found: &mut Vec<Diagnostic>) {
+fn places(parts: &GenerateParts<'_>, path: &Path, found: &mut Vec<Diagnostic>) {
     let mut check = |place: Place, namespace: Option<&Str>, path: &Path| {
         let given = namespace.is_some_and(|ns| !ns.is_empty());
         let message = match place {

@@ -1,12 +1,12 @@
 //! `generate` blocks into targets.
 
+use ephor_expr::Value;
 use ephor_expr::value::Path;
-use ephor_expr::{Str, Value};
 
 use super::policy::{conditions, list, optional_text, selector_finding};
 use super::rule::{GenerateTarget, GenerateWhat, GeneratedBody};
 use crate::matching::Selector;
-use crate::policy::{Clone as CloneSource, CloneList, Generate, Spec};
+use crate::policy::{Generate, GenerateParts, Spec};
 use crate::scope::{Compiler, Entry, Expr};
 
 pub(super) fn generate_body(
@@ -16,34 +16,14 @@ pub(super) fn generate_body(
     compiler: &mut Compiler<'_>,
 ) -> GeneratedBody {
     let targets = match &generate.foreach {
-        None => {
-            let parts = GenerateParts {
-                api_version: generate.api_version.as_ref(),
-                kind: generate.kind.as_ref(),
-                namespace: generate.namespace.as_ref(),
-                name: generate.name.as_ref(),
-                data: generate.data.as_ref(),
-                clone: generate.clone.as_ref(),
-                clone_list: generate.clone_list.as_ref(),
-            };
-            vec![generate_target(&parts, None, path, compiler)]
-        }
+        None => vec![generate_target(&generate.parts(), None, path, compiler)],
         Some(loops) => {
             let loops = loops.iter().enumerate();
             loops
                 .filter_map(|(i, entry)| {
                     let path = path.key("foreach").index(i);
-                    let parts = GenerateParts {
-                        api_version: entry.api_version.as_ref(),
-                        kind: entry.kind.as_ref(),
-                        namespace: entry.namespace.as_ref(),
-                        name: entry.name.as_ref(),
-                        data: entry.data.as_ref(),
-                        clone: entry.clone.as_ref(),
-                        clone_list: entry.clone_list.as_ref(),
-                    };
                     let list = list(&entry.list, &path, compiler)?;
-                    let mut target = generate_target(&parts, Some(list), &path, compiler);
+                    let mut target = generate_target(&entry.parts(), Some(list), &path, compiler);
                     target.context = Entry::compile_all(entry.context.as_ref(), &path.key("context"), compiler);
                     target.preconditions =
                         conditions(entry.preconditions.as_ref(), &path.key("preconditions"), compiler);
@@ -59,16 +39,6 @@ pub(super) fn generate_body(
         server_side_apply: spec.use_server_side_apply.unwrap_or(false),
         targets,
     }
-}
-
-struct GenerateParts<'p> {
-    api_version: Option<&'p Str>,
-    kind: Option<&'p Str>,
-    namespace: Option<&'p Str>,
-    name: Option<&'p Str>,
-    data: Option<&'p Value>,
-    clone: Option<&'p CloneSource>,
-    clone_list: Option<&'p CloneList>,
 }
 
 fn generate_target(

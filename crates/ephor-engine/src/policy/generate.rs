@@ -111,3 +111,52 @@ pub struct GenerateForEach {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clone_list: Option<CloneList>,
 }
+
+/// What a `generate` block without loops and an entry of a loop both say: one target and where its content comes from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GenerateParts<'p> {
+    /// API version of the downstream.
+    pub api_version: Option<&'p Str>,
+    /// Kind of the downstream.
+    pub kind: Option<&'p Str>,
+    /// Name of the downstream.
+    pub name: Option<&'p Str>,
+    /// Namespace of the downstream.
+    pub namespace: Option<&'p Str>,
+    /// The downstream's content.
+    pub data: Option<&'p Value>,
+    /// An object to copy.
+    pub clone: Option<&'p Clone>,
+    /// Objects to copy.
+    pub clone_list: Option<&'p CloneList>,
+}
+
+impl Generate {
+    /// The target of a block without loops.
+    pub fn parts(&self) -> GenerateParts<'_> {
+        GenerateParts {
+            api_version: self.api_version.as_ref(),
+            kind: self.kind.as_ref(),
+            name: self.name.as_ref(),
+            namespace: self.namespace.as_ref(),
+            data: self.data.as_ref(),
+            clone: self.clone.as_ref(),
+            clone_list: self.clone_list.as_ref(),
+        }
+    }
+}
+
+impl GenerateForEach {
+    /// The target of each element.
+    pub fn parts(&self) -> GenerateParts<'_> {
+        GenerateParts {
+            api_version: self.api_version.as_ref(),
+            kind: self.kind.as_ref(),
+            name: self.name.as_ref(),
+            namespace: self.namespace.as_ref(),
+            data: self.data.as_ref(),
+            clone: self.clone.as_ref(),
+            clone_list: self.clone_list.as_ref(),
+        }
+    }
+}

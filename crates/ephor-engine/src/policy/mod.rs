@@ -25,7 +25,7 @@ pub use context::{
     ApiCall, ConfigMapRef, ContextEntry, GlobalRef, HttpMethod, ImageData, RequestData, ServiceCall, VariableEntry,
 };
 pub use exception::{ExceptionRules, ExceptionSpec, PolicyException};
-pub use generate::{Clone, CloneList, Generate, GenerateForEach};
+pub use generate::{Clone, CloneList, Generate, GenerateForEach, GenerateParts};
 pub use global_context::{GlobalApiCall, GlobalContextEntry, GlobalContextSpec, Projection, WatchedResource};
 pub use meta::Metadata;
 pub use mutate::{Mutate, MutateForEach, Order, Target};

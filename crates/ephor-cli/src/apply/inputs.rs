@@ -15,7 +15,7 @@ use super::at_hand::AtHand;
 use super::judge::of_cluster;
 use super::pipeline::Input;
 use super::plan::{Card, Keep, Lane, Plan};
-use crate::host::Host;
+use crate::host::{AllowedHost, Host, Network};
 use crate::load::{
     LoadedExceptions, LoadedPolicies, Refused, STDIN, Values, expand, expand_lists, load_exceptions, load_policies,
     pick_exceptions, pick_exceptions_in, read, read_objects, read_user, read_values,
@@ -45,6 +45,8 @@ pub struct Selected<'a> {
     pub exceptions_within_policies: bool,
     /// CRDs.
     pub crds: &'a [String],
+    /// Hosts that policies may call.
+    pub allow_net: &'a [AllowedHost],
 }
 
 /// What was loaded.
@@ -82,6 +84,9 @@ impl Inputs {
             }
         }
         plan.host = Host::new().with(AtHand::new(resources.clone(), others, cluster_scoped.clone()));
+        if !selected.allow_net.is_empty() {
+            plan.host = plan.host.with(Network::of(selected.allow_net.to_vec()));
+        }
         plan.cluster_scoped = cluster_scoped;
         Self { plan, resources, refused: policies.refused, exception_count, findings }
     }

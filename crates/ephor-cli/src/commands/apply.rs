@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use super::CommandResult;
 use crate::apply::{self, Inputs, Keep, Results, Selected};
 use crate::exit::Exit;
+use crate::host::AllowedHost;
 use crate::output::report::Format as ReportFormat;
 use crate::output::{exceptions, github, junit, markdown, report, sarif, structured, text};
 use crate::ui::Ui;
@@ -47,6 +48,9 @@ pub(super) struct Args {
     /// Files of CRDs: they tell which kinds have no namespace.
     #[arg(long = "crd-paths", alias = "crd-path", value_delimiter = ',', value_name = "PATH")]
     crds: Vec<String>,
+    /// Let policies call services of this host and look its name up: `HOST` or `HOST:PORT`; may be repeated.
+    #[arg(long, value_name = "HOST")]
+    allow_net: Vec<AllowedHost>,
     /// Where mutated and generated objects are written: a file (`.yaml`, `.yml`) or a directory.
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
@@ -121,8 +125,6 @@ struct NotBuilt {
     namespace: Option<String>,
     #[arg(long, hide = true)]
     registry: bool,
-    #[arg(long, hide = true, value_name = "HOST")]
-    allow_net: Vec<String>,
     #[arg(long, hide = true, value_name = "PATH")]
     context_file: Option<String>,
     #[arg(long, hide = true, value_name = "PATH")]
@@ -142,15 +144,14 @@ impl NotBuilt {
     fn refusal(&self) -> Option<String> {
         let no_cluster = "reading from a cluster is not built yet: give files with `--resource`";
         let cel_only = "it serves policies of `policies.kyverno.io`, which are not supported yet";
-        let net = "network calls are not built yet: give the data in a values file (`--values-file`)";
+        let no_registry = "image registries are not used yet: give the data in a values file (`--values-file`)";
         let asked = [
             ("--cluster", self.cluster, no_cluster),
             ("--cluster-wide-resources", self.cluster_wide_resources, no_cluster),
             ("--kubeconfig", self.kubeconfig.is_some(), no_cluster),
             ("--context", self.context.is_some(), no_cluster),
             ("--namespace", self.namespace.is_some(), no_cluster),
-            ("--registry", self.registry, net),
-            ("--allow-net", !self.allow_net.is_empty(), net),
+            ("--registry", self.registry, no_registry),
             ("--context-file", self.context_file.is_some(), cel_only),
             ("--parameter-resource", !self.parameter_resource.is_empty(), cel_only),
             ("--json", !self.json.is_empty(), cel_only),
@@ -251,6 +252,7 @@ fn selected(args: &Args) -> Selected<'_> {
         exceptions_with_resources: args.exceptions_with_resources,
         exceptions_within_policies: args.exceptions_within_policies,
         crds: &args.crds,
+        allow_net: &args.allow_net,
     }
 }
 

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::apply::{Args, ran};
 use crate::exit::Exit;
+use crate::host::net_tests::Server;
 use crate::output::diagnostics;
 use crate::ui::Ui;
 
@@ -410,4 +411,40 @@ fn wrong_arguments_are_refused_with_reasons() {
         assert_eq!(exit, Exit::CouldNot, "{words}");
         assert!(text.contains(reason), "{words}: {text}");
     }
+}
+
+const TEAMS_OF_SERVICE: &str = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: known-team, annotations: {pod-policies.kyverno.io/autogen-controllers: none}}
+spec:
+  rules:
+  - name: team-is-known
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    context:
+    - name: known
+      apiCall: {method: GET, service: {url: 'http://127.0.0.1:PORT/teams'}}
+    validate:
+      message: nobody knows this team
+      deny:
+        conditions:
+          all:
+          - key: '{{ request.object.metadata.labels.team || ''none'' }}'
+            operator: AnyNotIn
+            value: '{{ known.teams }}'
+";
+
+#[test]
+fn services_are_called_only_where_the_user_allows_it() {
+    let server = Server::start();
+    let policy = TEAMS_OF_SERVICE.replace("PORT", &server.port.to_string());
+    let desk = Desk::new(&[("p.yaml", &policy), ("pods.yaml", PODS)]);
+    let (text, exit) = desk.apply("@/p.yaml -r @/pods.yaml --allow-net 127.0.0.1");
+    assert_eq!(exit, Exit::Findings, "{text}");
+    assert!(text.contains("nobody knows this team") && text.contains("pass: 1, fail: 1"), "{text}");
+    let (text, _) = desk.apply("@/p.yaml -r @/pods.yaml --allow-net example.com");
+    assert!(text.contains("`--allow-net 127.0.0.1`") && text.contains("error: 2"), "{text}");
+    let (text, exit) = desk.apply("@/p.yaml -r @/pods.yaml --allow-net http://127.0.0.1/");
+    assert!(text.contains("without scheme and path"), "{text}");
+    assert_eq!(exit, Exit::CouldNot);
 }

@@ -4,8 +4,14 @@
 //! objects at hand, the network where the user allows it. What nobody answers is [`Fact::Unavailable`] with a reason:
 //! the rule that needs it is an error, never a silent pass.
 
+mod allowed;
+mod net;
+#[cfg(test)]
+pub(crate) mod net_tests;
 mod objects;
 
+pub use allowed::{AllowedHost, InvalidHost};
+pub use net::Network;
 pub use objects::ObjectsAtHand;
 
 use std::fmt;
@@ -66,12 +72,15 @@ fn unanswered(fetch: &Fetch) -> Fact {
             format!("ConfigMap `{namespace}/{name}` is not at hand: give its data in a values file or as a resource")
         }
         Fetch::Api { path, .. } => format!("the Kubernetes API is not reachable offline (`{path}`)"),
-        Fetch::Service { url, .. } => format!("the network is not used without `--allow-net` (`{url}`)"),
+        Fetch::Service { url, .. } => {
+            let host = net::host_of(url).unwrap_or_else(|| "HOST".to_owned());
+            format!("`{url}` is not called without `--allow-net {host}` of `ephor apply`")
+        }
         Fetch::Global { name } => format!("global context entry `{name}` is not at hand: give it in a values file"),
         Fetch::Image { reference, .. } => {
             format!("image registries are not used offline (`{reference}`): give the data in a values file")
         }
-        Fetch::Host { name } => format!("names are not looked up without `--allow-net` (`{name}`)"),
+        Fetch::Host { name } => format!("names are not looked up without `--allow-net {name}` of `ephor apply`"),
         Fetch::Object { kind, namespace, name, .. } => format!("{kind} `{namespace}/{name}` is not at hand"),
         Fetch::Objects { kind, .. } => format!("objects of kind {kind} are not at hand"),
     };

@@ -103,7 +103,7 @@ impl Wildcard {
         Wildcard { pattern: pattern.into(), shape }
     }
 
-    /// Whether `text` as a whole fits; the same answer as [`matches`].
+    /// Whether `text` as a whole fits; the same answer as [`matches()`].
     pub fn matches(&self, text: &str) -> bool {
         let pattern = self.pattern.as_str();
         let star = '*';

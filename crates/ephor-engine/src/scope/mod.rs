@@ -8,6 +8,7 @@ mod compile;
 mod context;
 mod entry;
 mod error;
+mod load;
 mod names;
 mod resolve;
 mod scan;

@@ -1,0 +1,199 @@
+//! The loading of context entries: where their values come from.
+
+use ephor_expr::jmespath::EvalError;
+use ephor_expr::{Map, Str, Value};
+
+use super::context::{Failure, Scope};
+use super::entry::{Call, Entry, Query, Source};
+use super::error::{Cause, ScopeError};
+use super::template::{Expr, Template};
+use super::world::Answer;
+use crate::fetch::{Fact, Fetch};
+use crate::policy::HttpMethod;
+
+impl<'e> Scope<'e> {
+    pub(super) fn load(&mut self, entry: &'e Entry) -> Result<Option<Value>, LoadError> {
+        if entry.is_fetched() && self.given(&entry.name).is_some() {
+            return Ok(None);
+        }
+        match &entry.source {
+            Source::Variable { value, query, default } => {
+                self.load_variable(value.as_ref(), query.as_ref(), default.as_ref()).map(Some)
+            }
+            Source::ConfigMap { name, namespace } => self.load_config_map(name, namespace.as_ref()).map(Some),
+            Source::Call(call) => self.load_call(call).map(Some),
+            Source::Global { name, query } => {
+                let name = self.string(name)?;
+                let fetched = self.fetch(Fetch::Global { name: name.clone() })?;
+                let data = fetched.ok_or_else(|| LoadError::Missing(format!("global context entry `{name}`")))?;
+                self.query_over(query.as_ref(), data).map(Some)
+            }
+            Source::Image { reference, credentials, query } => {
+                let reference = self.string(reference)?;
+                let credentials = credentials.as_ref().map(|c| c.to_json().into());
+                let fetched = self.fetch(Fetch::Image { reference: reference.clone(), credentials })?;
+                let data = fetched.ok_or_else(|| LoadError::Missing(format!("image `{reference}`")))?;
+                self.query_over(query.as_ref(), data).map(Some)
+            }
+        }
+    }
+
+    fn load_variable(
+        &mut self,
+        value: Option<&Template>,
+        query: Option<&Query>,
+        default: Option<&Template>,
+    ) -> Result<Value, LoadError> {
+        // The default is resolved even when it is not needed (engine 6.1).
+        let default = default.map(|template| template.resolve(self)).transpose()?;
+        let value = value.map(|template| template.resolve(self)).transpose()?;
+        let over_context = value.is_none();
+        let outcome = match (value, query) {
+            (Some(value), None) => Ok(value),
+            (value, Some(query)) => {
+                let expr = self.query(query)?;
+                match value {
+                    Some(value) => expr.normal.evaluate(&value, self.world()),
+                    None => match self.evaluate_expression(&expr.normal) {
+                        Ok(value) => Ok(value),
+                        Err(Failure::Cause(Cause::Query(error))) => Err(error),
+                        // Data that nobody can give is not replaced by a default: the verdict would be about nothing.
+                        Err(Failure::Cause(cause @ Cause::Context { unavailable: true, .. })) => {
+                            return Err(LoadError::Unavailable(cause.to_string()));
+                        }
+                        // An entry that this one mentions failed: so did the expression.
+                        Err(Failure::Cause(cause)) => Err(EvalError::Other(cause.to_string())),
+                        Err(Failure::Scope(error)) => return Err(error.into()),
+                    },
+                }
+            }
+            (None, None) => return Err(LoadError::NoValue),
+        };
+        match (outcome, default) {
+            (Err(error @ (EvalError::Pending | EvalError::Budget(_))), _) | (Err(error), None) => {
+                Err(LoadError::of_query(error))
+            }
+            (Err(_), Some(default)) => Ok(default),
+            (Ok(Value::Null), Some(default)) if over_context => Ok(default),
+            (Ok(Value::Null), _) => Err(LoadError::NoValue),
+            (Ok(value), _) => Ok(value),
+        }
+        .and_then(|value| if value.is_null() { Err(LoadError::NoValue) } else { Ok(value) })
+    }
+
+    fn load_config_map(&mut self, name: &Template, namespace: Option<&Template>) -> Result<Value, LoadError> {
+        let name = self.string(name)?;
+        let namespace = match namespace {
+            Some(template) => self.string(template)?,
+            None => Str::new(self.world().namespace().unwrap_or("default")),
+        };
+        let what = format!("ConfigMap `{namespace}/{name}`");
+        let object = self.fetch(Fetch::ConfigMap { namespace, name })?.ok_or(LoadError::Missing(what))?;
+        let part = |key: &str| (Str::new(key), object.get(key).cloned().unwrap_or_default());
+        Ok(Value::object([part("data"), part("metadata")].into_iter().collect()))
+    }
+
+    fn load_call(&mut self, call: &'e Call) -> Result<Value, LoadError> {
+        let address = self.string(&call.address)?;
+        let mut body = Map::new();
+        for (key, template) in &call.data {
+            body.insert(key.clone(), template.resolve(self)?);
+        }
+        let body = (call.method == HttpMethod::Post).then(|| Str::from(Value::object(body).to_json()));
+        let fetch = match &call.service {
+            None => Fetch::Api { method: call.method, path: address.clone(), body },
+            Some(service) => {
+                let mut headers = Vec::with_capacity(service.headers.len());
+                for (key, template) in &service.headers {
+                    headers.push((key.clone(), self.string(template)?));
+                }
+                headers.sort();
+                let ca_bundle = service.ca_bundle.clone();
+                Fetch::Service { method: call.method, url: address.clone(), headers, body, ca_bundle }
+            }
+        };
+        match (self.fetch(fetch), &call.default) {
+            (Ok(Some(answer)), _) => self.query_over(call.query.as_ref(), answer),
+            (Ok(None) | Err(LoadError::Failed(_)), Some(default)) => Ok(default.clone()),
+            (Ok(None), None) => Err(LoadError::Missing(format!("`{address}`"))),
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// The answer to a question; `None` if the thing does not exist.
+    fn fetch(&self, fetch: Fetch) -> Result<Option<Value>, LoadError> {
+        match self.world().ask(fetch) {
+            Answer::Pending => Err(ScopeError::Pending.into()),
+            Answer::Refused(reason) => Err(LoadError::Refused(reason)),
+            Answer::Known(Fact::Found(value)) => Ok(Some(value.clone())),
+            Answer::Known(Fact::Missing) => Ok(None),
+            Answer::Known(Fact::Failed(reason)) => Err(LoadError::Failed(reason.clone())),
+            Answer::Known(Fact::Unavailable(reason)) => Err(LoadError::Unavailable(reason.clone())),
+        }
+    }
+
+    fn query_over(&mut self, query: Option<&Query>, data: Value) -> Result<Value, LoadError> {
+        let Some(query) = query else { return Ok(data) };
+        let expr = self.query(query)?;
+        expr.normal.evaluate(&data, self.world()).map_err(LoadError::of_query)
+    }
+
+    fn query(&mut self, query: &Query) -> Result<Expr, LoadError> {
+        match query {
+            Query::Fixed(expr) => Ok(expr.clone()),
+            Query::Text(template) => {
+                let text = self.string(template)?;
+                Expr::bare(&text).map_err(|e| LoadError::Syntax(e.to_string()))
+            }
+        }
+    }
+
+    fn string(&mut self, template: &Template) -> Result<Str, LoadError> {
+        match template.resolve(self)? {
+            Value::String(text) => Ok(text),
+            other => Err(LoadError::NotAString(other.type_name())),
+        }
+    }
+}
+
+/// Why a context entry has no value.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LoadError {
+    #[error(transparent)]
+    Scope(#[from] ScopeError),
+    #[error("JMESPath query failed: {0}")]
+    Query(EvalError),
+    #[error("invalid jmesPath: {0}")]
+    Syntax(String),
+    #[error("the value is null")]
+    NoValue,
+    #[error("expected a string, found {0}")]
+    NotAString(&'static str),
+    #[error("{0} not found")]
+    Missing(String),
+    #[error("{0}")]
+    Failed(String),
+    #[error("{0}")]
+    Unavailable(String),
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl LoadError {
+    pub(super) fn is_unavailable(&self) -> bool {
+        match self {
+            LoadError::Unavailable(_) => true,
+            LoadError::Scope(error) => error.is_unavailable(),
+            _ => false,
+        }
+    }
+
+    /// The error of an expression; missing facts and a spent budget are no matter of the entry.
+    fn of_query(error: EvalError) -> Self {
+        match error {
+            EvalError::Pending => ScopeError::Pending.into(),
+            EvalError::Budget(error) => ScopeError::Budget(error).into(),
+            other => LoadError::Query(other),
+        }
+    }
+}

@@ -49,6 +49,8 @@ enum Format {
     Yaml,
     Markdown,
     Junit,
+    Sarif,
+    Github,
 }
 
 /// Runs tests.
@@ -71,6 +73,8 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
         Some(Format::Yaml) => suites::yaml(&reports, style),
         Some(Format::Markdown) => suites::markdown(&reports, style),
         Some(Format::Junit) => suites::junit(&reports, style),
+        Some(Format::Sarif) => suites::sarif(&reports),
+        Some(Format::Github) => suites::github(&reports),
     })?;
     if reports.is_empty() && args.require_tests {
         return Ok(Exit::Findings);

@@ -1,5 +1,6 @@
 //! Reports of `ephor test`, a format a file.
 
+mod annotations;
 mod junit;
 mod markdown;
 mod structured;
@@ -7,6 +8,7 @@ mod structured;
 mod tests;
 mod text;
 
+pub use annotations::{github, sarif};
 pub use junit::junit;
 pub use markdown::markdown;
 pub use structured::{json, yaml};

@@ -58,3 +58,15 @@ fn markdown_cells_hold_their_text() {
 fn junit_is_escaped_and_closed() {
     insta::assert_snapshot!(junit(&reports(), Style::default()));
 }
+
+#[test]
+fn annotations_are_of_what_fails() {
+    let reports = reports();
+    let commands = github(&reports);
+    let lines: Vec<&str> = commands.lines().collect();
+    assert_eq!(lines.len(), 3, "{commands}");
+    assert!(lines[1].starts_with("::error file=a/kyverno-test.yaml,title=test-failed::p/r<1> for v1/Pod/x/b: "));
+    let log = ephor_expr::Value::from_json(&sarif(&reports)).unwrap();
+    let results = log.get("runs").and_then(|runs| runs.as_array()?.first()?.get("results")?.as_array());
+    assert_eq!(results.map(<[_]>::len), Some(3));
+}

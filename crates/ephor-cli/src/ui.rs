@@ -52,6 +52,21 @@ impl Ui {
         }
     }
 
+    /// Shows errors, and of warnings about policies only how many there are: a run over a library of policies is not
+    /// the place to read them.
+    pub fn errors(&self, findings: &[Located]) {
+        let (errors, warnings): (Vec<Located>, Vec<Located>) = findings.iter().cloned().partition(Located::is_error);
+        self.findings(&errors);
+        let (about_policies, others): (Vec<Located>, Vec<Located>) =
+            warnings.into_iter().partition(|warning| warning.span.is_some());
+        self.findings(&others);
+        if !about_policies.is_empty() && !self.quiet {
+            let count = about_policies.len();
+            let what = if count == 1 { "warning" } else { "warnings" };
+            self.say(&format!("{count} {what} about policies: `ephor check` shows them"));
+        }
+    }
+
     /// A progress bar for `total` things, on a terminal only.
     pub fn progress(&self, total: Option<u64>, what: &'static str) -> ProgressBar {
         if self.quiet || !io::stderr().is_terminal() {

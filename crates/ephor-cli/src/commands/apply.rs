@@ -166,7 +166,7 @@ impl NotBuilt {
 /// Applies policies to resources.
 pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let ran = ran(args, ui)?;
-    ui.findings(&ran.results.findings);
+    ui.errors(&ran.results.findings);
     ui.result(&ran.text)?;
     Ok(ran.exit)
 }

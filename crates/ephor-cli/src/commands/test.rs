@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let reports = run_files(&files, &args.test_case_selector, &|| bar.inc(1));
     bar.finish_and_clear();
     let findings: Vec<Located> = reports.iter().flat_map(|report| &report.findings).cloned().collect();
-    ui.findings(&findings);
+    ui.errors(&findings);
     let colour = ui.colour() && args.output_format.is_none();
     let style = Style { colour, fail_only: args.fail_only, detailed: args.detailed_results };
     ui.result(&match args.output_format {

@@ -1,1 +1,1 @@
-//! placeholder
+//! Holds only integration tests: see `tests/`.

@@ -36,10 +36,12 @@ pub fn render(results: &Results) -> String {
     out
 }
 
-fn data(text: &str) -> String {
+/// Text of a command.
+pub(super) fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-fn property(text: &str) -> String {
+/// Text of a command's property.
+pub(super) fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

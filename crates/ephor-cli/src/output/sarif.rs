@@ -28,16 +28,21 @@ pub fn render(results: &Results) -> String {
         let message = format!("{}: {}", row.subject, row.text());
         found.push(result(&id, rule, level, &message, vec![at], place(&row.place(card)).into_iter().collect()));
     }
+    log(rules.list, found)
+}
+
+/// The document around rules and results: one run of `ephor`.
+pub(super) fn log(rules: Vec<Value>, results: Vec<Value>) -> String {
     let driver = Value::from([
         ("name", "ephor".into()),
         ("version", env!("CARGO_PKG_VERSION").into()),
         ("informationUri", env!("CARGO_PKG_REPOSITORY").into()),
-        ("rules", Value::array(rules.list)),
+        ("rules", Value::array(rules)),
     ]);
     let run = Value::from([
         ("tool", Value::from([("driver", driver)])),
         ("columnKind", "unicodeCodePoints".into()),
-        ("results", Value::array(found)),
+        ("results", Value::array(results)),
     ]);
     let log = Value::from([
         ("$schema", "https://json.schemastore.org/sarif-2.1.0.json".into()),

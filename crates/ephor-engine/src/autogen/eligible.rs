@@ -74,9 +74,9 @@ pub fn eligible(policy: &Policy, rule: &Rule) -> Result<(), Ineligible> {
             return Err(Ineligible::SelectsPods);
         }
     }
-    let mut excluded = rule.exclude.as_ref().into_iter().flat_map(filters).peekable();
-    let mut excluded_kinds = excluded.by_ref().filter(|r| r.kinds.as_ref().is_some_and(|k| !k.is_empty())).peekable();
-    if excluded_kinds.peek().is_some() && !excluded_kinds.any(on_pods) {
+    let excluded = rule.exclude.as_ref().into_iter().flat_map(filters);
+    let mut excluded = excluded.filter(|r| r.kinds.as_ref().is_some_and(|k| !k.is_empty())).peekable();
+    if excluded.peek().is_some() && !excluded.any(on_pods) {
         return Err(Ineligible::NotOnPods);
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use super::{level, message};
 use crate::locate::Located;
+use crate::output::github::{data, property};
 
 /// A command for each finding.
 pub fn github(findings: &[Located]) -> String {
@@ -22,12 +23,4 @@ fn command(finding: &Located) -> String {
     }
     properties.push(format!("title={}", finding.code));
     format!("::{} {}::{}\n", level(finding), properties.join(","), data(&message(finding)))
-}
-
-fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
-}
-
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -6,28 +6,13 @@ use ephor_expr::{Map, Str, Value};
 
 use super::{level, message};
 use crate::locate::Located;
+use crate::output::sarif::log;
 
 /// One run of `ephor`.
 pub fn sarif(findings: &[Located]) -> String {
     let codes: BTreeSet<&'static str> = findings.iter().map(|finding| finding.code).collect();
     let rules = codes.into_iter().map(|code| Value::from([("id", Value::from(code))])).collect();
-    let driver = Value::from([
-        ("name", Value::from("ephor")),
-        ("version", Value::from(env!("CARGO_PKG_VERSION"))),
-        ("informationUri", Value::from(env!("CARGO_PKG_REPOSITORY"))),
-        ("rules", Value::array(rules)),
-    ]);
-    let run = Value::from([
-        ("tool", Value::from([("driver", driver)])),
-        ("columnKind", Value::from("unicodeCodePoints")),
-        ("results", Value::array(findings.iter().map(result).collect())),
-    ]);
-    let log = Value::from([
-        ("$schema", Value::from("https://json.schemastore.org/sarif-2.1.0.json")),
-        ("version", Value::from("2.1.0")),
-        ("runs", Value::array(vec![run])),
-    ]);
-    log.to_json_pretty(2) + "\n"
+    log(rules, findings.iter().map(result).collect())
 }
 
 fn result(finding: &Located) -> Value {

@@ -6,12 +6,16 @@
 
 mod convert;
 mod decode;
+mod encode;
 mod json;
 mod map;
 mod path;
+#[cfg(feature = "schema")]
+mod schema;
 mod tree;
 
 pub use decode::{DecodeError, decode, decode_rest};
+pub use encode::{EncodeError, encode};
 pub use json::JsonError;
 pub use map::Map;
 pub use path::{Path, Segment};

@@ -6,8 +6,9 @@ use std::time::Duration;
 use ephor_expr::{Str, Value};
 
 use crate::discovery::Discovery;
-use crate::error::ClusterError;
-use crate::query::{List, ListQuery, WatchQuery};
+use crate::error::{ClusterError, ErrorKind};
+use crate::object;
+use crate::query::{Filter, List, ListQuery, WatchQuery};
 use crate::raw::RawRequest;
 use crate::resource::Resource;
 use crate::write::{DeleteOptions, Deletion, Part, Patch, WriteOptions};
@@ -69,6 +70,27 @@ pub trait Cluster: Send + Sync {
         name: &str,
         options: &DeleteOptions,
     ) -> Result<Deletion, ClusterError>;
+
+    /// Deletes all objects that a filter selects, and says how many there were; those that finalizers hold are only
+    /// marked. Preconditions of the options count for each object.
+    fn delete_collection(
+        &self,
+        resource: &Resource,
+        filter: &Filter,
+        options: &DeleteOptions,
+    ) -> Result<usize, ClusterError> {
+        let mut deleted = 0;
+        let query = ListQuery { filter: filter.clone(), metadata_only: true, ..ListQuery::all() };
+        for object in self.list(resource, &query)?.items {
+            let namespace = Some(object::namespace(&object)).filter(|namespace| !namespace.is_empty());
+            match self.delete(resource, namespace, object::name(&object), options) {
+                Ok(_) => deleted += 1,
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(deleted)
+    }
 
     /// What happens to the selected objects. [`ErrorKind::Gone`](crate::ErrorKind) if the cluster no longer knows
     /// what happened since the version asked for: list again and watch from there.

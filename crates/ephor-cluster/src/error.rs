@@ -80,6 +80,16 @@ impl Cause {
     }
 }
 
+impl Cause {
+    fn value(&self) -> Value {
+        Value::from([
+            ("reason", Value::from(self.reason)),
+            ("message", Value::from(self.message.as_str())),
+            ("field", Value::from(self.field.clone())),
+        ])
+    }
+}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.message)
@@ -138,16 +148,7 @@ impl ClusterError {
             }
         };
         let message = format!("{} {name:?} is invalid{listed}", resource.qualified_kind());
-        let causes: Vec<Value> = causes
-            .iter()
-            .map(|c| {
-                Value::from([
-                    ("reason", Value::from(c.reason)),
-                    ("message", Value::from(c.message.as_str())),
-                    ("field", Value::from(c.field.clone())),
-                ])
-            })
-            .collect();
+        let causes: Vec<Value> = causes.iter().map(Cause::value).collect();
         let mut detail = names(&resource.group, &resource.kind, name);
         if !causes.is_empty() {
             detail.insert("causes", causes);
@@ -158,6 +159,44 @@ impl ClusterError {
     /// The request itself makes no sense.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, 400, "BadRequest", message.into(), None)
+    }
+
+    /// The patch does not fit the object.
+    pub fn unprocessable(why: impl Into<String>) -> Self {
+        let cause =
+            Value::from([("message", Value::from(why.into())), ("reason", Value::from("UnexpectedServerResponse"))]);
+        let details = Value::from([("causes", Value::array(vec![cause]))]);
+        let message = "the server rejected our request due to an error in our request".to_owned();
+        Self::new(ErrorKind::Invalid, 422, "Invalid", message, Some(details))
+    }
+
+    /// Options that the server cannot work with.
+    pub fn invalid_options(kind: &str, causes: &[Cause]) -> Self {
+        let kind = Resource::guess("meta.k8s.io/v1", kind);
+        Self::invalid(&kind, "", causes)
+    }
+
+    /// Somebody applies what belongs to others.
+    pub fn apply_conflict(message: &str, causes: &[Cause]) -> Self {
+        let details = Value::from([("causes", Value::array(causes.iter().map(Cause::value).collect()))]);
+        Self::new(ErrorKind::Conflict, 409, "Conflict", message.to_owned(), Some(details))
+    }
+
+    /// Admission refused the write: the code and the whole message are its own.
+    pub fn denied(code: u16, reason: &str, message: impl Into<String>) -> Self {
+        let kind = match code {
+            404 => ErrorKind::NotFound,
+            409 => ErrorKind::Conflict,
+            401 | 403 => ErrorKind::Forbidden,
+            500.. => ErrorKind::Transient,
+            _ => ErrorKind::Invalid,
+        };
+        Self::new(kind, code, reason, message.into(), None)
+    }
+
+    /// The sandbox, or an offline host, has nothing that could do this.
+    pub fn not_implemented(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Unsupported, 501, "NotImplemented", message.into(), None)
     }
 
     /// The cluster does not allow it.

@@ -24,18 +24,21 @@
 //!
 //! - [`cluster`]: the trait. [`query`]: what to list and watch. [`write`](mod@write): how to write.
 //! - [`resource`], [`discovery`]: which kinds there are, also those of `CustomResourceDefinition` objects.
+//! - [`object`]: metadata of objects.
 //! - [`error`]: failures with the words and codes of the API server.
 //! - [`raw`]: the HTTP face, for policies that name a URL path.
-//! - [`memory`]: the store.
+//! - [`memory`]: the store. [`admission`]: who is asked before it stores. [`schema`]: how objects of a kind look.
 
+pub mod admission;
 pub mod cluster;
 pub mod discovery;
 pub mod error;
 pub mod memory;
-mod object;
+pub mod object;
 pub mod query;
 pub mod raw;
 pub mod resource;
+pub mod schema;
 pub mod write;
 
 pub use cluster::{Cluster, Watch, WatchEvent};
@@ -44,4 +47,4 @@ pub use error::{ClusterError, ErrorKind};
 pub use memory::MemoryCluster;
 pub use query::{FieldSelector, LabelSelector, List, ListQuery, WatchQuery};
 pub use resource::Resource;
-pub use write::{DeleteOptions, Deletion, Patch, PatchKind, WriteOptions};
+pub use write::{DeleteOptions, Deletion, FieldValidation, Patch, PatchKind, WriteOptions};

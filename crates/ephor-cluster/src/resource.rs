@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use ephor_expr::Str;
 
+use crate::error::ClusterError;
+
 /// A kind that a cluster serves, in one version. Cloning is cheap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
@@ -99,6 +101,23 @@ impl Resource {
             path.push_str(name);
         }
         path
+    }
+
+    /// Whether one object can be meant by this namespace and name: refused as an API server refuses it.
+    pub fn check_place(&self, namespace: Option<&str>, name: &str) -> Result<(), ClusterError> {
+        if !self.stored {
+            return Err(ClusterError::method_not_allowed());
+        }
+        if name.is_empty() {
+            return Err(ClusterError::bad_request("resource name may not be empty"));
+        }
+        match (self.namespaced, namespace.unwrap_or_default().is_empty()) {
+            (true, true) => {
+                Err(ClusterError::bad_request("an empty namespace may not be set when a resource name is provided"))
+            }
+            (false, false) => Err(ClusterError::no_such_path()),
+            _ => Ok(()),
+        }
     }
 
     /// What a kind that nobody knows most likely is: namespaced, with the English plural of its name.

@@ -11,6 +11,22 @@ pub struct WriteOptions {
     pub field_manager: Str,
     /// What is written.
     pub part: Part,
+    /// Whether an apply patch takes fields away from other managers instead of being refused with a conflict.
+    pub force: bool,
+    /// What becomes of fields that the kind does not have.
+    pub field_validation: FieldValidation,
+}
+
+/// What becomes of fields that a kind does not have. They are never stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// The client is warned.
+    #[default]
+    Warn,
+    /// Nothing is said.
+    Ignore,
+    /// The write is refused.
+    Strict,
 }
 
 impl WriteOptions {
@@ -48,6 +64,9 @@ pub enum PatchKind {
     Merge,
     /// Strategic merge patch of Kubernetes: lists of objects merge by key.
     Strategic,
+    /// Server-side apply: what the manager that applies it wants the object to be, with `apiVersion` and `kind`.
+    /// Needs [`WriteOptions::field_manager`]; creates the object if there is none.
+    Apply,
 }
 
 impl PatchKind {
@@ -57,6 +76,8 @@ impl PatchKind {
             Self::Json => "application/json-patch+json",
             Self::Merge => "application/merge-patch+json",
             Self::Strategic => "application/strategic-merge-patch+json",
+            // JSON is YAML.
+            Self::Apply => "application/apply-patch+yaml",
         }
     }
 }
@@ -65,6 +86,16 @@ impl Patch {
     /// A JSON merge patch.
     pub fn merge(document: Value) -> Self {
         Self { kind: PatchKind::Merge, document }
+    }
+
+    /// A strategic merge patch.
+    pub fn strategic(document: Value) -> Self {
+        Self { kind: PatchKind::Strategic, document }
+    }
+
+    /// A server-side apply.
+    pub fn apply(document: Value) -> Self {
+        Self { kind: PatchKind::Apply, document }
     }
 
     /// A JSON patch.

@@ -71,16 +71,117 @@ pub fn resources(discovery: &Discovery, group: &str, version: &str) -> Option<Va
     ]))
 }
 
+/// What can be done with kinds that are kept.
+const STORED_VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+/// Whether `kubectl get all` lists the kind.
+fn is_in_all(resource: &Resource) -> bool {
+    matches!(
+        (resource.group.as_str(), resource.plural.as_str()),
+        ("", "pods" | "services" | "replicationcontrollers")
+            | ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
+            | ("batch", "jobs" | "cronjobs")
+            | ("autoscaling", "horizontalpodautoscalers")
+    )
+}
+
+fn verbs(resource: &Resource) -> &'static [&'static str] {
+    if resource.stored { &STORED_VERBS } else { &["create"] }
+}
+
+fn subresource_verbs(subresource: &Subresource) -> &'static [&'static str] {
+    match subresource.name.as_str() {
+        "status" | "scale" | "ephemeralcontainers" | "resize" | "approval" => &["get", "patch", "update"],
+        "log" => &["get"],
+        "finalize" => &["update"],
+        "binding" | "eviction" | "token" => &["create"],
+        _ => &["create", "get"],
+    }
+}
+
+/// The versions of a group, each with its resources.
+type Versions<'d> = Vec<(&'d str, Vec<Value>)>;
+
+/// All groups with all that is in them, in one document (`apidiscovery.k8s.io/v2`): the core group alone, or all others.
+pub fn aggregated(discovery: &Discovery, core: bool) -> Value {
+    let mut groups: Vec<(&str, Versions<'_>)> = Vec::new();
+    for resource in discovery.iter().filter(|r| r.group.is_empty() == core) {
+        let place = groups.iter().position(|(group, _)| *group == resource.group).unwrap_or_else(|| {
+            groups.push((&resource.group, Vec::new()));
+            groups.len() - 1
+        });
+        let Some((_, versions)) = groups.get_mut(place) else { continue };
+        let place = versions.iter().position(|(version, _)| *version == resource.version).unwrap_or_else(|| {
+            versions.push((&resource.version, Vec::new()));
+            versions.len() - 1
+        });
+        if let Some((_, resources)) = versions.get_mut(place) {
+            resources.push(aggregated_resource(resource));
+        }
+    }
+    let groups = groups.into_iter().map(|(group, versions)| {
+        let versions = versions.into_iter().map(|(version, resources)| {
+            Value::from([
+                ("freshness", Value::from("Current")),
+                ("resources", Value::array(resources)),
+                ("version", Value::from(version)),
+            ])
+        });
+        Value::from([
+            ("metadata", Value::from([("name", Value::from(group))])),
+            ("versions", Value::array(versions.collect())),
+        ])
+    });
+    Value::from([
+        ("apiVersion", Value::from("apidiscovery.k8s.io/v2")),
+        ("items", Value::array(groups.collect())),
+        ("kind", Value::from("APIGroupDiscoveryList")),
+        ("metadata", Value::object(Map::new())),
+    ])
+}
+
+fn aggregated_resource(resource: &Resource) -> Value {
+    let kind = |api_version: &str, kind: &str| {
+        let (group, version) = split_api_version(api_version);
+        Value::from([("group", Value::from(group)), ("kind", Value::from(kind)), ("version", Value::from(version))])
+    };
+    let below = resource.subresources.iter().map(|s| {
+        Value::from([
+            ("responseKind", kind(&s.api_version, &s.kind)),
+            ("subresource", Value::from(s.name.clone())),
+            ("verbs", Value::from(subresource_verbs(s).to_vec())),
+        ])
+    });
+    let mut members = Map::from_iter([
+        ("resource".into(), Value::from(resource.plural.clone())),
+        ("responseKind".into(), kind(&resource.api_version(), &resource.kind)),
+        ("scope".into(), Value::from(if resource.namespaced { "Namespaced" } else { "Cluster" })),
+        ("singularResource".into(), Value::from(resource.singular.clone())),
+        ("verbs".into(), Value::from(verbs(resource).to_vec())),
+    ]);
+    if !resource.short_names.is_empty() {
+        members.insert("shortNames", resource.short_names.to_vec());
+    }
+    if is_in_all(resource) {
+        members.insert("categories", vec!["all"]);
+    }
+    if !resource.subresources.is_empty() {
+        members.insert("subresources", Value::array(below.collect()));
+    }
+    Value::object(members)
+}
+
 fn describe(resource: &Resource) -> Value {
-    let verbs: &[&str] =
-        if resource.stored { &["create", "delete", "get", "list", "patch", "update", "watch"] } else { &["create"] };
     let mut members = Map::from_iter([
         ("kind".into(), Value::from(resource.kind.clone())),
         ("name".into(), Value::from(resource.plural.clone())),
         ("namespaced".into(), Value::from(resource.namespaced)),
         ("singularName".into(), Value::from(resource.singular.clone())),
-        ("verbs".into(), Value::from(verbs.to_vec())),
+        ("verbs".into(), Value::from(verbs(resource).to_vec())),
     ]);
+    if is_in_all(resource) {
+        members.insert("categories", vec!["all"]);
+    }
     if !resource.short_names.is_empty() {
         members.insert("shortNames", resource.short_names.to_vec());
     }
@@ -88,19 +189,12 @@ fn describe(resource: &Resource) -> Value {
 }
 
 fn describe_subresource(resource: &Resource, subresource: &Subresource) -> Value {
-    let verbs: &[&str] = match subresource.name.as_str() {
-        "status" | "scale" | "ephemeralcontainers" | "resize" | "approval" => &["get", "patch", "update"],
-        "log" => &["get"],
-        "finalize" => &["update"],
-        "binding" | "eviction" | "token" => &["create"],
-        _ => &["create", "get"],
-    };
     let mut members = Map::from_iter([
         ("kind".into(), Value::from(subresource.kind.clone())),
         ("name".into(), Value::from(format!("{}/{}", resource.plural, subresource.name))),
         ("namespaced".into(), Value::from(resource.namespaced)),
         ("singularName".into(), Value::from("")),
-        ("verbs".into(), Value::from(verbs.to_vec())),
+        ("verbs".into(), Value::from(subresource_verbs(subresource).to_vec())),
     ]);
     if subresource.api_version != resource.api_version() {
         let (group, version) = split_api_version(&subresource.api_version);

@@ -149,7 +149,7 @@ fn documents_list_what_is_served() {
     let policy = resources(&discovery, "policy", "v1").unwrap();
     assert_eq!(
         policy.get("resources").unwrap().to_json(),
-        r#"[{"kind":"PodDisruptionBudget","name":"poddisruptionbudgets","namespaced":true,"shortNames":["pdb"],"singularName":"poddisruptionbudget","verbs":["create","delete","get","list","patch","update","watch"]},{"kind":"PodDisruptionBudget","name":"poddisruptionbudgets/status","namespaced":true,"singularName":"","verbs":["get","patch","update"]}]"#
+        r#"[{"kind":"PodDisruptionBudget","name":"poddisruptionbudgets","namespaced":true,"shortNames":["pdb"],"singularName":"poddisruptionbudget","verbs":["create","delete","deletecollection","get","list","patch","update","watch"]},{"kind":"PodDisruptionBudget","name":"poddisruptionbudgets/status","namespaced":true,"singularName":"","verbs":["get","patch","update"]}]"#
     );
     assert!(group(&discovery, "nope").is_none() && resources(&discovery, "policy", "v9").is_none());
 }

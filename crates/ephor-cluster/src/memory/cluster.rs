@@ -1,14 +1,20 @@
 //! The store behind its lock.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
 
 use ephor_expr::{Str, Value};
 
+use super::caller::{Caller, Ownership, Warnings};
+use super::create::{Noted, shaped};
 use super::load::Unloaded;
 use super::options::Options;
 use super::state::State;
+use super::update::Change;
+use super::view::View;
 use super::watch::{Bell, MemoryWatch};
+use crate::admission::{Admission, User};
 use crate::cluster::{Cluster, Watch};
 use crate::discovery::Discovery;
 use crate::error::ClusterError;
@@ -18,14 +24,18 @@ use crate::resource::Resource;
 use crate::write::{DeleteOptions, Deletion, Patch, WriteOptions};
 
 /// A [`Cluster`] in memory; see [the module](super). Clones are the same cluster.
+///
+/// A handle writes on behalf of a user: the administrator, or whom [`MemoryCluster::acting_as`] names.
 #[derive(Clone)]
 pub struct MemoryCluster {
     shared: Arc<Shared>,
+    caller: Caller,
 }
 
 /// What clones and watches have in common.
 pub(super) struct Shared {
     state: RwLock<State>,
+    admission: OnceLock<Arc<dyn Admission>>,
     pub(super) bell: Bell,
 }
 
@@ -61,7 +71,67 @@ impl fmt::Debug for MemoryCluster {
 impl MemoryCluster {
     /// A new cluster.
     pub fn new(options: Options) -> Self {
-        Self { shared: Arc::new(Shared { state: RwLock::new(State::new(options)), bell: Bell::default() }) }
+        let state = RwLock::new(State::new(options));
+        let shared = Shared { state, admission: OnceLock::new(), bell: Bell::default() };
+        Self { shared: Arc::new(shared), caller: Caller::default() }
+    }
+
+    /// Asks `admission` before every write from now on, through all handles. It is told once; whether it was.
+    pub fn set_admission(&self, admission: Arc<dyn Admission>) -> bool {
+        self.shared.admission.set(admission).is_ok()
+    }
+
+    /// A handle of the same cluster for somebody else. It keeps warnings for
+    /// [`take_warnings`](MemoryCluster::take_warnings).
+    #[must_use]
+    pub fn acting_as(&self, user: User) -> Self {
+        let caller = Caller { user: Arc::new(user), warnings: Warnings::kept(), ownership: self.caller.ownership };
+        Self { shared: self.shared.clone(), caller }
+    }
+
+    /// The same handle, giving objects with `metadata.managedFields`. Others leave them out, as clients of a real
+    /// cluster do.
+    #[must_use]
+    pub fn showing_ownership(mut self) -> Self {
+        self.caller.ownership = Ownership::Shown;
+        self
+    }
+
+    /// The schema by which objects of a custom kind are judged; `None` if there is none.
+    pub fn schema_document(&self, resource: &Resource) -> Option<Value> {
+        self.read(|state| state.schema_of(resource).document())
+    }
+
+    /// What the writes of this handle were warned of since the last call.
+    pub fn take_warnings(&self) -> Vec<String> {
+        self.caller.warnings.take()
+    }
+
+    /// On whose behalf this handle writes.
+    pub fn user(&self) -> &User {
+        &self.caller.user
+    }
+
+    pub(super) fn warn(&self, warnings: Vec<String>) {
+        self.caller.warnings.extend(warnings);
+    }
+
+    pub(super) fn admission(&self) -> Option<&Arc<dyn Admission>> {
+        self.shared.admission.get()
+    }
+
+    pub(super) fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&self.shared.read())
+    }
+
+    pub(super) fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        self.shared.write(change)
+    }
+
+    /// Waits until something changes after `revision`, at most for `wait`. The present revision.
+    pub fn wait_for_change(&self, revision: u64, wait: Duration) -> u64 {
+        self.shared.bell.wait(revision, wait);
+        self.revision()
     }
 
     /// Takes in objects as they are: nothing is checked, set or dropped. UIDs, versions, times and status stay what
@@ -112,19 +182,29 @@ impl Cluster for MemoryCluster {
     fn get(&self, resource: &Resource, namespace: Option<&str>, name: &str) -> Result<Value, ClusterError> {
         let state = self.shared.read();
         let key = state.key(resource, namespace, name)?;
-        state.get(resource, &key)
+        state.get(resource, &key).map(|object| self.caller.ownership.show(object))
     }
 
     fn list(&self, resource: &Resource, query: &ListQuery) -> Result<List, ClusterError> {
-        self.shared.read().list(resource, query)
+        let mut list = self.shared.read().list(resource, query)?;
+        for object in &mut list.items {
+            *object = self.caller.ownership.show(std::mem::take(object));
+        }
+        Ok(list)
     }
 
     fn create(&self, resource: &Resource, object: Value, options: &WriteOptions) -> Result<Value, ClusterError> {
-        self.shared.write(|state| state.create(resource, object, options.dry_run))
+        let created = self.create_object(resource, object, options, Noted::Not)?;
+        Ok(self.caller.ownership.show(created))
     }
 
     fn update(&self, resource: &Resource, object: Value, options: &WriteOptions) -> Result<Value, ClusterError> {
-        self.shared.write(|state| state.update(resource, object, options))
+        self.read(|state| state.check_served(resource))?;
+        let submitted = shaped(resource, object)?;
+        let key = self.read(|state| state.key_of(resource, &submitted))?;
+        let view = View::of_part(resource, options.part)?;
+        let changed = self.change_object(resource, &key, &view, Change::Replace(&submitted), options)?;
+        Ok(self.caller.ownership.show(changed))
     }
 
     fn patch(
@@ -135,10 +215,10 @@ impl Cluster for MemoryCluster {
         patch: &Patch,
         options: &WriteOptions,
     ) -> Result<Value, ClusterError> {
-        self.shared.write(|state| {
-            let key = state.key(resource, namespace, name)?;
-            state.patch(resource, &key, patch, options)
-        })
+        let key = self.read(|state| state.key(resource, namespace, name))?;
+        let view = View::of_part(resource, options.part)?;
+        let changed = self.change_object(resource, &key, &view, Change::Patch(patch), options)?;
+        Ok(self.caller.ownership.show(changed))
     }
 
     fn delete(
@@ -148,18 +228,22 @@ impl Cluster for MemoryCluster {
         name: &str,
         options: &DeleteOptions,
     ) -> Result<Deletion, ClusterError> {
-        self.shared.write(|state| {
-            let key = state.key(resource, namespace, name)?;
-            state.delete(resource, &key, options)
+        let key = self.read(|state| state.key(resource, namespace, name))?;
+        Ok(match self.delete_object(resource, &key, options)? {
+            Deletion::Done(object) => Deletion::Done(self.caller.ownership.show(object)),
+            Deletion::Pending(object) => Deletion::Pending(self.caller.ownership.show(object)),
         })
     }
 
     fn watch(&self, resource: &Resource, query: &WatchQuery) -> Result<Box<dyn Watch>, ClusterError> {
         let state = self.shared.read();
-        Ok(Box::new(MemoryWatch::start(self.shared.clone(), &state, resource, query)?))
+        Ok(Box::new(MemoryWatch::start(self.shared.clone(), &state, resource, query, self.caller.ownership)?))
     }
 
     fn raw(&self, request: &RawRequest) -> Result<Value, ClusterError> {
-        answer(self, request)
+        match self.below_object(request) {
+            Some(answer) => answer,
+            None => answer(self, request),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Objects that take others with them: namespaces their contents, definitions the objects of their kind.
 //!
-//! On a real cluster controllers do this after the fact; here the deletion of the container does.
+//! On a real cluster controllers do this after the fact ([`super::controllers`]); here the deletion of the container
+//! does, unless it is told not to.
 
 use std::ops::Bound;
 
@@ -42,7 +43,7 @@ impl Container {
         namespace.into_iter().chain(definition)
     }
 
-    fn place(&self) -> (&'static Resource, Key) {
+    pub(super) fn place(&self) -> (&'static Resource, Key) {
         let (resource, name) = match self {
             Self::Namespace(name) => (&*kinds::NAMESPACE, name.clone()),
             Self::Definition { group, plural } => (&*kinds::DEFINITION, Str::from(format!("{plural}.{group}"))),
@@ -53,7 +54,10 @@ impl Container {
 
 impl State {
     /// What is in the container.
-    fn contents<'s>(&'s self, container: &'s Container) -> Box<dyn Iterator<Item = (&'s Resource, &'s Key)> + 's> {
+    pub(super) fn contents<'s>(
+        &'s self,
+        container: &'s Container,
+    ) -> Box<dyn Iterator<Item = (&'s Resource, &'s Key)> + 's> {
         match container {
             Container::Namespace(name) => {
                 let start = Key { namespace: name.clone(), name: Str::default() };

@@ -3,12 +3,12 @@
 use ephor_expr::{Map, Str, Value};
 
 use super::kinds;
-use super::reviews;
 use super::state::{Key, State};
 use super::validate::validate;
 use crate::error::{Cause, ClusterError};
 use crate::object;
 use crate::resource::{Origin, Resource};
+use crate::write::WriteOptions;
 
 /// The characters of `generateName` that make it into a name; five random ones follow.
 const MAX_GENERATED_BASE: usize = 58;
@@ -16,21 +16,110 @@ const MAX_GENERATED_BASE: usize = 58;
 /// How many names are tried; a server does not try for ever either.
 const NAME_ATTEMPTS: u64 = 8;
 
+/// What a new object gets from the server, whatever the client says.
+const SYSTEM_FIELDS: [&str; 6] =
+    ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"];
+
+/// Whether a new object says already who owns its fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Noted {
+    /// It is to be noted.
+    Not,
+    /// Server-side apply has done so.
+    ByApply,
+}
+
 impl State {
-    /// Stores a new object, or answers a review.
-    pub(super) fn create(&mut self, resource: &Resource, object: Value, dry_run: bool) -> Result<Value, ClusterError> {
+    /// Creates one of the objects that a cluster begins with.
+    pub(super) fn create_first(&mut self, resource: &Resource, object: Value) -> Result<Value, ClusterError> {
+        let draft = self.draft(resource, object, &WriteOptions::default(), &mut Vec::new())?;
+        let (key, object) = self.identified(resource, draft, &WriteOptions::default(), Noted::Not)?;
+        self.identities.advance();
+        self.insert(resource, &key, object, false)
+    }
+
+    /// A new object as the client wants it: in its namespace and as its kind has it, without name or identity where
+    /// the server gives them.
+    pub(super) fn draft(
+        &self,
+        resource: &Resource,
+        object: Value,
+        options: &WriteOptions,
+        warnings: &mut Vec<String>,
+    ) -> Result<Value, ClusterError> {
         self.check_served(resource)?;
-        let object = shaped(resource, object)?;
+        let mut object = shaped(resource, object)?;
         if !resource.stored {
-            return reviews::answer(resource, object);
+            return Ok(object);
         }
-        let (key, draft) = self.draft(resource, object)?;
+        if !object::text(&object, "resourceVersion").is_empty() {
+            return Err(ClusterError::bad_request("resourceVersion should not be set on objects to be created"));
+        }
+        let namespace = self.namespace_for(resource, &object)?;
+        if resource.namespaced {
+            object::set(&mut object, "namespace", namespace.clone());
+        }
+        self.check_place(resource, &namespace, object::name(&object))?;
+        for key in SYSTEM_FIELDS {
+            object::unset(&mut object, key);
+        }
+        self.conformed(resource, object, options.field_validation, warnings)
+    }
+
+    /// The draft as it will be stored, without a resource version, and where.
+    pub(super) fn identified(
+        &self,
+        resource: &Resource,
+        mut object: Value,
+        options: &WriteOptions,
+        noted: Noted,
+    ) -> Result<(Key, Value), ClusterError> {
+        let namespace = Str::new(object::namespace(&object));
+        let name = self.name_for(resource, &namespace, &object)?;
+        object::set(&mut object, "name", name.clone());
+        let now = self.now();
+        object::set(&mut object, "uid", self.identities.uid());
+        object::set(&mut object, "creationTimestamp", now.clone());
+        if kinds::has_generation(resource) {
+            object::set(&mut object, "generation", 1);
+        }
+        kinds::prepare(resource, &mut object, &now);
+        if noted == Noted::Not {
+            self.note_writer(resource, None, &mut object, options, "");
+        }
+        validate(resource, &object)?;
+        if kinds::is_definition(resource) {
+            kinds::validate_definition(&object)?;
+        }
+        self.check_schema(resource, &object, None)?;
+        let key = Key { namespace, name };
+        self.check_free(resource, &key)?;
+        Ok((key, object))
+    }
+
+    /// Stores a new object.
+    pub(super) fn insert(
+        &mut self,
+        resource: &Resource,
+        key: &Key,
+        object: Value,
+        dry_run: bool,
+    ) -> Result<Value, ClusterError> {
+        self.check_served(resource)?;
+        self.check_place(resource, &key.namespace, &key.name)?;
+        self.check_free(resource, key)?;
         if dry_run {
-            return Ok(draft);
+            return Ok(object);
         }
         self.learn(resource);
-        self.identities.advance();
-        Ok(self.put(resource, &key, draft))
+        Ok(self.put(resource, key, object))
+    }
+
+    fn check_free(&self, resource: &Resource, key: &Key) -> Result<(), ClusterError> {
+        match self.find(resource, key) {
+            Some(_) => Err(ClusterError::already_exists(resource, &key.name)),
+            None => Ok(()),
+        }
     }
 
     /// Remembers a kind that was only guessed, so that URLs lead to it.
@@ -38,38 +127,6 @@ impl State {
         if self.discovery.find_plural(&resource.group, &resource.version, &resource.plural).is_none() {
             std::sync::Arc::make_mut(&mut self.discovery).add(resource.clone());
         }
-    }
-
-    /// The object as it will be stored, without a resource version, and where.
-    fn draft(&self, resource: &Resource, mut object: Value) -> Result<(Key, Value), ClusterError> {
-        if !object::text(&object, "resourceVersion").is_empty() {
-            return Err(ClusterError::bad_request("resourceVersion should not be set on objects to be created"));
-        }
-        let namespace = self.namespace_for(resource, &object)?;
-        let name = self.name_for(resource, &namespace, &object)?;
-        object::set(&mut object, "name", name.clone());
-        if resource.namespaced {
-            object::set(&mut object, "namespace", namespace.clone());
-        }
-        self.check_place(resource, &namespace, &name)?;
-        for key in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
-            object::unset(&mut object, key);
-        }
-        object::set(&mut object, "uid", self.identities.uid());
-        object::set(&mut object, "creationTimestamp", self.now.clone());
-        if kinds::has_generation(resource) {
-            object::set(&mut object, "generation", 1);
-        }
-        kinds::prepare(resource, &mut object, &self.now);
-        validate(resource, &object)?;
-        if kinds::is_definition(resource) {
-            kinds::validate_definition(&object)?;
-        }
-        let key = Key { namespace, name };
-        if self.find(resource, &key).is_some() {
-            return Err(ClusterError::already_exists(resource, &key.name));
-        }
-        Ok((key, object))
     }
 
     fn namespace_for(&self, resource: &Resource, object: &Value) -> Result<Str, ClusterError> {

@@ -4,8 +4,9 @@ use ephor_expr::{Str, Value};
 
 use super::containers::Container;
 use super::kinds;
+use super::options::Collection;
 use super::state::{Key, State, shown};
-use super::update::{bump_generation, uid_conflict};
+use super::update::bump_generation;
 use crate::error::ClusterError;
 use crate::object;
 use crate::resource::Resource;
@@ -26,12 +27,7 @@ impl State {
         key: &Key,
         options: &DeleteOptions,
     ) -> Result<Deletion, ClusterError> {
-        let current = self.get(resource, key)?;
-        check_preconditions(resource, key, &current, options)?;
-        if kinds::is_namespace(resource) && kinds::IMMORTAL_NAMESPACES.contains(&key.name.as_str()) && self.is_strict()
-        {
-            return Err(ClusterError::forbidden(resource, &key.name, "this namespace may not be deleted"));
-        }
+        let current = self.deletable(resource, key, options)?;
         let held = finalizers_after(&current, options.propagation);
         let container = Container::of(resource, key, &current);
         if held.is_empty() && container.is_none() {
@@ -43,7 +39,7 @@ impl State {
             return Ok(Deletion::Pending(marked));
         }
         let marked = if marked == current { marked } else { self.put(resource, key, marked) };
-        if let Some(container) = container {
+        if let Some(container) = container.filter(|_| self.options.collection == Collection::AtOnce) {
             self.empty_out(&container);
             self.settle(&container);
         }
@@ -53,12 +49,28 @@ impl State {
         })
     }
 
+    /// The object, if it may be deleted in that way.
+    pub(super) fn deletable(
+        &self,
+        resource: &Resource,
+        key: &Key,
+        options: &DeleteOptions,
+    ) -> Result<Value, ClusterError> {
+        let current = self.get(resource, key)?;
+        check_preconditions(resource, key, &current, options)?;
+        if kinds::is_namespace(resource) && kinds::IMMORTAL_NAMESPACES.contains(&key.name.as_str()) && self.is_strict()
+        {
+            return Err(ClusterError::forbidden(resource, &key.name, "this namespace may not be deleted"));
+        }
+        Ok(current)
+    }
+
     /// The object with the mark of deletion and these finalizers.
     fn marked(&self, resource: &Resource, current: &Value, finalizers: Vec<Str>) -> Value {
         let mut marked = current.clone();
         object::set_texts(&mut marked, "finalizers", finalizers);
         if !object::is_deleting(current) {
-            object::set(&mut marked, "deletionTimestamp", self.now.clone());
+            object::set(&mut marked, "deletionTimestamp", self.now());
             object::set(&mut marked, "deletionGracePeriodSeconds", 0);
             // The mark changes what controllers have to do about the object, so it counts as a change of substance.
             bump_generation(&mut marked);
@@ -104,16 +116,22 @@ fn check_preconditions(
     current: &Value,
     options: &DeleteOptions,
 ) -> Result<(), ClusterError> {
+    // Upstream: the API server names the kind where it otherwise names the resource.
+    let named = || Resource { plural: resource.kind.clone(), ..resource.clone() };
+    let stale = |what: &str, wanted: &str, present: &str, happened: &str| {
+        let why = format!(
+            "the {what} in the precondition ({wanted}) does not match the {what} in record ({present}). The object \
+             might have been {happened}"
+        );
+        ClusterError::conflict(&named(), &key.name, &why)
+    };
     let uid = object::text(current, "uid");
     if !options.uid.is_empty() && options.uid != uid {
-        return Err(uid_conflict(resource, &key.name, &options.uid, uid));
+        return Err(stale("UID", &options.uid, uid, "deleted and then recreated"));
     }
     let (wanted, version) = (&options.resource_version, object::text(current, "resourceVersion"));
     if !wanted.is_empty() && wanted != version {
-        let why = format!(
-            "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {version}"
-        );
-        return Err(ClusterError::conflict(resource, &key.name, &why));
+        return Err(stale("ResourceVersion", wanted, version, "modified"));
     }
     Ok(())
 }

@@ -24,8 +24,16 @@ enum Owner {
     Gone,
 }
 
+/// What is to become of an object.
+enum Fate {
+    /// No owner is left.
+    Delete(DeleteOptions),
+    /// These owners are left.
+    Keep(Vec<Value>),
+}
+
 /// An object by its place.
-type Place = (Resource, Key);
+pub(super) type Place = (Resource, Key);
 
 impl State {
     /// Deletes, cuts loose and releases until there is nothing left to do. How many objects were touched.
@@ -98,27 +106,54 @@ impl State {
 
     /// Deletes an object without living owner; takes the other owners off an object that has one.
     fn collect_dependent(&mut self, place: &Place, dependents: &BTreeMap<Str, Vec<Place>>) -> bool {
-        let (resource, key) = place;
-        let Some(object) = self.find(resource, key) else { return false };
+        match self.fate(place, dependents) {
+            Some(Fate::Delete(options)) => self.delete(&place.0, &place.1, &options).is_ok(),
+            Some(Fate::Keep(owners)) => {
+                self.set_references(place, owners);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// What is to become of an object that names owners; `None` if it may stay as it is.
+    fn fate(&self, place: &Place, dependents: &BTreeMap<Str, Vec<Place>>) -> Option<Fate> {
+        let object = self.find(&place.0, &place.1)?;
         if object::is_deleting(object) {
-            return false;
+            return None;
         }
         let owners: Vec<Owner> = references(object).map(|r| self.owner(place, r)).collect();
         if owners.contains(&Owner::Solid) {
             if owners.iter().all(|owner| *owner == Owner::Solid) {
-                return false;
+                return None;
             }
-            let kept: Vec<Value> =
-                references(object).zip(&owners).filter(|(_, o)| **o == Owner::Solid).map(|(r, _)| r.clone()).collect();
-            self.set_references(place, kept);
-            return true;
+            let kept = references(object).zip(&owners).filter(|(_, o)| **o == Owner::Solid);
+            return Some(Fate::Keep(kept.map(|(r, _)| r.clone()).collect()));
         }
-        let has_dependents = dependents.contains_key(object::text(object, "uid"));
-        let propagation =
-            if owners.contains(&Owner::Waiting) && has_dependents { Some(Propagation::Foreground) } else { None };
-        let options =
-            DeleteOptions { uid: object::text(object, "uid").into(), propagation, ..DeleteOptions::default() };
-        self.delete(resource, key, &options).is_ok()
+        let uid = object::text(object, "uid");
+        let foreground = owners.contains(&Owner::Waiting) && dependents.contains_key(uid);
+        let propagation = foreground.then_some(Propagation::Foreground);
+        Some(Fate::Delete(DeleteOptions { uid: uid.into(), propagation, ..DeleteOptions::default() }))
+    }
+
+    /// One round of collection in which objects are not deleted, but named for deletion.
+    pub(super) fn garbage(&mut self) -> (usize, Vec<(Place, DeleteOptions)>) {
+        let dependents = self.dependents();
+        let (mut touched, mut doomed) = (0, Vec::new());
+        for place in self.owned() {
+            match self.fate(&place, &dependents) {
+                Some(Fate::Delete(options)) => doomed.push((place, options)),
+                Some(Fate::Keep(owners)) => {
+                    self.set_references(&place, owners);
+                    touched += 1;
+                }
+                None => {}
+            }
+        }
+        for place in self.finalizing() {
+            touched += usize::from(self.finalize(&place, &dependents));
+        }
+        (touched, doomed)
     }
 
     /// Does what the collector's finalizers of a deleted object stand for, and takes them off once it is done.

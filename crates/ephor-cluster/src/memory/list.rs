@@ -8,6 +8,7 @@ use ephor_expr::{Str, Value};
 
 use super::state::{Key, State, shown, table_id};
 use crate::error::ClusterError;
+use crate::object;
 use crate::query::{Filter, List, ListQuery};
 use crate::resource::Resource;
 
@@ -35,7 +36,8 @@ impl State {
         let mut list = List { resource_version: revision.to_string().into(), ..List::default() };
         let mut last = None;
         for (key, object) in found.by_ref().take(limit) {
-            list.items.push(shown(object, resource));
+            let object = shown(object, resource);
+            list.items.push(if query.metadata_only { object::metadata_of(&object) } else { object });
             last = Some(key);
         }
         if let Some(last) = last.filter(|_| found.peek().is_some()) {

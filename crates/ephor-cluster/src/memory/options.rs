@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use ephor_expr::{Str, Value};
-
-use crate::resource::Resource;
+use ephor_expr::Str;
 
 /// Settings of a [`MemoryCluster`](super::MemoryCluster).
 #[derive(Clone)]
@@ -17,8 +15,34 @@ pub struct Options {
     pub seed: u64,
     /// The time at the start, RFC 3339.
     pub now: Str,
-    /// Applies JSON patches and strategic merge patches; without it the cluster refuses them.
-    pub patches: Option<Arc<dyn Patches>>,
+    /// What the time is; without it the time stands still at `now` until somebody sets it.
+    pub clock: Option<Clock>,
+    /// Whether objects are held against the schemas of their kinds.
+    pub schemas: Schemas,
+    /// When what is in a deleted namespace or definition goes, and what nobody owns any longer.
+    pub collection: Collection,
+}
+
+/// Tells the time, RFC 3339.
+pub type Clock = Arc<dyn Fn() -> Str + Send + Sync>;
+
+/// Whether objects are held against the schemas of their kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Schemas {
+    /// Objects are kept as they come; who owns which field is noted for those who apply.
+    Ignored,
+    /// Like an API server: unknown fields are dropped, defaults set, rules checked, and every writer's fields noted.
+    Enforced,
+}
+
+/// When contents go with what contains them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Collection {
+    /// At once, as part of the deletion.
+    AtOnce,
+    /// When [`MemoryCluster::reconcile`](super::MemoryCluster::reconcile) is called: like on a real cluster, by the
+    /// controllers' users, whom admission sees.
+    ByControllers,
 }
 
 /// What the cluster insists on.
@@ -32,14 +56,16 @@ pub enum Strictness {
 }
 
 impl Default for Options {
-    /// A strict cluster on the first of January 2000, which refuses all but merge patches.
+    /// A strict cluster on the first of January 2000.
     fn default() -> Self {
         Self {
             strictness: Strictness::Strict,
             history: 4096,
             seed: 0,
             now: Str::new_static("2000-01-01T00:00:00Z"),
-            patches: None,
+            clock: None,
+            schemas: Schemas::Ignored,
+            collection: Collection::AtOnce,
         }
     }
 }
@@ -49,21 +75,9 @@ impl Options {
     pub fn offline() -> Self {
         Self { strictness: Strictness::Lenient, ..Self::default() }
     }
-}
 
-/// The languages of patches that the policy engine brings along.
-pub trait Patches: Send + Sync {
-    /// Applies a JSON patch (RFC 6902) to an object.
-    fn json(&self, object: &Value, patch: &Value) -> Result<Value, PatchError>;
-
-    /// Applies a strategic merge patch to an object of that kind.
-    fn strategic(&self, resource: &Resource, object: &Value, patch: &Value) -> Result<Value, PatchError>;
-}
-
-/// A patch that does not fit the object.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct PatchError {
-    /// What does not fit, for the user.
-    pub message: String,
+    /// A strict cluster that does all that an API server does, otherwise as [`Options::default`].
+    pub fn server() -> Self {
+        Self { schemas: Schemas::Enforced, collection: Collection::ByControllers, ..Self::default() }
+    }
 }

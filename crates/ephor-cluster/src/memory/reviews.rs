@@ -1,14 +1,15 @@
 //! Reviews and other kinds that are posted and answered.
 //!
-//! There are no users and no permissions in memory: everybody may do everything.
+//! There are no permissions in memory: everybody may do everything.
 
 use ephor_expr::Value;
 
+use crate::admission::User;
 use crate::error::ClusterError;
 use crate::resource::Resource;
 
 /// The answer to a posted object.
-pub(super) fn answer(resource: &Resource, mut review: Value) -> Result<Value, ClusterError> {
+pub(super) fn answer(resource: &Resource, mut review: Value, user: &User) -> Result<Value, ClusterError> {
     let any = || Value::from(vec!["*"]);
     let yes = Value::from(true);
     let status = match resource.kind.as_str() {
@@ -23,17 +24,12 @@ pub(super) fn answer(resource: &Resource, mut review: Value) -> Result<Value, Cl
                 Value::array(vec![Value::from([("apiGroups", any()), ("resources", any()), ("verbs", any())])]),
             ),
         ]),
-        "TokenReview" => Value::from([("authenticated", yes), ("user", user())]),
-        "SelfSubjectReview" => Value::from([("userInfo", user())]),
+        "TokenReview" => Value::from([("authenticated", yes), ("user", user.info())]),
+        "SelfSubjectReview" => Value::from([("userInfo", user.info())]),
         _ => return Err(ClusterError::method_not_supported(resource, "create")),
     };
     if let Some(members) = review.as_object_mut() {
         members.insert("status", status);
     }
     Ok(review)
-}
-
-fn user() -> Value {
-    let groups = vec!["system:masters", "system:authenticated"];
-    Value::from([("groups", Value::from(groups)), ("username", Value::from("kubernetes-admin"))])
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ephor_expr::{Str, Value};
 
+use super::events;
 use super::history::{History, Record};
 use super::identity::Identities;
 use super::kinds;
@@ -34,6 +35,7 @@ pub(super) struct Table {
 /// Everything in the cluster.
 pub(super) struct State {
     pub(super) options: Options,
+    /// The time, where there is no clock.
     pub(super) now: Str,
     /// The resource version of the latest change.
     pub(super) revision: u64,
@@ -44,6 +46,10 @@ pub(super) struct State {
 }
 
 pub(super) fn table_id(resource: &Resource) -> TableId {
+    if events::is_event(resource) {
+        // Both groups show the same events.
+        return (Str::default(), resource.plural.clone());
+    }
     (resource.group.clone(), resource.plural.clone())
 }
 
@@ -62,11 +68,16 @@ impl State {
             for name in kinds::FIRST_NAMESPACES {
                 let namespace = Value::from([("metadata", Value::from([("name", Value::from(name))]))]);
                 // INVARIANT: nothing speaks against these objects in an empty cluster.
-                let created = state.create(&kinds::NAMESPACE, namespace, false);
+                let created = state.create_first(&kinds::NAMESPACE, namespace);
                 debug_assert!(created.is_ok(), "{created:?}");
             }
         }
         state
+    }
+
+    /// The time.
+    pub(super) fn now(&self) -> Str {
+        self.options.clock.as_ref().map_or_else(|| self.now.clone(), |clock| clock())
     }
 
     pub(super) fn is_strict(&self) -> bool {
@@ -82,20 +93,8 @@ impl State {
     /// Where an object of that namespace and name would be.
     pub(super) fn key(&self, resource: &Resource, namespace: Option<&str>, name: &str) -> Result<Key, ClusterError> {
         self.check_served(resource)?;
-        if !resource.stored {
-            return Err(ClusterError::method_not_allowed());
-        }
-        if name.is_empty() {
-            return Err(ClusterError::bad_request("resource name may not be empty"));
-        }
-        let namespace = namespace.unwrap_or_default();
-        match (resource.namespaced, namespace.is_empty()) {
-            (true, true) => {
-                Err(ClusterError::bad_request("an empty namespace may not be set when a resource name is provided"))
-            }
-            (false, false) => Err(ClusterError::no_such_path()),
-            _ => Ok(Key { namespace: namespace.into(), name: name.into() }),
-        }
+        resource.check_place(namespace, name)?;
+        Ok(Key { namespace: namespace.unwrap_or_default().into(), name: name.into() })
     }
 
     /// The object as it is kept.
@@ -167,6 +166,9 @@ pub(super) fn shown(object: &Value, resource: &Resource) -> Value {
         None => resource.group.is_empty() && api_version == resource.version,
     };
     let mut object = object.clone();
+    if !matches && events::is_event(resource) {
+        events::convert(&mut object, resource);
+    }
     if !matches && let Some(members) = object.as_object_mut() {
         members.insert("apiVersion", join_api_version(&resource.group, &resource.version));
     }

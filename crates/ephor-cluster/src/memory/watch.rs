@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use ephor_expr::{Str, Value};
 
+use super::caller::Ownership;
 use super::cluster::Shared;
 use super::history::Record;
 use super::list::selected;
@@ -33,7 +34,7 @@ impl Bell {
     }
 
     /// Waits until something changed after `seen`, at most for `wait`.
-    fn wait(&self, seen: u64, wait: Duration) {
+    pub(super) fn wait(&self, seen: u64, wait: Duration) {
         let latest = self.revision.lock().unwrap_or_else(PoisonError::into_inner);
         drop(
             self.rung
@@ -51,6 +52,8 @@ pub(super) struct MemoryWatch {
     table: TableId,
     filter: Filter,
     bookmarks: bool,
+    metadata_only: bool,
+    ownership: Ownership,
     /// Present objects that are still to be reported.
     present: VecDeque<Value>,
     /// All changes up to this one have been looked at.
@@ -65,6 +68,7 @@ impl MemoryWatch {
         state: &State,
         resource: &Resource,
         query: &WatchQuery,
+        ownership: Ownership,
     ) -> Result<Self, ClusterError> {
         state.check_served(resource)?;
         if !resource.stored {
@@ -90,14 +94,25 @@ impl MemoryWatch {
         if state.history.since(seen).is_none() {
             return Err(too_old(seen, state));
         }
-        let (filter, bookmarks) = (query.filter.clone(), query.bookmarks);
-        Ok(Self { shared, resource: resource.clone(), table, filter, bookmarks, present, seen, told: seen })
+        let &WatchQuery { ref filter, bookmarks, metadata_only, .. } = query;
+        Ok(Self {
+            shared,
+            resource: resource.clone(),
+            table,
+            filter: filter.clone(),
+            bookmarks,
+            metadata_only,
+            ownership,
+            present,
+            seen,
+            told: seen,
+        })
     }
 
     /// The next event, if there is one already.
     fn poll(&mut self) -> Result<Option<WatchEvent>, ClusterError> {
         if let Some(object) = self.present.pop_front() {
-            return Ok(Some(WatchEvent::Added(object)));
+            return Ok(Some(WatchEvent::Added(self.told_of(object))));
         }
         let shared = self.shared.clone();
         let state = shared.read();
@@ -116,13 +131,19 @@ impl MemoryWatch {
         Ok(None)
     }
 
+    /// As much of an object as was asked for.
+    fn told_of(&self, object: Value) -> Value {
+        let object = self.ownership.show(object);
+        if self.metadata_only { object::metadata_of(&object) } else { object }
+    }
+
     /// What a change means to somebody who sees only selected objects.
     fn event(&self, record: &Record) -> Option<WatchEvent> {
         if record.table != self.table || self.filter.namespace().is_some_and(|n| record.key.namespace != n) {
             return None;
         }
         let selects = |object: &&Value| self.filter.selects(object);
-        let show = |object: &Value| shown(object, &self.resource);
+        let show = |object: &Value| self.told_of(shown(object, &self.resource));
         match (record.before.as_ref().filter(selects), record.after.as_ref().filter(selects)) {
             (None, None) => None,
             (None, Some(after)) => Some(WatchEvent::Added(show(after))),

@@ -39,6 +39,8 @@ pub struct ListQuery {
     /// Where the page before ended ([`List::continue_token`]). The pages together are the list as it was when the
     /// first one was read.
     pub continue_token: Option<Str>,
+    /// Only `apiVersion`, `kind` and `metadata` of each object: all that many controllers need, and far smaller.
+    pub metadata_only: bool,
 }
 
 impl ListQuery {
@@ -63,6 +65,13 @@ impl ListQuery {
     #[must_use]
     pub fn fields(mut self, fields: FieldSelector) -> Self {
         self.filter.fields = fields;
+        self
+    }
+
+    /// Only the metadata of each object.
+    #[must_use]
+    pub fn metadata_only(mut self) -> Self {
+        self.metadata_only = true;
         self
     }
 
@@ -124,4 +133,6 @@ pub struct WatchQuery {
     pub resource_version: Str,
     /// Whether to be told how far the cluster has moved on while nothing of interest happened.
     pub bookmarks: bool,
+    /// Only `apiVersion`, `kind` and `metadata` of each object.
+    pub metadata_only: bool,
 }

@@ -7,7 +7,7 @@ use super::query::Parameters;
 use super::{Method, RawRequest};
 use crate::cluster::Cluster;
 use crate::discovery::{self, KUBERNETES_VERSION};
-use crate::error::ClusterError;
+use crate::error::{ClusterError, ErrorKind};
 use crate::object;
 use crate::resource::Resource;
 use crate::write::{Deletion, Part, Patch};
@@ -65,6 +65,7 @@ fn objects<C: Cluster + ?Sized>(
                 let object = body(request, resource, namespace)?;
                 cluster.create(resource, object, &parameters.write(part))
             }
+            Method::Delete => delete_all(cluster, request, resource, namespace, parameters),
             _ => Err(ClusterError::method_not_allowed()),
         };
     };
@@ -96,6 +97,28 @@ fn objects<C: Cluster + ?Sized>(
             })
         }
     }
+}
+
+/// Deletes what the parameters select; gives back what was there.
+fn delete_all<C: Cluster + ?Sized>(
+    cluster: &C,
+    request: &RawRequest,
+    resource: &Resource,
+    namespace: Option<&str>,
+    parameters: &Parameters,
+) -> Result<Value, ClusterError> {
+    if resource.namespaced && namespace.is_none() {
+        return Err(ClusterError::method_not_allowed());
+    }
+    let options = parameters.delete(request.body.as_ref())?;
+    let list = cluster.list(resource, &parameters.list(namespace))?;
+    for object in &list.items {
+        match cluster.delete(resource, namespace, object::name(object), &options) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(list.into_document(resource))
 }
 
 fn no_body() -> ClusterError {

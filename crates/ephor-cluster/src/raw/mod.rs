@@ -5,8 +5,9 @@
 //! and not for here: see [`Cluster::watch`](crate::Cluster::watch).
 
 mod answer;
-mod path;
-mod query;
+pub(crate) mod path;
+pub(crate) mod query;
+mod target;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use ephor_expr::Value;
 use crate::write::PatchKind;
 
 pub use answer::answer;
+pub use target::{Target, target, watch};
 
 /// An HTTP request to an API server.
 #[derive(Debug, Clone, PartialEq)]

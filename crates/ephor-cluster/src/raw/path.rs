@@ -2,7 +2,7 @@
 
 /// The parts of a path; percent-encoding is undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ApiPath {
+pub(crate) enum ApiPath {
     /// `/version`.
     Version,
     /// `/healthz`, `/livez`, `/readyz`.
@@ -21,17 +21,17 @@ pub(super) enum ApiPath {
 
 /// `[namespaces/NAMESPACE/]PLURAL[/NAME[/SUBRESOURCE]]` below a group and version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ObjectPath {
-    pub(super) group: String,
-    pub(super) version: String,
-    pub(super) namespace: Option<String>,
-    pub(super) plural: String,
-    pub(super) name: Option<String>,
-    pub(super) subresource: Option<String>,
+pub(crate) struct ObjectPath {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) plural: String,
+    pub(crate) name: Option<String>,
+    pub(crate) subresource: Option<String>,
 }
 
 /// Reads a path without its query. `None` for what no API server serves.
-pub(super) fn parse(path: &str) -> Option<ApiPath> {
+pub(crate) fn parse(path: &str) -> Option<ApiPath> {
     let parts: Vec<String> =
         path.trim_matches('/').split('/').map(|part| decode(part, false)).collect::<Option<_>>()?;
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
@@ -66,7 +66,7 @@ pub(super) fn parse(path: &str) -> Option<ApiPath> {
 }
 
 /// Undoes percent-encoding, and in queries `+` for a space. `None` if the result is no text.
-pub(super) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
+pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
     if !text.contains(['%', '+']) {
         return Some(text.to_owned());
     }

@@ -5,25 +5,31 @@ use ephor_expr::{Str, Value};
 use super::path::decode;
 use crate::error::ClusterError;
 use crate::query::{FieldSelector, Filter, LabelSelector, ListQuery};
-use crate::write::{DeleteOptions, Part, Propagation, WriteOptions};
+use crate::write::{DeleteOptions, FieldValidation, Part, Propagation, WriteOptions};
 
-/// The parameters that mean something here. Others (`pretty`, `fieldValidation`, `timeoutSeconds`,
-/// `resourceVersion` of reads, ...) change nothing about the answer, and API servers ignore unknown ones too.
+/// The parameters that mean something here. Others (`pretty`, `timeoutSeconds`,
+/// ...) change nothing about the answer, and API servers ignore unknown ones too.
 #[derive(Debug, Default)]
-pub(super) struct Parameters {
+#[expect(clippy::struct_excessive_bools, reason = "each is a parameter of that name")]
+pub(crate) struct Parameters {
     labels: LabelSelector,
     fields: FieldSelector,
     limit: usize,
     continue_token: Option<Str>,
     dry_run: bool,
     field_manager: Str,
+    field_validation: FieldValidation,
+    force: bool,
     propagation: Option<Propagation>,
-    pub(super) watch: bool,
+    pub(crate) watch: bool,
+    /// The state that a watch goes on from.
+    pub(crate) resource_version: Str,
+    pub(crate) bookmarks: bool,
 }
 
 impl Parameters {
     /// Reads what stands after the `?`.
-    pub(super) fn parse(query: &str, dry_run: bool) -> Result<Self, ClusterError> {
+    pub(crate) fn parse(query: &str, dry_run: bool) -> Result<Self, ClusterError> {
         let mut parameters = Self { dry_run, ..Self::default() };
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -41,7 +47,18 @@ impl Parameters {
                 "dryRun" if value == "All" => parameters.dry_run = true,
                 "dryRun" => return Err(ClusterError::bad_request(format!("invalid dryRun {value:?}"))),
                 "fieldManager" => parameters.field_manager = value.into(),
+                "fieldValidation" => {
+                    parameters.field_validation = match value.as_str() {
+                        "" | "Warn" => FieldValidation::Warn,
+                        "Ignore" => FieldValidation::Ignore,
+                        "Strict" => FieldValidation::Strict,
+                        _ => return Err(ClusterError::bad_request(format!("invalid fieldValidation {value:?}"))),
+                    };
+                }
+                "force" => parameters.force = value == "true",
                 "propagationPolicy" => parameters.propagation = Some(propagation(&value)?),
+                "resourceVersion" => parameters.resource_version = value.into(),
+                "allowWatchBookmarks" => parameters.bookmarks = !matches!(value.as_str(), "false" | "0"),
                 "watch" => parameters.watch = !matches!(value.as_str(), "false" | "0"),
                 _ => {}
             }
@@ -49,7 +66,7 @@ impl Parameters {
         Ok(parameters)
     }
 
-    pub(super) fn list(&self, namespace: Option<&str>) -> ListQuery {
+    pub(crate) fn list(&self, namespace: Option<&str>) -> ListQuery {
         ListQuery {
             filter: Filter {
                 namespace: namespace.map(Str::new),
@@ -58,15 +75,22 @@ impl Parameters {
             },
             limit: self.limit,
             continue_token: self.continue_token.clone(),
+            metadata_only: false,
         }
     }
 
-    pub(super) fn write(&self, part: Part) -> WriteOptions {
-        WriteOptions { dry_run: self.dry_run, field_manager: self.field_manager.clone(), part }
+    pub(crate) fn write(&self, part: Part) -> WriteOptions {
+        WriteOptions {
+            dry_run: self.dry_run,
+            field_manager: self.field_manager.clone(),
+            part,
+            force: self.force,
+            field_validation: self.field_validation,
+        }
     }
 
     /// Options of a deletion: those of the query and those of a `DeleteOptions` body.
-    pub(super) fn delete(&self, body: Option<&Value>) -> Result<DeleteOptions, ClusterError> {
+    pub(crate) fn delete(&self, body: Option<&Value>) -> Result<DeleteOptions, ClusterError> {
         let text = |keys: &[&str]| body.and_then(|b| b.str_at(keys)).map(Str::new).unwrap_or_default();
         let dry_run = body.and_then(|b| b.get("dryRun")).and_then(Value::as_array).unwrap_or_default();
         let propagation = match text(&["propagationPolicy"]).as_str() {

@@ -117,7 +117,7 @@ fn refusals() {
         ("/nonsense", 404, no_path),
         ("/apis/nonsense", 404, no_path),
         ("/api/v2", 404, no_path),
-        ("/api/v1/namespaces/prod/pods/a/log", 405, "the server does not allow this method on the requested resource"),
+        ("/api/v1/namespaces/prod/pods/a/log", 501, "nothing runs here: there are no logs"),
         ("/api/v1/pods?watch=true", 405, r#"watch is not supported on resources of kind "pods""#),
         (
             "/api/v1/pods?labelSelector=a%3D%3D%3D",
@@ -177,7 +177,7 @@ fn objects_are_written_through_their_paths() {
         (Method::Post, "/api/v1/configmaps", "{}", 405),
         (Method::Post, path, "{}", 405),
         (Method::Put, collection, "{}", 405),
-        (Method::Delete, collection, "{}", 405),
+        (Method::Delete, "/api/v1/configmaps", "{}", 405),
         (Method::Put, path, r#"{"metadata":{"name":"d"}}"#, 400),
         (Method::Put, path, r#"{"metadata":{"name":"c","namespace":"dev"}}"#, 400),
         (Method::Delete, path, r#"{"preconditions":{"uid":"x"}}"#, 409),

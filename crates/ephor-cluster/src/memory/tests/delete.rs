@@ -58,18 +58,20 @@ fn preconditions_protect_from_deleting_something_else() {
     for (options, message) in [
         (
             DeleteOptions { uid: "other".into(), ..DeleteOptions::default() },
-            format!("Precondition failed: UID in precondition: other, UID in object meta: {uid}"),
+            format!(
+                "the UID in the precondition (other) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
+            ),
         ),
         (
             DeleteOptions { resource_version: "1".into(), ..DeleteOptions::default() },
             format!(
-                "Precondition failed: ResourceVersion in precondition: 1, ResourceVersion in object meta: {version}"
+                "the ResourceVersion in the precondition (1) does not match the ResourceVersion in record ({version}). The object might have been modified"
             ),
         ),
     ] {
         let error = delete_with(&cluster, &stored, &options).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);
-        assert_eq!(error.to_string(), format!(r#"Operation cannot be fulfilled on configmaps "a": {message}"#));
+        assert_eq!(error.to_string(), format!(r#"Operation cannot be fulfilled on ConfigMap "a": {message}"#));
     }
     let right = DeleteOptions { uid: uid.into(), resource_version: version.into(), ..DeleteOptions::default() };
     assert!(delete_with(&cluster, &stored, &right).unwrap().is_done());

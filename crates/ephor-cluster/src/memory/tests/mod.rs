@@ -7,6 +7,7 @@ mod garbage;
 mod lists;
 mod load;
 mod properties;
+mod server;
 mod update;
 mod watches;
 

@@ -1,10 +1,7 @@
 //! Updating and patching.
 
-use std::sync::Arc;
-
 use super::*;
 use crate::error::ErrorKind;
-use crate::memory::{PatchError, Patches};
 use crate::write::PatchKind;
 
 fn with(mut object: Value, keys: &[&str], value: impl Into<Value>) -> Value {
@@ -46,7 +43,7 @@ fn an_update_of_another_object_of_that_name_conflicts() {
     assert_eq!(
         error.to_string(),
         format!(
-            r#"Operation cannot be fulfilled on configmaps "a": Precondition failed: UID in precondition: other, UID in object meta: {uid}"#
+            r#"Operation cannot be fulfilled on configmaps "a": StorageError: invalid object, Code: 4, Key: /registry/configmaps/default/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: other, UID in object meta: {uid}"#
         )
     );
     let error = patch(&cluster, &stored, r#"{"metadata":{"uid":"other"}}"#).unwrap_err();
@@ -121,7 +118,7 @@ fn some_kinds_want_a_version_with_every_update() {
     for stored in [crd, custom] {
         let error = update(&cluster, with(stored, &["metadata", "resourceVersion"], "")).unwrap_err();
         assert_eq!(error.code(), 422);
-        let want = "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update";
+        let want = "metadata.resourceVersion: Invalid value: 0: must be specified for an update";
         assert!(error.to_string().ends_with(want), "{error}");
     }
 }
@@ -146,42 +143,33 @@ fn merge_patches_check_names_and_versions() {
     assert_eq!(patch(&cluster, &stored, &pinned).unwrap().get("data").unwrap().to_json(), r#"{"l":"w"}"#);
 }
 
-struct Shout;
-
-impl Patches for Shout {
-    fn json(&self, object: &Value, patch: &Value) -> Result<Value, PatchError> {
-        match patch.as_array() {
-            Some(_) => Ok(with(object.clone(), &["data", "by"], "json")),
-            None => Err(PatchError { message: "no list".to_owned() }),
-        }
-    }
-
-    fn strategic(&self, resource: &Resource, object: &Value, _: &Value) -> Result<Value, PatchError> {
-        Ok(with(object.clone(), &["data", "by"], resource.kind.clone()))
-    }
-}
-
 #[test]
-fn other_patches_are_the_business_of_whoever_knows_them() {
-    let attempt = |cluster: &MemoryCluster, stored: &Value, kind, document: &str| {
+fn every_language_of_patches_is_understood() {
+    let cluster = strict();
+    create(&cluster, definition()).unwrap();
+    let stored = create(&cluster, &config_map("a")).unwrap();
+    let custom = create(&cluster, &box_named("a")).unwrap();
+    let attempt = |stored: &Value, kind, document: &str| {
         let patch = Patch { kind, document: json(document) };
-        let resource = resource_of(cluster, stored);
-        cluster.patch(&resource, namespace_of(stored), object::name(stored), &patch, &WriteOptions::default())
+        let options = WriteOptions { field_manager: "test".into(), ..WriteOptions::default() };
+        let patched =
+            cluster.patch(&resource_of(&cluster, stored), namespace_of(stored), object::name(stored), &patch, &options);
+        patched.map(|object| object.get("data").map(Value::to_json).unwrap_or_default()).map_err(|e| e.code())
     };
-    let simple = strict();
-    let stored = create(&simple, &config_map("a")).unwrap();
-    for kind in [PatchKind::Json, PatchKind::Strategic] {
-        let error = attempt(&simple, &stored, kind, "[]").unwrap_err();
-        assert_eq!((error.kind(), error.code()), (ErrorKind::Unsupported, 415));
+    for (kind, document, want) in [
+        (PatchKind::Merge, r#"{"data":{"a":"1"}}"#, Ok(r#"{"a":"1"}"#)),
+        (PatchKind::Json, r#"[{"op":"add","path":"/data/b","value":"2"}]"#, Ok(r#"{"a":"1","b":"2"}"#)),
+        (PatchKind::Json, r#"[{"op":"remove","path":"/data/c"}]"#, Err(422)),
+        (PatchKind::Json, "{}", Err(400)),
+        (PatchKind::Strategic, r#"{"data":{"$patch":"replace","c":"3"}}"#, Ok(r#"{"c":"3"}"#)),
+        (PatchKind::Apply, r#"{"data":{"d":"4"}}"#, Ok(r#"{"c":"3","d":"4"}"#)),
+        (PatchKind::Apply, r#"{"data":{"c":"9"}}"#, Err(409)),
+        (PatchKind::Apply, "{}", Ok(r#"{"c":"3"}"#)),
+    ] {
+        assert_eq!(attempt(&stored, kind, document), want.map(str::to_owned), "{document}");
     }
-    let able = MemoryCluster::new(Options { patches: Some(Arc::new(Shout)), ..Options::default() });
-    create(&able, definition()).unwrap();
-    let stored = create(&able, &config_map("a")).unwrap();
-    let custom = create(&able, &box_named("a")).unwrap();
-    assert_eq!(attempt(&able, &stored, PatchKind::Json, "[]").unwrap().str_at(&["data", "by"]), Some("json"));
-    assert_eq!(attempt(&able, &stored, PatchKind::Strategic, "{}").unwrap().str_at(&["data", "by"]), Some("ConfigMap"));
-    assert_eq!(attempt(&able, &stored, PatchKind::Json, "{}").unwrap_err().to_string(), "no list");
-    assert_eq!(attempt(&able, &custom, PatchKind::Strategic, "{}").unwrap_err().code(), 415);
+    assert_eq!(attempt(&custom, PatchKind::Strategic, "{}"), Err(415));
+    assert_eq!(attempt(&custom, PatchKind::Apply, r#"{"spec":{"colour":"red"}}"#), Ok(String::new()));
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn a_selection_sees_objects_come_and_go() {
     let cluster = strict();
     let filter =
         Filter { namespace: Some("default".into()), labels: LabelSelector::parse("on").unwrap(), ..Filter::default() };
-    let query = WatchQuery { filter, resource_version: cluster.revision().to_string().into(), bookmarks: false };
+    let query = WatchQuery { filter, resource_version: cluster.revision().to_string().into(), ..WatchQuery::default() };
     let mut watch = cluster.watch(&resource(&cluster, "v1", "ConfigMap"), &query).unwrap();
     let a = create(&cluster, &config_map("a")).unwrap();
     create(&cluster, &config_map("b").replace("default", "kube-system")).unwrap();
@@ -139,4 +139,23 @@ fn many_writers_lose_no_update() {
         }
     });
     assert_eq!(present(&cluster, &counter).unwrap().at(&["data", "n"]), Some(&Value::from(100)));
+}
+
+#[test]
+fn a_reader_of_metadata_gets_nothing_else() {
+    let cluster = strict();
+    let config_maps = resource(&cluster, "v1", "ConfigMap");
+    let query = WatchQuery { metadata_only: true, ..WatchQuery::default() };
+    let mut watch = cluster.watch(&config_maps, &query).unwrap();
+    let stored = create(&cluster, &config_map("a")).unwrap();
+    delete(&cluster, &stored).unwrap();
+    let seen = events(&mut *watch);
+    assert_eq!(sketch(&seen), "+a -a");
+    for object in seen.iter().filter_map(WatchEvent::object) {
+        let keys: Vec<_> = object.as_object().unwrap().iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(keys, ["apiVersion", "kind", "metadata"]);
+    }
+    create(&cluster, &config_map("b")).unwrap();
+    let listed = cluster.list(&config_maps, &ListQuery::all().metadata_only()).unwrap();
+    assert_eq!((listed.items[0].str_at(&["kind"]), listed.items[0].get("data")), (Some("ConfigMap"), None));
 }

@@ -6,7 +6,7 @@ use ephor_expr::{Map, Value};
 const MAX_DEPTH: usize = 128;
 
 /// `target` changed by `patch`; `None` if the patch is nested too deeply.
-pub(super) fn merge(target: &Value, patch: &Value) -> Option<Value> {
+pub(in crate::memory) fn merge(target: &Value, patch: &Value) -> Option<Value> {
     merge_at(Some(target), patch, 0)
 }
 

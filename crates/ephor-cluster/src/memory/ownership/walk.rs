@@ -1,0 +1,264 @@
+//! Fields of objects: which there are, which differ, merging and removing them.
+//!
+//! Lists and maps are taken apart as far as their schema says; what is atomic is one field.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use ephor_expr::{Map, Str, Value};
+
+use super::fields::{FieldSet, member};
+use crate::schema::{ListKind, Schema};
+
+/// How a value is taken apart.
+enum Parts<'v, 's> {
+    /// Not at all.
+    Whole,
+    /// By member.
+    Members(&'v Map),
+    /// By item, each with the element that names it.
+    Items(Vec<(Str, &'v Value)>, Option<Schema<'s>>),
+}
+
+fn parts<'v, 's>(schema: Option<Schema<'s>>, value: &'v Value) -> Parts<'v, 's> {
+    match value {
+        Value::Object(members) if schema.is_some_and(|s| s.is_atomic_map()) => Parts::Whole,
+        Value::Object(members) => Parts::Members(members),
+        Value::Array(items) if !items.is_empty() => {
+            let Some(schema) = schema else { return Parts::Whole };
+            let item = schema.items();
+            let named: Option<Vec<(Str, &Value)>> = match schema.list_kind() {
+                ListKind::Atomic => None,
+                ListKind::Set => Some(items.iter().map(|i| (Str::from(format!("v:{}", i.to_json())), i)).collect()),
+                ListKind::Map(keys) => items.iter().map(|i| Some((key_element(&keys, item, i)?, i))).collect(),
+            };
+            // Of items that cannot be told apart nobody owns one alone.
+            match named.filter(|named| are_distinct(named)) {
+                Some(named) => Parts::Items(named, item),
+                None => Parts::Whole,
+            }
+        }
+        _ => Parts::Whole,
+    }
+}
+
+/// Whether a value is one field.
+fn is_leaf(schema: Option<Schema<'_>>, value: &Value) -> bool {
+    match parts(schema, value) {
+        Parts::Whole => true,
+        Parts::Members(members) => members.is_empty(),
+        Parts::Items(..) => false,
+    }
+}
+
+fn are_distinct(named: &[(Str, &Value)]) -> bool {
+    let names: std::collections::BTreeSet<&Str> = named.iter().map(|(name, _)| name).collect();
+    names.len() == named.len()
+}
+
+/// The element of a list's item; keys that are left out have their default.
+fn key_element(keys: &[&str], item: Option<Schema<'_>>, value: &Value) -> Option<Str> {
+    let members = value.as_object()?;
+    let mut named = Map::new();
+    for key in keys {
+        let default = || {
+            let declared = item.and_then(|i| i.member(key)).and_then(|m| m.default_value()).cloned();
+            // The document does not say that ports are TCP ports where nothing else is said.
+            declared.or_else(|| (*key == "protocol").then(|| Value::from("TCP")))
+        };
+        match members.get(key).cloned().or_else(default) {
+            Some(value) => {
+                named.insert(*key, value);
+            }
+            None if keys.len() > 1 => {}
+            None => return None,
+        }
+    }
+    Some(Str::from(format!("k:{}", Value::object(named).to_json())))
+}
+
+fn below<'s>(schema: Option<Schema<'s>>, key: &str) -> Option<Schema<'s>> {
+    schema.and_then(|schema| schema.member(key))
+}
+
+/// Whether a member is a field by name; else it is a key of a map, which is owned as such.
+fn is_declared(schema: Option<Schema<'_>>, key: &str) -> bool {
+    schema.is_some_and(|schema| schema.declares(key))
+}
+
+/// All fields of a value.
+pub(super) fn fields_of(schema: Option<Schema<'_>>, value: &Value) -> FieldSet {
+    let mut set = FieldSet::default();
+    match parts(schema, value) {
+        Parts::Whole => {}
+        Parts::Members(members) => {
+            for (key, value) in members.iter() {
+                let (element, schema_below) = (member(key), below(schema, key));
+                if is_leaf(schema_below, value) || !is_declared(schema, key) {
+                    set.own(element.clone());
+                }
+                set.put_below(element, &fields_of(schema_below, value));
+            }
+        }
+        Parts::Items(items, item) => {
+            for (element, value) in items {
+                set.own(element.clone());
+                set.put_below(element, &fields_of(item, value));
+            }
+        }
+    }
+    set
+}
+
+/// How two values differ.
+#[derive(Debug, Default)]
+pub(super) struct Comparison {
+    /// Fields that only the new value has, and fields with another value in it.
+    pub(super) changed: FieldSet,
+    /// Fields that only the old value has.
+    pub(super) removed: FieldSet,
+}
+
+/// How `new` differs from `old`.
+pub(super) fn compare(schema: Option<Schema<'_>>, old: &Value, new: &Value) -> Comparison {
+    let mut comparison = Comparison::default();
+    if old == new {
+        return comparison;
+    }
+    match (parts(schema, old), parts(schema, new)) {
+        (Parts::Members(old), Parts::Members(new)) => {
+            let keys: std::collections::BTreeSet<&Str> = old.keys().chain(new.keys()).collect();
+            for key in keys {
+                let place =
+                    Place { element: member(key), schema: below(schema, key), alone: !is_declared(schema, key) };
+                comparison.look_at(place, old.get(key), new.get(key));
+            }
+        }
+        (Parts::Items(old, item), Parts::Items(new, _)) => {
+            let old: BTreeMap<Str, &Value> = old.into_iter().collect();
+            let new: BTreeMap<Str, &Value> = new.into_iter().collect();
+            let elements: std::collections::BTreeSet<&Str> = old.keys().chain(new.keys()).collect();
+            for element in elements {
+                let place = Place { element: element.clone(), schema: item, alone: true };
+                comparison.look_at(place, old.get(element).copied(), new.get(element).copied());
+            }
+        }
+        _ => {}
+    }
+    comparison
+}
+
+/// One part of a value.
+struct Place<'s> {
+    element: Str,
+    schema: Option<Schema<'s>>,
+    /// Whether it is owned by itself when it comes or goes, not only what is in it.
+    alone: bool,
+}
+
+impl Comparison {
+    fn look_at(&mut self, place: Place<'_>, old: Option<&Value>, new: Option<&Value>) {
+        let Place { element, schema, alone } = place;
+        match (old, new) {
+            (Some(old), Some(new)) if old == new => {}
+            (Some(old), Some(new)) => {
+                // A list that becomes another list is one change where it is one field.
+                let is_leaf = |value| is_leaf(schema, value);
+                if is_leaf(new) {
+                    self.changed.own(element.clone());
+                }
+                if is_leaf(old) ^ is_leaf(new) {
+                    self.changed.put_below(element.clone(), &fields_of(schema, new));
+                    self.removed.put_below(element, &fields_of(schema, old));
+                } else {
+                    let within = compare(schema, old, new);
+                    self.changed.put_below(element.clone(), &within.changed);
+                    self.removed.put_below(element, &within.removed);
+                }
+            }
+            (None, Some(value)) => place_all(&mut self.changed, element, schema, alone, value),
+            (Some(value), None) => {
+                // Whoever had any part of it has it no longer.
+                self.removed.own(element.clone());
+                place_all(&mut self.removed, element, schema, alone, value);
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+fn place_all(set: &mut FieldSet, element: Str, schema: Option<Schema<'_>>, alone: bool, value: &Value) {
+    // Maps with free keys are owned as such, so that an empty one is somebody's.
+    let is_map = value.as_object().is_some() && schema.is_some_and(|s| s.fields().next().is_none());
+    if alone || is_map || is_leaf(schema, value) {
+        set.own(element.clone());
+    }
+    set.put_below(element, &fields_of(schema, value));
+}
+
+/// `live` with everything that `config` says.
+pub(super) fn merge(schema: Option<Schema<'_>>, live: &Value, config: &Value) -> Value {
+    match (parts(schema, live), parts(schema, config)) {
+        (Parts::Members(old), Parts::Members(new)) => {
+            let mut merged = old.clone();
+            for (key, value) in new.iter() {
+                let value = match old.get(key) {
+                    Some(old) => merge(below(schema, key), old, value),
+                    None => value.clone(),
+                };
+                merged.insert(key.clone(), value);
+            }
+            Value::object(merged)
+        }
+        (Parts::Items(old, item), Parts::Items(new, _)) => Value::array(merge_items(&old, &new, item)),
+        _ => config.clone(),
+    }
+}
+
+/// Items of both lists in the order of the new one; what only the old one has stays where it was among the others.
+fn merge_items(old: &[(Str, &Value)], new: &[(Str, &Value)], item: Option<Schema<'_>>) -> Vec<Value> {
+    let by_element: BTreeMap<&Str, &Value> = old.iter().map(|(element, value)| (element, *value)).collect();
+    let is_new = |element: &Str| new.iter().any(|(other, _)| other == element);
+    let mut merged = Vec::with_capacity(old.len().max(new.len()));
+    let mut rest = old.iter().peekable();
+    for (element, value) in new {
+        while let Some((_, only_old)) = rest.next_if(|(other, _)| !is_new(other)) {
+            merged.push((*only_old).clone());
+        }
+        // The item that stands here in the old list has its turn in the order of the new one.
+        rest.next_if(|(other, _)| is_new(other));
+        merged.push(match by_element.get(element) {
+            Some(old) => merge(item, old, value),
+            None => (*value).clone(),
+        });
+    }
+    merged.extend(rest.filter(|(element, _)| !is_new(element)).map(|(_, value)| (*value).clone()));
+    merged
+}
+
+/// The value without the fields of a set; `None` if nothing is left of what was there.
+pub(super) fn without<'v>(schema: Option<Schema<'_>>, value: &'v Value, gone: &FieldSet) -> Cow<'v, Value> {
+    match parts(schema, value) {
+        Parts::Whole => Cow::Borrowed(value),
+        Parts::Members(members) => {
+            let mut kept = members.clone();
+            for (key, value) in members.iter() {
+                let element = member(key);
+                if gone.owns(&element) {
+                    kept.remove(key);
+                } else if let Some(gone) = gone.below(&element) {
+                    kept.insert(key.clone(), without(below(schema, key), value, gone).into_owned());
+                }
+            }
+            Cow::Owned(Value::object(kept))
+        }
+        Parts::Items(items, item) => {
+            let kept = items.into_iter().filter(|(element, _)| !gone.owns(element));
+            let cut = kept.map(|(element, value)| match gone.below(&element) {
+                Some(gone) => without(item, value, gone).into_owned(),
+                None => value.clone(),
+            });
+            Cow::Owned(Value::array(cut.collect()))
+        }
+    }
+}

@@ -1,5 +1,7 @@
 //! Messages for a human about a policy: what, where, and what would be right.
 
+use std::fmt;
+
 use ephor_expr::value::Path;
 
 /// How bad it is.
@@ -29,6 +31,20 @@ pub struct Diagnostic {
     pub at_key: bool,
     /// What would be right, for example the nearest known name.
     pub help: Option<String>,
+}
+
+impl fmt::Display for Diagnostic {
+    /// One line without a source text: `spec.rules[0].match: message (help)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.0.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.message)?;
+        match &self.help {
+            Some(help) => write!(f, " ({help})"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Diagnostic {

@@ -85,6 +85,30 @@ pub struct Detail {
     pub generated: Vec<Downstream>,
     /// Objects that a mutate-existing rule changes.
     pub targets: Vec<PatchedTarget>,
+    /// What a generate rule that failed for want of sources made of the others.
+    pub incomplete: Option<Incomplete>,
+}
+
+/// What is left of a generate rule some of whose sources do not exist.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Incomplete {
+    /// Objects that should exist all the same.
+    pub generated: Vec<Downstream>,
+    /// Objects that cannot exist without their source.
+    pub unsourced: Vec<Unsourced>,
+}
+
+/// An object whose source does not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsourced {
+    /// Its API version.
+    pub api_version: Str,
+    /// Its kind.
+    pub kind: Str,
+    /// Its namespace; empty for cluster-scoped kinds.
+    pub namespace: Str,
+    /// Its name.
+    pub name: Str,
 }
 
 /// Where in the policy an error arose, and what is known about it.
@@ -105,6 +129,19 @@ pub struct Downstream {
     pub object: Value,
     /// The object it was copied from.
     pub source: Option<Value>,
+    /// Where its content comes from.
+    pub form: Form,
+}
+
+/// Where the content of a downstream comes from; what becomes of it later depends on this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Form {
+    /// The policy.
+    Data,
+    /// One object that the policy names.
+    Clone,
+    /// Objects that the policy selects.
+    CloneList,
 }
 
 /// An object that a mutate-existing rule changes.

@@ -103,7 +103,11 @@ impl Review {
             }
         }
         request.insert("operation", self.operation.as_str());
-        request.insert("namespace", self.namespace.clone());
+        // The API server calls a Namespace's own name its namespace; the review's is empty then, because no policy of
+        // that namespace sees it.
+        if self.mode != Mode::Admission || !request.contains_key("namespace") {
+            request.insert("namespace", self.namespace.clone());
+        }
         if self.mode == Mode::Admission {
             request.insert("name", self.name.clone());
         }

@@ -8,7 +8,8 @@ use super::policy::not_built;
 use crate::conditions::Operator;
 use crate::diagnostic::Diagnostic;
 use crate::policy::{
-    Condition, Conditions, Mutate, MutateForEach, Policy, PolicyKind, Rule, Validate, ValidateForEach,
+    Condition, Conditions, Mutate, MutateForEach, PodSecurityExclusion, Policy, PolicyKind, Rule, Validate,
+    ValidateForEach,
 };
 use crate::rules::anchor::{Anchor, parse_anchor};
 use crate::rules::references::resolve_message;
@@ -69,17 +70,27 @@ fn check_validate(policy: &Policy, validate: &Validate, path: &Path, found: &mut
     deny(validate.deny.as_ref().and_then(|d| d.conditions.as_ref()), path, found);
     check_loops(policy, validate.foreach.as_ref(), path, found);
     if let Some(pod_security) = &validate.pod_security {
-        let at = path.key("podSecurity");
         let entries = pod_security.exclude.as_deref().unwrap_or_default();
-        for problem in check_exclusions(Level::parse(&pod_security.level).ok(), entries) {
-            let place = at.key("exclude").index(problem.index).key(problem.fault.key());
-            let message = problem.fault.to_string();
-            found.push(if problem.fault.is_refused() {
-                Diagnostic::error("pod-security-exclude", place, message)
-            } else {
-                Diagnostic::warning("pod-security-exclude", place, message)
-            });
-        }
+        let level = Level::parse(&pod_security.level).ok();
+        exclusions(level, entries, &path.keys(&["podSecurity", "exclude"]), found);
+    }
+}
+
+/// Exclusions of a Pod Security rule, or of an exception (then of no level).
+pub(super) fn exclusions(
+    level: Option<Level>,
+    entries: &[PodSecurityExclusion],
+    path: &Path,
+    found: &mut Vec<Diagnostic>,
+) {
+    for problem in check_exclusions(level, entries) {
+        let place = path.index(problem.index).key(problem.fault.key());
+        let message = problem.fault.to_string();
+        found.push(if problem.fault.is_refused() {
+            Diagnostic::error("pod-security-exclude", place, message)
+        } else {
+            Diagnostic::warning("pod-security-exclude", place, message)
+        });
     }
 }
 

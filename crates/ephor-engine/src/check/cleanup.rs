@@ -37,7 +37,7 @@ pub fn check_cleanup(document: &Value) -> Vec<Diagnostic> {
     }
     let spec = Path::root().key("spec");
     if let Some(fault) = cron::fault(&cleanup.spec.schedule) {
-        let message = format!("schedule is not in proper cron format: {fault}");
+        let message = format!("schedule spec in the cleanupPolicy is not in proper cron format: {fault}");
         found.push(Diagnostic::error("schedule", spec.key("schedule"), message));
     }
     for (key, block) in [("match", Some(&cleanup.spec.matches)), ("exclude", cleanup.spec.exclude.as_ref())] {
@@ -132,7 +132,7 @@ mod tests {
                     context: [{name: c, configMap: {name: a, namespace: b}}], \
                     conditions: {any: [{key: '{{ target. }}', operator: Is, value: x}]}}";
         insta::assert_snapshot!(found(spec).join("\n"), @r#"
-spec.schedule: schedule is not in proper cron format: expected 5 fields, found 1
+spec.schedule: schedule spec in the cleanupPolicy is not in proper cron format: expected 5 fields, found 1
 spec.match: a cleanup policy has no user: roles and subjects cannot be selected
 spec.context[0].configMap: `configMap` cannot be used in a cleanup policy
 spec.conditions.any[0].operator: unknown operator `Is`

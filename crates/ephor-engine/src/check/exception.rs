@@ -39,9 +39,25 @@ pub fn check_exception(document: &Value) -> Vec<Diagnostic> {
         let message = "`match` selects nothing: the exception has no effect";
         found.push(Diagnostic::warning("empty-match", spec.key("match"), message));
     }
+    if exception.spec.background.unwrap_or(true) && selects_users(&exception.spec.matches) {
+        // Upstream: exceptions/background-mode/standard. Scans know no users, so that the exception would not hold there.
+        let message = "users and roles are not known in background mode";
+        let finding = Diagnostic::error("user-in-background", spec.key("match"), message);
+        found.push(finding.with_help("set `spec.background: false`"));
+    }
     let conditions = exception.spec.conditions.clone().map(Conditions::AnyAll);
     bodies::conditions(conditions.as_ref(), &spec.key("conditions"), &mut found);
+    let exclusions = exception.spec.pod_security.as_deref().unwrap_or_default();
+    bodies::exclusions(None, exclusions, &spec.key("podSecurity"), &mut found);
     found
+}
+
+fn selects_users(block: &Match) -> bool {
+    let mut listed = block.any.iter().chain(&block.all).flatten();
+    listed.any(|f| f.roles.is_some() || f.cluster_roles.is_some() || f.subjects.is_some())
+        || block.roles.is_some()
+        || block.cluster_roles.is_some()
+        || block.subjects.is_some()
 }
 
 fn excepts_nothing(block: &Match) -> bool {
@@ -55,6 +71,21 @@ mod tests {
     use ephor_expr::yaml::parse_value;
 
     use super::check_exception;
+
+    #[test]
+    fn users_are_excepted_outside_of_scans_only() {
+        let found = |background: &str| {
+            let text = format!(
+                "{{apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {{name: e}}, spec: {{{background}exceptions: \
+                 [{{policyName: p, ruleNames: [r]}}], match: {{any: [{{resources: {{kinds: [Pod]}}, subjects: [{{kind: User, \
+                 name: u}}]}}]}}}}}}"
+            );
+            check_exception(&parse_value(&text).unwrap()).into_iter().map(|f| f.code).collect::<Vec<_>>()
+        };
+        assert_eq!(found("background: false, "), [""; 0]);
+        assert_eq!(found("background: true, "), ["user-in-background"]);
+        assert_eq!(found(""), ["user-in-background"]);
+    }
 
     #[test]
     fn exceptions_that_except_nothing_are_pointed_out() {

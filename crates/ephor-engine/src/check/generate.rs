@@ -10,6 +10,15 @@ use crate::diagnostic::Diagnostic;
 use crate::policy::{Generate, GenerateParts, Policy, PolicyKind, Rule};
 use crate::rules::anchor::parse_anchor;
 
+/// What is generated carries the name of its rule as a label, by which it is found again.
+pub(super) fn check_name(rule: &Rule, path: &Path, found: &mut Vec<Diagnostic>) {
+    if !is_label_value(&rule.name) {
+        let message = format!("the name of a generate rule is written into a label, and `{}` cannot be one", rule.name);
+        let finding = Diagnostic::error("label-name", path.key("name"), message);
+        found.push(finding.with_help("use letters, digits, `-`, `_` and `.`, with a letter or digit at both ends"));
+    }
+}
+
 /// Checks a `generate` block at `path`.
 pub(super) fn check(policy: &Policy, rule: &Rule, generate: &Generate, path: &Path, found: &mut Vec<Diagnostic>) {
     let Some(loops) = &generate.foreach else {
@@ -26,6 +35,13 @@ pub(super) fn check(policy: &Policy, rule: &Rule, generate: &Generate, path: &Pa
         context::check(policy, entry.context.as_ref(), &at.key("context"), found);
         conditions(entry.preconditions.as_ref(), &at.key("preconditions"), found);
     }
+}
+
+/// Whether a text can be the value of a label; too long ones are reported elsewhere.
+fn is_label_value(text: &str) -> bool {
+    let ends = [text.chars().next(), text.chars().next_back()];
+    ends.iter().flatten().all(char::is_ascii_alphanumeric)
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
 }
 
 fn check_parts(policy: &Policy, rule: &Rule, parts: &GenerateParts<'_>, path: &Path, found: &mut Vec<Diagnostic>) {

@@ -13,12 +13,15 @@ mod exception;
 mod generate;
 mod global_context;
 mod kinds;
+mod match_conditions;
 mod policy;
 mod selection;
 mod subresources;
+mod update;
 mod variables;
 
 pub use cleanup::check_cleanup;
 pub use exception::check_exception;
 pub use global_context::check_global_context;
-pub use policy::check_policy;
+pub use policy::{MATCH_CONDITIONS, check_policy};
+pub use update::check_update;

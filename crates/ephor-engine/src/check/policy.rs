@@ -4,7 +4,7 @@ use ephor_expr::scalar::wildcard;
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
-use super::{bodies, deprecated, generate, selection, subresources, variables};
+use super::{bodies, deprecated, generate, match_conditions, selection, subresources, variables};
 use crate::autogen;
 use crate::diagnostic::Diagnostic;
 use crate::policy::{FailureAction, FailureActionOverride, Policy, PolicyKind, Rule};
@@ -12,6 +12,9 @@ use crate::rules::references;
 
 /// Names of policies and rules have at most this many bytes: they become label values.
 const MAX_NAME: usize = 63;
+
+/// The finding about conditions that only an API server can evaluate: whoever works behind one drops it.
+pub const MATCH_CONDITIONS: &str = "match-conditions";
 
 /// Everything wrong with a policy that can be told without a cluster. `document` is what it was decoded from.
 pub fn check_policy(policy: &Policy, document: &Value) -> Vec<Diagnostic> {
@@ -119,8 +122,11 @@ fn settings(policy: &Policy, found: &mut Vec<Diagnostic>) {
             found.push(Diagnostic::error("set-twice", path.key("failurePolicy"), message).at_key());
         }
         timeout(webhook.timeout_seconds, &at.key("timeoutSeconds"), found);
-        if webhook.match_conditions.as_ref().is_some_and(|c| !c.is_empty()) {
-            found.push(not_built("matchConditions", at.key("matchConditions")));
+        if let Some(conditions) = webhook.match_conditions.as_ref().filter(|c| !c.is_empty()) {
+            let at = at.key("matchConditions");
+            match_conditions::check(conditions, &at, found);
+            let message = "`matchConditions` are evaluated by the API server, and there is none";
+            found.push(Diagnostic::error(MATCH_CONDITIONS, at, message).at_key());
         }
     }
     timeout(spec.webhook_timeout_seconds, &path.key("webhookTimeoutSeconds"), found);
@@ -190,11 +196,13 @@ fn check_rule(policy: &Policy, rule: &Rule, document: &Value, path: &Path, found
         let message = format!("rule name `{}` is longer than {MAX_NAME} characters", rule.name);
         found.push(Diagnostic::error("long-name", path.key("name"), message));
     }
-    for (field, is_set) in [
-        ("verifyImages", rule.verify_images.is_some()),
-        ("celPreconditions", rule.cel_preconditions.is_some()),
-        ("imageExtractors", rule.image_extractors.is_some()),
-    ] {
+    if rule.cel_preconditions.is_some() && rule.validate.as_ref().is_none_or(|validate| validate.cel.is_none()) {
+        let message = "celPrecondition can only be used with validate.cel";
+        found.push(Diagnostic::error("cel-preconditions", path.key("celPreconditions"), message).at_key());
+    }
+    for (field, is_set) in
+        [("verifyImages", rule.verify_images.is_some()), ("imageExtractors", rule.image_extractors.is_some())]
+    {
         if is_set {
             found.push(not_built(field, path.key(field)));
         }
@@ -229,6 +237,7 @@ fn check_rule(policy: &Policy, rule: &Rule, document: &Value, path: &Path, found
     absolute_references(document, path, found);
     subresources::check(rule, path, found);
     if let Some(generated) = &rule.generate {
+        generate::check_name(rule, path, found);
         generate::check(policy, rule, generated, &path.key("generate"), found);
     }
     variables::check(policy, rule, document, path, found);

@@ -167,7 +167,11 @@ impl Walk<'_> {
             self.report(place, 0, at, |path| {
                 let message = "only select variables are allowed in background mode. Set spec.background=false to \
                                disable background mode for this policy rule";
-                Diagnostic::error("user-in-background", path, format!("{message}: `{body}`"))
+                Diagnostic::error(
+                    "user-in-background",
+                    path,
+                    format!("{message}: variable {{{{{body}}}}} is not allowed"),
+                )
             });
         }
     }

@@ -1,7 +1,7 @@
 //! `generate` blocks into targets.
 
 use ephor_expr::Value;
-use ephor_expr::value::Path;
+use ephor_expr::value::{Path, encode};
 
 use super::policy::{conditions, list, optional_text, selector_finding};
 use super::rule::{GenerateTarget, GenerateWhat, GeneratedBody};
@@ -49,10 +49,14 @@ fn generate_target(
 ) -> GenerateTarget {
     let what = if let Some(list) = parts.clone_list {
         let path = path.key("cloneList");
-        let selector = list.selector.as_ref().and_then(|s| {
-            Selector::compile(s, &path.key("selector"))
-                .map_err(|error| compiler.report(selector_finding(&error, &Path::root())))
-                .ok()
+        let selector = list.selector.as_ref().and_then(|selector| {
+            let path = path.key("selector");
+            if let Err(error) = Selector::compile(selector, &path) {
+                compiler.report(selector_finding(&error, &Path::root()));
+                return None;
+            }
+            // It may hold variables, so that what it selects is known only with a trigger.
+            Some(compiler.template(&encode(selector).ok()?, &path))
         });
         GenerateWhat::CloneList {
             namespace: optional_text(list.namespace.as_ref(), &path.key("namespace"), compiler),

@@ -1,7 +1,9 @@
 //! The way of a policy document into a program.
 
+use std::collections::BTreeSet;
+
 use ephor_expr::scalar::nearest::nearest;
-use ephor_expr::value::{DecodeError, Path, decode, decode_rest};
+use ephor_expr::value::{DecodeError, Path, Segment, decode, decode_rest};
 use ephor_expr::{Str, Value};
 
 use super::generate::generate_body;
@@ -22,20 +24,63 @@ use crate::scope::{AtBase, Compiler, Entry, Expr, Template, expression_diagnosti
 pub struct Compiled {
     /// The program.
     pub program: Option<Program>,
+    /// Of a refused policy the rules that nothing is wrong with, if there are any and all errors are inside of rules.
+    /// Nobody loads such a policy anew; one that is stored already goes on with these.
+    pub rest: Option<Program>,
     /// Errors and warnings, in document order as far as one pass finds them.
     pub findings: Vec<Diagnostic>,
 }
 
+/// Compiles a `ClusterPolicy` or `Policy` document for requests that an API server has sent, and so has seen the
+/// policy's `matchConditions` hold.
+pub fn compile_served(document: &Value) -> Compiled {
+    compile_where(document, |finding| finding.code != check::MATCH_CONDITIONS)
+}
+
 /// Compiles a `ClusterPolicy` or `Policy` document.
 pub fn compile(document: &Value) -> Compiled {
+    compile_where(document, |_| true)
+}
+
+fn compile_where(document: &Value, keep: impl Fn(&Diagnostic) -> bool) -> Compiled {
     // What is left beside faulty fields is checked too, so that one run tells everything.
     let (policy, faults) = decode_rest::<Policy>(document);
     let mut findings: Vec<Diagnostic> = faults.into_iter().map(decode_finding).collect();
-    let Some(policy) = policy else { return Compiled { program: None, findings } };
-    findings.extend(check::check_policy(&policy, document));
+    let Some(policy) = policy else { return Compiled { program: None, rest: None, findings } };
+    findings.extend(check::check_policy(&policy, document).into_iter().filter(keep));
     let program = program(&policy, document, &mut findings);
-    let refused = findings.iter().any(Diagnostic::is_error);
-    Compiled { program: (!refused).then_some(program), findings }
+    if findings.iter().any(Diagnostic::is_error) {
+        let rest = rest(program, &policy, document, &findings);
+        return Compiled { program: None, rest, findings };
+    }
+    Compiled { program: Some(program), rest: None, findings }
+}
+
+/// A refused policy without its faulty rules; `None` if there is an error outside of rules, or no rule is left.
+fn rest(program: Program, policy: &Policy, document: &Value, findings: &[Diagnostic]) -> Option<Program> {
+    let errors = findings.iter().filter(|finding| finding.is_error());
+    let faulty: BTreeSet<usize> = errors.map(|finding| rule_of(&finding.path)).collect::<Option<_>>()?;
+    let declared = |rule: &CompiledRule| rule.autogen.is_none();
+    let sound = |rule: &CompiledRule| rule_of(&rule.path).is_some_and(|rule| !faulty.contains(&rule));
+    let mut rules: Vec<CompiledRule> = program.rules.into_iter().filter(|rule| declared(rule) && sound(rule)).collect();
+    // Expanding may have stopped at the faults.
+    let rules_path = Path::root().keys(&["spec", "rules"]);
+    for generated in autogen::expand(document, policy) {
+        if !faulty.contains(&generated.source) {
+            rules.extend(generated_rule(&policy.spec, generated, &rules_path, &mut Vec::new()));
+        }
+    }
+    (!rules.is_empty()).then_some(Program { rules, ..program })
+}
+
+/// The index of the rule that a path leads into.
+fn rule_of(path: &Path) -> Option<usize> {
+    match path.0.as_slice() {
+        [Segment::Key(spec), Segment::Key(rules), Segment::Index(rule), ..] if spec == "spec" && rules == "rules" => {
+            Some(*rule)
+        }
+        _ => None,
+    }
 }
 
 /// The finding for a document that does not have the shape of its kind.
@@ -86,6 +131,7 @@ fn program(policy: &Policy, document: &Value, findings: &mut Vec<Diagnostic>) ->
         background: spec.background.unwrap_or(true),
         apply_rules: spec.apply_rules.unwrap_or_default(),
         failure_policy: webhook.and_then(|w| w.failure_policy).or(spec.failure_policy).unwrap_or_default(),
+        match_conditions: webhook.and_then(|w| w.match_conditions.clone()).unwrap_or_default(),
         emit_warning: spec.emit_warning.unwrap_or(false),
         scoring: Scoring {
             unscored: metadata.annotation("policies.kyverno.io/scored") == Some("false"),

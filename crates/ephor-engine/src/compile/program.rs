@@ -1,6 +1,6 @@
 //! A compiled policy.
 
-use ephor_expr::Str;
+use ephor_expr::{Str, Value};
 
 use super::rule::CompiledRule;
 use crate::policy::{ApplyRules, FailurePolicy, PolicyKind};
@@ -24,6 +24,9 @@ pub struct Program {
     pub apply_rules: ApplyRules,
     /// What an error means for an admission request.
     pub failure_policy: FailurePolicy,
+    /// CEL conditions on requests, each with `name` and `expression`. The API server evaluates them before it calls
+    /// the policy's own webhook; nobody else can.
+    pub match_conditions: Vec<Value>,
     /// Whether audit results come back as warnings.
     pub emit_warning: bool,
     /// How reports rate it.

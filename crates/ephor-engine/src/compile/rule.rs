@@ -257,7 +257,7 @@ pub enum GenerateWhat {
         /// Their kinds, as `version/Kind` or `group/version/Kind`.
         kinds: Vec<Str>,
         /// Their labels.
-        selector: Option<Selector>,
+        selector: Option<Template>,
     },
 }
 

@@ -21,7 +21,8 @@ pub fn evaluate(operator: Operator, key: &Value, value: &Value) -> bool {
     // `ownerReferences[].kind`, which is null for a bare Pod and would let it through.
     let nothing;
     let value = match operator {
-        Operator::AnyNotIn | Operator::AllNotIn | Operator::NotIn if value.is_null() => {
+        // An empty key asks for nothing, and nothing is not missing.
+        Operator::AnyNotIn | Operator::AllNotIn | Operator::NotIn if value.is_null() && key.as_str() != Some("") => {
             nothing = Value::array(Vec::new());
             &nothing
         }

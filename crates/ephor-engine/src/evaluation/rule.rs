@@ -20,6 +20,7 @@ use crate::rules::validate::pod_security::PodSecurityOutcome;
 use crate::rules::{generate, mutate, validate};
 use crate::scope::{Answer, Scope, World};
 use crate::select::RuleRef;
+use crate::trace::Note;
 
 /// One rule about to run.
 pub(super) struct RuleRun<'e> {
@@ -35,6 +36,19 @@ pub(super) struct RuleRun<'e> {
     pub(super) facts: &'e Facts,
     /// Whether the rule has asked often enough: a further question is an error.
     pub(super) give_up: bool,
+    /// Whether the rule does what it is for.
+    pub(super) bodies: Bodies,
+    /// Whether the steps are wanted.
+    pub(super) traced: bool,
+}
+
+/// Whether rules do what they are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bodies {
+    /// They do.
+    Run,
+    /// They only tell that they apply.
+    LeftAlone,
 }
 
 /// What became of it.
@@ -50,9 +64,13 @@ pub(super) enum Ran {
 type Answered = Result<Option<(Judgement, Option<Value>)>, Pending>;
 
 impl<'e> RuleRun<'e> {
-    pub(super) fn run(&self) -> Ran {
+    /// Runs the rule; `notes` gets its steps, if they are wanted.
+    pub(super) fn run(&self, notes: &mut Vec<Note>) -> Ran {
         let world = World::new(self.facts, self.program.namespace.as_deref(), self.review.now, self.seed());
-        match self.judge(&world) {
+        let world = if self.traced { world.traced() } else { world };
+        let judged = self.judge(&world);
+        *notes = world.take_notes();
+        match judged {
             Ok(None) => Ran::NoResponse,
             Ok(Some((judgement, after))) => Ran::Judged(self.outcome(judgement), after),
             Err(Pending) if self.give_up => {
@@ -83,10 +101,29 @@ impl<'e> RuleRun<'e> {
         hasher.finish()
     }
 
+    /// How the rule's `match` and `exclude` see the object.
+    pub(super) fn explain_selection(&self) -> Vec<Note> {
+        let (input, path) = (self.input(), &self.rule.path);
+        let matched = self.rule.matches.explain_match(&input, &path.key("match"));
+        let excluded = self.rule.exclude.iter().flat_map(|e| e.explain_exclude(&input, &path.key("exclude")));
+        matched.into_iter().map(Note::Match).chain(excluded.map(Note::Exclude)).collect()
+    }
+
     fn judge(&self, world: &'e World<'e>) -> Answered {
-        let Some(matched) = self.matches(world)? else { return Ok(None) };
+        let matched = self.matches(world)?;
+        if self.traced {
+            for note in self.explain_selection() {
+                world.note(|| note);
+            }
+        }
+        let Some(matched) = matched else { return Ok(None) };
         if let Err(judgement) = matched {
             return Ok(Some((judgement, None)));
+        }
+        // Only the API server can tell whether the conditions hold; a request that reaches a webhook has met them.
+        if !self.program.match_conditions.is_empty() && self.review.mode != Mode::Admission {
+            let text = "cannot tell whether the rule matches: only the API server evaluates `matchConditions`";
+            return Ok(Some((Judgement::new(Verdict::Error, text), None)));
         }
         let request = self.request.get_or_init(|| Value::object(self.review.request_value())).clone();
         let mut scope = Scope::new(world, self.review, request, &self.rule.declared, &self.rule.context);
@@ -110,6 +147,7 @@ impl<'e> RuleRun<'e> {
         let properties = self.properties(&mut scope)?;
         let (judgement, after) = match self.excepted(&mut scope)? {
             Some(judgement) => (judgement, None),
+            None if self.bodies == Bodies::LeftAlone => (Judgement::new(Verdict::Pass, ""), None),
             None => match self.body(world, &mut scope)? {
                 None => return Ok(None),
                 Some(judged) => judged,
@@ -242,6 +280,9 @@ impl<'e> RuleRun<'e> {
             old_object: Value::Null,
             operation: Operation::Create,
             user: None,
+            // Upstream: a rule about a subresource does not match the old object, so that `*/scale` with `deny: {}`
+            // denies (validate/clusterpolicy/standard/subresource-deprecated).
+            subresource: Str::default(),
             ..review.clone()
         };
         let nobody = crate::matching::UserInfo::default();

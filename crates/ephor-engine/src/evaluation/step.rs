@@ -4,8 +4,9 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use ephor_expr::Value;
+use rustc_hash::FxHashMap;
 
-use super::rule::{Ran, RuleRun};
+use super::rule::{Bodies, Ran, RuleRun};
 use crate::exceptions::ExceptionSet;
 use crate::fetch::{Fact, Facts, Fetch};
 use crate::gate::AllowedFetch;
@@ -13,6 +14,7 @@ use crate::outcome::{Outcome, Phase, RuleKind, Verdict};
 use crate::policy::ApplyRules;
 use crate::review::Review;
 use crate::select::{PolicySet, RuleRef};
+use crate::trace::{Note, RuleTrace};
 
 /// How far an evaluation got.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub struct Done {
     pub outcomes: Vec<Outcome>,
     /// The object after mutation; the review's own in other phases.
     pub object: Value,
+    /// The steps of every rule of the phase, if the evaluation was [`Evaluation::traced`].
+    pub traces: Vec<RuleTrace>,
 }
 
 /// One review on its way through one phase.
@@ -48,6 +52,10 @@ pub struct Evaluation<'e> {
     /// The `request` variable of the review as it stands, once a rule has needed it.
     request: OnceCell<Value>,
     rounds: u32,
+    /// Whether rules do what they are for, or only tell that they apply.
+    bodies: Bodies,
+    /// The steps of the rules that ran, by position in `queue`; `None` unless they are wanted.
+    notes: Option<Vec<Vec<Note>>>,
 }
 
 /// The rules of one policy: mutations depend on one another, and `applyRules: One` ends a policy early.
@@ -78,7 +86,34 @@ impl<'e> Evaluation<'e> {
             }
         }
         let outcomes = queue.iter().map(|_| None).collect();
-        Self { set, exceptions, review, phase, queue, outcomes, lanes, request: OnceCell::new(), rounds: 0 }
+        Self {
+            set,
+            exceptions,
+            review,
+            phase,
+            queue,
+            outcomes,
+            lanes,
+            request: OnceCell::new(),
+            rounds: 0,
+            bodies: Bodies::Run,
+            notes: None,
+        }
+    }
+
+    /// The same, for the question which rules apply: a rule that is matched, meets its preconditions and has no
+    /// exception passes, and its body is left alone.
+    #[must_use]
+    pub fn without_bodies(mut self) -> Self {
+        self.bodies = Bodies::LeftAlone;
+        self
+    }
+
+    /// The same, with the steps of every rule in [`Done::traces`].
+    #[must_use]
+    pub fn traced(mut self) -> Self {
+        self.notes = Some(self.queue.iter().map(|_| Vec::new()).collect());
+        self
     }
 
     /// Goes on as far as the facts allow.
@@ -131,8 +166,15 @@ impl<'e> Evaluation<'e> {
                 exceptions: self.exceptions,
                 facts,
                 give_up: self.rounds >= MAX_ROUNDS,
+                bodies: self.bodies,
+                traced: self.notes.is_some(),
             };
-            match run.run() {
+            let mut notes = Vec::new();
+            let ran = run.run(&mut notes);
+            if let Some(place) = self.notes.as_mut().and_then(|all| all.get_mut(position)) {
+                *place = notes;
+            }
+            match ran {
                 Ran::Needs(fetches) => {
                     needs.extend(fetches);
                     if let Some(lane) = self.lanes.get_mut(index) {
@@ -178,7 +220,45 @@ impl<'e> Evaluation<'e> {
     }
 
     /// What the phase came to. Call it after [`Step::Done`].
-    pub fn finish(self) -> Done {
-        Done { outcomes: self.outcomes.into_iter().flatten().collect(), object: self.review.object }
+    pub fn finish(mut self) -> Done {
+        let traces = self.notes.take().map(|notes| self.traces(notes)).unwrap_or_default();
+        Done { outcomes: self.outcomes.into_iter().flatten().collect(), object: self.review.object, traces }
+    }
+
+    /// The steps of all rules of the phase: those that ran, and why the others could not even match.
+    fn traces(&self, ran: Vec<Vec<Note>>) -> Vec<RuleTrace> {
+        let mut ran: FxHashMap<RuleRef, Vec<Note>> = self.queue.iter().copied().zip(ran).collect();
+        let facts = Facts::new();
+        let mut traces = Vec::new();
+        for (policy, program) in self.set.programs().iter().enumerate() {
+            for (index, rule) in program.rules.iter().enumerate().filter(|(_, rule)| rule.phase() == self.phase) {
+                let reference = RuleRef { policy: policy as u32, rule: index as u32 };
+                let notes = ran.remove(&reference).unwrap_or_else(|| {
+                    if let Some(own) = program.namespace.as_ref().filter(|own| **own != self.review.namespace) {
+                        return vec![Note::OtherNamespace(own.clone())];
+                    }
+                    if let Some(made) = rule.autogen.as_ref().filter(|made| !made.kinds.contains(&self.review.gvk.kind))
+                    {
+                        return vec![Note::OtherController(made.kinds.clone())];
+                    }
+                    let run = RuleRun {
+                        program,
+                        rule,
+                        reference,
+                        review: &self.review,
+                        request: &self.request,
+                        namespace_labels: self.review.namespace_labels.as_ref().and_then(Value::as_object),
+                        exceptions: self.exceptions,
+                        facts: &facts,
+                        give_up: false,
+                        bodies: Bodies::LeftAlone,
+                        traced: true,
+                    };
+                    run.explain_selection()
+                });
+                traces.push(RuleTrace { policy, index, notes });
+            }
+        }
+        traces
     }
 }

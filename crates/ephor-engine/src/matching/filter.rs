@@ -16,7 +16,7 @@ pub(super) struct Filter {
     /// Whether anything but the user is asked for.
     selects_objects: bool,
     pub(super) kinds: Vec<KindSelector>,
-    operations: Vec<Operation>,
+    pub(super) operations: Vec<Operation>,
     name: Option<Wildcard>,
     names: Vec<Wildcard>,
     namespaces: Vec<Wildcard>,
@@ -76,24 +76,32 @@ impl Filter {
         Ok(compiled)
     }
 
-    /// Whether the filter holds; one that asks for nothing never does.
-    pub(super) fn matches(&self, input: &MatchInput, user: UserTest) -> Result<bool, MatchError> {
+    /// The first attribute that `input` does not meet; `None` if the filter holds. One that asks for nothing never
+    /// does.
+    pub(super) fn unmet(&self, input: &MatchInput, user: UserTest) -> Result<Option<&'static str>, MatchError> {
         let test_user = user == UserTest::Strict && !self.user.is_empty();
         if !self.selects_objects && !test_user {
-            return Ok(false);
+            return Ok(Some("resources"));
         }
-        let holds = (self.operations.is_empty() || self.operations.contains(&input.operation))
-            && (self.kinds.is_empty() || self.kinds.iter().any(|kind| self.selects(kind, input)))
-            && self.matches_name(input)
-            && self.matches_namespace(input)
-            && (self.annotations.is_empty() || {
-                let annotations = input.annotations();
-                self.annotations.iter().all(|(key, value)| has_pair(annotations, key, value))
-            })
-            && self.selector.as_ref().is_none_or(|selector| selector.matches(input.labels()))
-            && (!test_user || self.user.matches(input.user));
-        // Last, so that labels nobody has fetched matter only where they decide.
-        if holds { self.matches_namespace_labels(input) } else { Ok(false) }
+        let unmet = if !self.operations.is_empty() && !self.operations.contains(&input.operation) {
+            "operations"
+        } else if !self.kinds.is_empty() && !self.kinds.iter().any(|kind| self.selects(kind, input)) {
+            "kinds"
+        } else if !self.matches_name(input) {
+            "names"
+        } else if !self.matches_namespace(input) {
+            "namespaces"
+        } else if !self.matches_annotations(input) {
+            "annotations"
+        } else if self.selector.as_ref().is_some_and(|selector| !selector.matches(input.labels())) {
+            "selector"
+        } else if test_user && !self.user.matches(input.user) {
+            "subjects"
+        } else {
+            // Last, so that labels nobody has fetched matter only where they decide.
+            return Ok((!self.matches_namespace_labels(input)?).then_some("namespaceSelector"));
+        };
+        Ok(Some(unmet))
     }
 
     fn selects(&self, kind: &KindSelector, input: &MatchInput) -> bool {
@@ -106,6 +114,13 @@ impl Filter {
     fn matches_name(&self, input: &MatchInput) -> bool {
         let name = if input.name.is_empty() { input.generate_name } else { input.name };
         self.name.as_ref().is_none_or(|pattern| pattern.matches(name)) && any_or_none(&self.names, name)
+    }
+
+    fn matches_annotations(&self, input: &MatchInput) -> bool {
+        self.annotations.is_empty() || {
+            let annotations = input.annotations();
+            self.annotations.iter().all(|(key, value)| has_pair(annotations, key, value))
+        }
     }
 
     fn matches_namespace(&self, input: &MatchInput) -> bool {

@@ -4,7 +4,8 @@ use ephor_expr::value::Path;
 
 use super::filter::{Filter, UserTest};
 use super::{KindSelector, MatchError, MatchInput, SelectorError};
-use crate::policy::{Match, ResourceFilter};
+use crate::policy::{Match, Operation, ResourceFilter};
+use crate::trace::FilterNote;
 
 /// What a block belongs to; the three read some attributes differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub enum MatchMode {
 pub struct Matcher {
     mode: MatchMode,
     join: Join,
+    /// The member in which the filters stand; `None` for direct attributes.
+    key: Option<&'static str>,
     filters: Vec<Filter>,
 }
 
@@ -51,7 +54,7 @@ impl Matcher {
         };
         let place = |i| key.map_or_else(Path::root, |key| Path::root().key(key).index(i));
         let filters = filters.iter().enumerate().map(|(i, filter)| Filter::compile(filter, mode, &place(i)));
-        Ok(Self { mode, join, filters: filters.collect::<Result<_, _>>()? })
+        Ok(Self { mode, join, key, filters: filters.collect::<Result<_, _>>()? })
     }
 
     /// Whether the block selects `input`. An empty block selects nothing.
@@ -60,8 +63,30 @@ impl Matcher {
     /// they are; a filter that asks for nothing else selects nothing then. Exceptions, which take away protection,
     /// are tested against an empty user instead.
     pub fn matches(&self, input: &MatchInput) -> Result<bool, MatchError> {
+        self.test(input, self.user_test(input))
+    }
+
+    fn user_test(&self, input: &MatchInput) -> UserTest {
         let blind = self.mode == MatchMode::Rule && input.user.is_none();
-        self.test(input, if blind { UserTest::Ignored } else { UserTest::Strict })
+        if blind { UserTest::Ignored } else { UserTest::Strict }
+    }
+
+    /// How each filter judges `input` as a `match` block that stands at `base`.
+    pub fn explain_match(&self, input: &MatchInput, base: &Path) -> Vec<FilterNote> {
+        self.explain(input, self.user_test(input), base)
+    }
+
+    /// How each filter judges `input` as an `exclude` block that stands at `base`.
+    pub fn explain_exclude(&self, input: &MatchInput, base: &Path) -> Vec<FilterNote> {
+        self.explain(input, UserTest::Strict, base)
+    }
+
+    fn explain(&self, input: &MatchInput, user: UserTest, base: &Path) -> Vec<FilterNote> {
+        let note = |(i, filter): (usize, &Filter)| FilterNote {
+            path: self.key.map_or_else(|| base.clone(), |key| base.key(key).index(i)),
+            unmet: filter.unmet(input, user).unwrap_or(Some("namespaceSelector")),
+        };
+        self.filters.iter().enumerate().map(note).collect()
     }
 
     /// Whether the block, as an `exclude`, takes `input` out. An empty block takes out nothing; user attributes
@@ -80,12 +105,17 @@ impl Matcher {
         }
     }
 
+    /// Whether some filter names the operation.
+    pub fn names_operation(&self, operation: Operation) -> bool {
+        self.filters.iter().any(|filter| filter.operations.contains(&operation))
+    }
+
     /// A filter that cannot be judged matters only if no other one decides.
     fn test(&self, input: &MatchInput, user: UserTest) -> Result<bool, MatchError> {
         let decisive = self.join == Join::Any;
         let mut unclear = None;
         for filter in &self.filters {
-            match filter.matches(input, user) {
+            match filter.unmet(input, user).map(|unmet| unmet.is_none()) {
                 Ok(holds) if holds == decisive => return Ok(decisive),
                 Ok(_) => {}
                 Err(error) => unclear = Some(error),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Some of whom a number must have signed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct AttestorSet {
     /// How many; absent and 0 mean all.
@@ -19,6 +20,7 @@ pub struct AttestorSet {
 
 /// One who may have signed. What needs a network is kept as written; see [`crate::rules::validate::manifests`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Attestor {
     /// Public keys.
@@ -43,6 +45,7 @@ pub struct Attestor {
 
 /// Public keys; each counts as an entry of its own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct StaticKeys {
     /// PEM blocks, or a reference to where keys are kept.

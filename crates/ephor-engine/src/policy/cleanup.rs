@@ -7,6 +7,7 @@ use super::{AnyAll, ContextEntry, Match, Metadata};
 
 /// A `CleanupPolicy` or `ClusterCleanupPolicy` document (`kyverno.io/v2`, `v2beta1`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CleanupPolicy {
     /// `kyverno.io/v2` or `kyverno.io/v2beta1`.
@@ -25,6 +26,7 @@ pub struct CleanupPolicy {
 
 /// The spec of a cleanup policy.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CleanupSpec {
     /// Data the conditions can read.
@@ -48,6 +50,7 @@ pub struct CleanupSpec {
 
 /// How dependents of a deleted object are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum DeletionPropagation {
     /// Dependents first.
     Foreground,

@@ -17,6 +17,7 @@ pub enum Conditions {
 
 /// `any` and `all` must both hold; an absent part holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct AnyAll {
     /// At least one must hold; an empty list never does.
@@ -29,6 +30,7 @@ pub struct AnyAll {
 
 /// One comparison. Absent and null are the same here; [`crate::check`] refuses both.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Condition {
     /// The left side; may hold variables.
@@ -40,6 +42,20 @@ pub struct Condition {
     /// Shown when the condition decides; may hold variables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Str>,
+}
+
+// A list or an object: a structural schema cannot say that of one field, so anything goes; decoding says it.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Conditions {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Conditions".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!(true)
+    }
 }
 
 impl<'de> Deserialize<'de> for Conditions {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// One entry: a name and exactly one source.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ContextEntry {
     /// The variable's name.
@@ -30,6 +31,7 @@ pub struct ContextEntry {
 
 /// A computed value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct VariableEntry {
     /// Literal data, with variables.
@@ -45,6 +47,7 @@ pub struct VariableEntry {
 
 /// A `ConfigMap`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ConfigMapRef {
     /// Its name.
@@ -56,6 +59,7 @@ pub struct ConfigMapRef {
 
 /// A call of the Kubernetes API (`urlPath`) or of a service.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ApiCall {
     /// The path on the Kubernetes API server.
@@ -80,6 +84,7 @@ pub struct ApiCall {
 
 /// HTTP methods of context calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 pub enum HttpMethod {
     /// Read.
@@ -91,6 +96,7 @@ pub enum HttpMethod {
 
 /// One member of a POST body.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct RequestData {
     /// The member's name.
@@ -101,6 +107,7 @@ pub struct RequestData {
 
 /// An HTTP service.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ServiceCall {
     /// The address.
@@ -115,6 +122,7 @@ pub struct ServiceCall {
 
 /// Data of an image in a registry.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ImageData {
     /// The image's reference.
@@ -129,7 +137,9 @@ pub struct ImageData {
 
 /// A reference to a `GlobalContextEntry`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+// The name is required by the definition of the kind too, in words that scenarios pin.
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GlobalRef {
     /// The entry's name, or `entry.projection`.
     pub name: Str,

@@ -7,6 +7,7 @@ use super::{AnyAll, Match, Metadata, PodSecurityExclusion};
 
 /// A `PolicyException` document (`kyverno.io/v2`, `v2beta1`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PolicyException {
     /// `kyverno.io/v2` or `kyverno.io/v2beta1`.
@@ -25,6 +26,7 @@ pub struct PolicyException {
 
 /// The spec of a `PolicyException`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ExceptionSpec {
     /// Whether scans honour it; default true.
@@ -45,6 +47,7 @@ pub struct ExceptionSpec {
 
 /// Rules of one policy.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ExceptionRules {
     /// The policy, exactly; `namespace/name` for a `Policy`.

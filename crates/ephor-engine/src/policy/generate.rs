@@ -7,6 +7,7 @@ use super::{Conditions, ContextEntry, LabelSelector};
 
 /// A `generate` block.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Generate {
     /// Whether existing triggers count when the policy is applied.
@@ -49,6 +50,7 @@ pub struct Generate {
 
 /// One object to copy.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Clone {
     /// Its namespace; none for cluster-scoped kinds.
@@ -61,6 +63,7 @@ pub struct Clone {
 
 /// Several objects to copy.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CloneList {
     /// Their namespace.
@@ -76,6 +79,7 @@ pub struct CloneList {
 
 /// One entry of a `generate.foreach` list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct GenerateForEach {
     /// An expression that gives the elements.

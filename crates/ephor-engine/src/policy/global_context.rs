@@ -7,6 +7,7 @@ use super::{HttpMethod, Metadata, RequestData, ServiceCall};
 
 /// A `GlobalContextEntry` document (`kyverno.io/v2alpha1`, `v2beta1`, `v2`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GlobalContextEntry {
     /// One of the three versions.
@@ -25,6 +26,7 @@ pub struct GlobalContextEntry {
 
 /// The spec of a `GlobalContextEntry`: exactly one source.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct GlobalContextSpec {
     /// Objects that are watched.
@@ -40,6 +42,7 @@ pub struct GlobalContextSpec {
 
 /// Objects that are watched.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct WatchedResource {
     /// The API group; empty only with version `v1`.
@@ -55,6 +58,7 @@ pub struct WatchedResource {
 
 /// A call that is repeated.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct GlobalApiCall {
     /// The path on the Kubernetes API server.
@@ -79,6 +83,7 @@ pub struct GlobalApiCall {
 
 /// A named expression over the data of an entry.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Projection {
     /// Its name.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The metadata of a policy document. Other fields are legal and ignored, as on any Kubernetes object.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {
     /// The object's name.

@@ -16,6 +16,7 @@ mod mutate;
 mod rule;
 mod selection;
 mod spec;
+mod status;
 mod validate;
 
 pub use attestors::{Attestor, AttestorSet, StaticKeys};
@@ -36,6 +37,7 @@ pub use selection::{
 pub use spec::{
     ApplyRules, FailureAction, FailureActionOverride, FailurePolicy, Policy, PolicyKind, Spec, WebhookConfiguration,
 };
+pub use status::{AutogenStatus, PolicyCondition, PolicyStatus, RuleCount, ValidatingAdmissionPolicyStatus};
 pub use validate::{
     Deny, DryRun, IgnoredFields, Manifests, ObjectReference, PodSecurity, PodSecurityExclusion, Validate,
     ValidateForEach,

@@ -7,6 +7,7 @@ use super::{Conditions, ContextEntry};
 
 /// A `mutate` block: one form of patch, for the trigger or for targets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Mutate {
     /// Whether existing triggers count when the policy changes.
@@ -28,6 +29,7 @@ pub struct Mutate {
 
 /// Objects that a mutate-existing rule patches.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Target {
     /// The API version.
@@ -58,6 +60,7 @@ pub struct Target {
 
 /// One entry of a `mutate.foreach` list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct MutateForEach {
     /// An expression that gives the elements.
@@ -84,6 +87,7 @@ pub struct MutateForEach {
 
 /// The order of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Order {
     /// First to last.
     Ascending,

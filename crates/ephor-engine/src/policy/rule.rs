@@ -9,6 +9,7 @@ use super::{Conditions, ContextEntry, Generate, Match, Mutate, Validate};
 
 /// One rule of a policy.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Rule {
     /// Its name, unique in the policy.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A `match` or `exclude` block: `any`, `all`, or one filter written directly.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Match {
     /// At least one filter must hold.
@@ -31,6 +32,7 @@ pub struct Match {
 
 /// One filter: all its attributes must hold.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ResourceFilter {
     /// Objects.
@@ -49,6 +51,7 @@ pub struct ResourceFilter {
 
 /// Attributes of objects and requests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ResourceSelection {
     /// Kind selectors such as `Pod`, `apps/v1/Deployment`, `Pod/exec`, with wildcards.
@@ -79,6 +82,7 @@ pub struct ResourceSelection {
 
 /// What an admission request does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Operation {
     /// A new object; also how scans evaluate what exists.
@@ -111,6 +115,7 @@ impl Operation {
 
 /// A user, group or service account.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Subject {
     /// `User`, `Group` or `ServiceAccount`.
@@ -127,6 +132,7 @@ pub struct Subject {
 
 /// A Kubernetes label selector whose `matchLabels` may carry wildcards.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct LabelSelector {
     /// Pairs that must be present.
@@ -139,6 +145,7 @@ pub struct LabelSelector {
 
 /// One requirement of a label selector.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Requirement {
     /// The label's key.
@@ -152,6 +159,7 @@ pub struct Requirement {
 
 /// Operators of label selectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SelectorOperator {
     /// The value is one of the given.
     In,

@@ -7,6 +7,7 @@ use super::{LabelSelector, Metadata, Rule};
 
 /// A `ClusterPolicy` or `Policy` document.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Policy {
     /// `kyverno.io/v1` or `kyverno.io/v2beta1`.
@@ -25,6 +26,7 @@ pub struct Policy {
 
 /// Which of the two policy kinds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PolicyKind {
     /// Applies to the whole cluster.
     #[default]
@@ -35,6 +37,7 @@ pub enum PolicyKind {
 
 /// The spec that both kinds share.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Spec {
     /// The rules.
@@ -85,6 +88,7 @@ pub struct Spec {
 
 /// Which rules of a policy run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ApplyRules {
     /// All.
     #[default]
@@ -95,6 +99,9 @@ pub enum ApplyRules {
 
 /// What a violation does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+// Aliases are not part of a derived schema.
+#[cfg_attr(feature = "schema", schemars(extend("enum" = ["audit", "enforce", "Audit", "Enforce"])))]
 pub enum FailureAction {
     /// It is reported.
     #[default]
@@ -107,6 +114,7 @@ pub enum FailureAction {
 
 /// Another action for some namespaces.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct FailureActionOverride {
     /// The action.
@@ -122,6 +130,7 @@ pub struct FailureActionOverride {
 
 /// What the API server does when the webhook cannot answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum FailurePolicy {
     /// Refuse the request.
     #[default]
@@ -132,6 +141,7 @@ pub enum FailurePolicy {
 
 /// How the webhook of a policy is registered.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct WebhookConfiguration {
     /// What happens when the webhook cannot answer.

@@ -7,6 +7,7 @@ use super::{AttestorSet, Conditions, ContextEntry, FailureAction, FailureActionO
 
 /// A `validate` block: one of its bodies, and what to do about violations.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Validate {
     /// Enforce or Audit, for this rule.
@@ -49,6 +50,7 @@ pub struct Validate {
 
 /// A `deny` body.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Deny {
     /// Met conditions deny; none at all deny everything.
@@ -58,6 +60,7 @@ pub struct Deny {
 
 /// One entry of a `validate.foreach` list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ValidateForEach {
     /// An expression that gives the elements.
@@ -87,6 +90,7 @@ pub struct ValidateForEach {
 
 /// A `podSecurity` body.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct PodSecurity {
     /// `privileged`, `baseline` or `restricted`.
@@ -101,6 +105,7 @@ pub struct PodSecurity {
 
 /// A control that is let off, wholly or for some images, fields and values.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct PodSecurityExclusion {
     /// The control's name, for example `Capabilities`.
@@ -118,6 +123,7 @@ pub struct PodSecurityExclusion {
 
 /// A `manifests` body: signatures over the manifest.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Manifests {
     /// Who must have signed: all of these sets.
@@ -139,6 +145,7 @@ pub struct Manifests {
 
 /// Fields of some objects.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct IgnoredFields {
     /// Which objects; none means all.
@@ -151,6 +158,7 @@ pub struct IgnoredFields {
 
 /// Objects by identity; each part may be absent, have wildcards, and list alternatives between commas.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ObjectReference {
     /// The API group.
@@ -172,6 +180,7 @@ pub struct ObjectReference {
 
 /// Dry-run settings of a `manifests` body.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct DryRun {
     /// Whether to run; default false.

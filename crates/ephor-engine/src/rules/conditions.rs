@@ -5,9 +5,12 @@ use ephor_expr::budget::BudgetError;
 use ephor_expr::jmespath::Runtime;
 use ephor_expr::value::Path;
 
-use crate::conditions::{BlockOutcome, CompiledCondition, CompiledConditions, as_data, evaluate_block};
+use crate::conditions::{
+    BlockOutcome, CompiledCondition, CompiledConditions, as_data, evaluate as compare, evaluate_block,
+};
 use crate::outcome::Fault;
 use crate::scope::{Scope, ScopeError, Template};
+use crate::trace::Note;
 
 use super::judgement::{Pending, fault};
 
@@ -57,6 +60,13 @@ pub(crate) fn evaluate(
             let comparisons = left.len() as u64 * right.len() as u64;
             scope.world().budget().charge_steps(comparisons / 8).map_err(ConditionError::Budget)?;
         }
+        scope.world().note(|| Note::Compared {
+            path: condition.path.clone(),
+            key: key.clone(),
+            operator: condition.operator,
+            value: value.clone(),
+            holds: compare(condition.operator, &key, &value),
+        });
         Ok((key, value))
     })
 }

@@ -4,7 +4,7 @@ use ephor_expr::jmespath::{CompileError, Expression};
 use ephor_expr::value::{Path, Segment};
 use ephor_expr::{Str, Value};
 
-use super::scan::{needs_resolving, variables};
+use super::scan::{Found, needs_resolving, variables};
 use super::template::{Expr, Key, Part, Template, Text, Variable};
 use crate::diagnostic::Diagnostic;
 
@@ -145,7 +145,22 @@ impl<'d> Compiler<'d> {
         push_plain(&mut parts, text, from, text.len());
         // An unescaped opening that no variable accounts for belongs to an outer one: `{{ a.{{ b }} }}`.
         let nested = parts.iter().any(|part| matches!(part, Part::Plain(plain) if has_bare_opening(plain)));
-        Template::Text(Box::new(Text { source: text.clone(), parts: (!nested).then_some(parts) }))
+        // What is resolved as text later does not know its place any more, so `@` is spelt out here.
+        let source = if nested { self.spelt_out(text, &found, inner) } else { text.clone() };
+        Template::Text(Box::new(Text { source, parts: (!nested).then_some(parts) }))
+    }
+
+    /// The text with every lone `@` replaced by the field it means.
+    fn spelt_out(&self, text: &str, found: &[Found], inner: &[Segment]) -> Str {
+        let mut out = String::with_capacity(text.len());
+        let mut from = 0;
+        for place in found {
+            out.push_str(text.get(from..place.body_start).unwrap_or_default());
+            out.push_str(&at_expression(place.body(text), self.at, inner));
+            from = place.body_end;
+        }
+        out.push_str(text.get(from..).unwrap_or_default());
+        out.into()
     }
 }
 

@@ -16,6 +16,7 @@ use super::world::World;
 use crate::images;
 use crate::policy::Operation;
 use crate::review::{Given, Review};
+use crate::trace::Note;
 
 /// The registry of images that name none.
 const DEFAULT_REGISTRY: &str = "docker.io";
@@ -192,6 +193,7 @@ impl<'e> Scope<'e> {
                         slot.loaded = Some(self.bindings.len());
                     }
                     if let Some(value) = value {
+                        self.world.note(|| Note::Loaded { entry: entry.name.clone(), value: value.clone() });
                         self.bind_entry(entry, value);
                     }
                 }

@@ -142,7 +142,10 @@ impl<'e> Scope<'e> {
         match query {
             Query::Fixed(expr) => Ok(expr.clone()),
             Query::Text(template) => {
-                let text = self.string(template)?;
+                let text = self.string(template).map_err(|error| match error {
+                    LoadError::NotAString(found) => LoadError::QueryNotAString(found),
+                    other => other,
+                })?;
                 Expr::bare(&text).map_err(|e| LoadError::Syntax(e.to_string()))
             }
         }
@@ -169,6 +172,9 @@ pub(super) enum LoadError {
     NoValue,
     #[error("expected a string, found {0}")]
     NotAString(&'static str),
+    /// Upstream's words (validate/clusterpolicy/cornercases/invalid-jmespath-variable-substitution).
+    #[error("jmespath value must be a string, found {0}")]
+    QueryNotAString(&'static str),
     #[error("{0} not found")]
     Missing(String),
     #[error("{0}")]

@@ -9,6 +9,7 @@ use ephor_expr::{Str, Value};
 
 use crate::fetch::{Fact, Facts, Fetch};
 use crate::gate::{self, AllowedFetch};
+use crate::trace::Note;
 
 /// Facts, time, seed and budget for one rule. Questions without an answer are collected in it.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub struct World<'e> {
     seed: Cell<u64>,
     budget: Budget,
     needs: RefCell<Vec<AllowedFetch>>,
+    /// The steps so far, if somebody wants to know them.
+    notes: Option<RefCell<Vec<Note>>>,
 }
 
 /// The answer to a fetch, as rules see it.
@@ -43,7 +46,27 @@ impl<'e> World<'e> {
             seed: Cell::new(seed),
             budget: Budget::default(),
             needs: RefCell::new(Vec::new()),
+            notes: None,
         }
+    }
+
+    /// The same, with a note of every step.
+    #[must_use]
+    pub(crate) fn traced(mut self) -> Self {
+        self.notes = Some(RefCell::default());
+        self
+    }
+
+    /// Notes a step, if steps are wanted.
+    pub(crate) fn note(&self, note: impl FnOnce() -> Note) {
+        if let Some(notes) = &self.notes {
+            notes.borrow_mut().push(note());
+        }
+    }
+
+    /// The steps so far, taken out.
+    pub(crate) fn take_notes(&self) -> Vec<Note> {
+        self.notes.as_ref().map(RefCell::take).unwrap_or_default()
     }
 
     /// Asks for something on behalf of the policy.

@@ -5,9 +5,9 @@ use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
 use super::labels::{Origin, mark};
-use crate::compile::{CompiledRule, GenerateTarget, GenerateWhat, GeneratedBody, Program};
+use crate::compile::{CompiledRule, GenerateTarget, GenerateWhat, GeneratedBody, Program, selector_of};
 use crate::fetch::{Fact, Fetch};
-use crate::outcome::{Downstream, Verdict};
+use crate::outcome::{Downstream, Form, Incomplete, Unsourced, Verdict};
 use crate::policy::ApplyRules;
 use crate::rules::conditions;
 use crate::rules::cost::charge_element;
@@ -19,6 +19,14 @@ pub(crate) struct Run<'e> {
     pub(crate) program: &'e Program,
     pub(crate) rule: &'e CompiledRule,
     pub(crate) body: &'e GeneratedBody,
+}
+
+/// Sources that do not exist.
+#[derive(Default)]
+struct Missing {
+    /// Says which was the first.
+    message: Option<String>,
+    unsourced: Vec<Unsourced>,
 }
 
 /// Why a target's objects cannot be computed.
@@ -37,10 +45,11 @@ impl<'e> Run<'e> {
     /// Computes the downstream objects. A rule that has nothing to generate for this trigger gives no response.
     pub(crate) fn judge(&self, scope: &mut Scope<'e>, trigger: &Value) -> Judged {
         let mut wanted = Vec::new();
+        let mut missing = Missing::default();
         for (i, target) in self.body.targets.iter().enumerate() {
             let base = self.rule.path.key("generate");
             let path = if target.list.is_some() { base.key("foreach").index(i) } else { base };
-            match self.target(target, &path, trigger, scope) {
+            match self.target(target, &path, trigger, scope, &mut missing) {
                 Ok(objects) => wanted.extend(objects),
                 Err(Stop::Pending) => return Err(Pending),
                 Err(Stop::Failed(judgement)) => return Ok(Some(judgement)),
@@ -49,7 +58,13 @@ impl<'e> Run<'e> {
                 break;
             }
         }
-        Ok(Some(Judgement::new(Verdict::Pass, "resource generated").with(|detail| detail.generated = wanted)))
+        let Some(message) = missing.message else {
+            let judgement = Judgement::new(Verdict::Pass, "resource generated");
+            return Ok(Some(judgement.with(|detail| detail.generated = wanted)));
+        };
+        // The others need not suffer: whoever keeps downstreams in step takes them from here.
+        let rest = Incomplete { generated: wanted, unsourced: missing.unsourced };
+        Ok(Some(Judgement::new(Verdict::Error, message).with(|detail| detail.incomplete = Some(rest))))
     }
 
     fn target(
@@ -58,8 +73,9 @@ impl<'e> Run<'e> {
         path: &Path,
         trigger: &Value,
         scope: &mut Scope<'e>,
+        missing: &mut Missing,
     ) -> Result<Vec<Downstream>, Stop> {
-        let Some(list) = &target.list else { return self.objects(target, path, trigger, scope) };
+        let Some(list) = &target.list else { return self.objects(target, path, trigger, scope, missing) };
         let list = scope.evaluate_bare(list).map_err(|error| {
             match scope_error("failed to evaluate list: ", &path.key("list"), &error) {
                 Ok(judgement) => Stop::Failed(judgement),
@@ -80,7 +96,7 @@ impl<'e> Run<'e> {
             let before = scope.checkpoint();
             scope.bind_element(element, index, 0, &self.rule.declared);
             scope.declare(&target.context);
-            let objects = self.element(target, path, trigger, scope);
+            let objects = self.element(target, path, trigger, scope, missing);
             scope.restore(before);
             wanted.extend(objects?);
         }
@@ -93,6 +109,7 @@ impl<'e> Run<'e> {
         path: &Path,
         trigger: &Value,
         scope: &mut Scope<'e>,
+        missing: &mut Missing,
     ) -> Result<Vec<Downstream>, Stop> {
         if let Some(block) = &target.preconditions {
             match conditions::evaluate(block, scope) {
@@ -105,7 +122,7 @@ impl<'e> Run<'e> {
                 }
             }
         }
-        self.objects(target, path, trigger, scope)
+        self.objects(target, path, trigger, scope, missing)
     }
 
     fn objects(
@@ -114,6 +131,7 @@ impl<'e> Run<'e> {
         path: &Path,
         trigger: &Value,
         scope: &mut Scope<'e>,
+        missing: &mut Missing,
     ) -> Result<Vec<Downstream>, Stop> {
         let namespace = text(&target.namespace, path, "namespace", scope)?;
         let origin = Origin {
@@ -127,6 +145,15 @@ impl<'e> Run<'e> {
             if from == namespace {
                 return Ok(Vec::new());
             }
+            let selector = match selector {
+                None => None,
+                Some(template) => {
+                    let value = resolve(template, &path.keys(&["cloneList", "selector"]), scope)?;
+                    Some(selector_of(&value).map_err(|reason| {
+                        Stop::Failed(Judgement::new(Verdict::Error, format!("cloneList selector: {reason}")))
+                    })?)
+                }
+            };
             let mut wanted = Vec::new();
             for kind in kinds {
                 let (api_version, kind) = kind.rsplit_once('/').unwrap_or(("v1", kind));
@@ -137,7 +164,7 @@ impl<'e> Run<'e> {
                     let labels = source.at(&["metadata", "labels"]).and_then(Value::as_object);
                     if selector.as_ref().is_none_or(|s| s.matches(labels)) {
                         let name = Str::new(source.str_at(&["metadata", "name"]).unwrap_or_default());
-                        wanted.push(copy(source, &namespace, &name, &origin));
+                        wanted.push(copy(source, &namespace, &name, Form::CloneList, &origin));
                     }
                 }
             }
@@ -161,7 +188,7 @@ impl<'e> Run<'e> {
                 object.insert("metadata", metadata);
                 let mut object = Value::object(object);
                 mark(&mut object, &origin, None);
-                Ok(vec![Downstream { object, source: None }])
+                Ok(vec![Downstream { object, source: None, form: Form::Data }])
             }
             GenerateWhat::Clone { namespace: from, name: source_name } => {
                 let at = path.key("clone");
@@ -171,18 +198,25 @@ impl<'e> Run<'e> {
                     return Ok(Vec::new());
                 }
                 let what = format!("source {kind} {from}/{source_name}");
-                let fetch = Fetch::Object { api_version, kind, namespace: from, name: source_name };
-                match ask(scope, fetch)? {
-                    Some(source) => Ok(vec![copy(&source, &namespace, &name, &origin)]),
-                    None => Err(Stop::Failed(Judgement::new(Verdict::Error, format!("{what} not found")))),
+                let fetch = Fetch::Object {
+                    api_version: api_version.clone(),
+                    kind: kind.clone(),
+                    namespace: from,
+                    name: source_name,
+                };
+                if let Some(source) = ask(scope, fetch)? {
+                    return Ok(vec![copy(&source, &namespace, &name, Form::Clone, &origin)]);
                 }
+                missing.message.get_or_insert_with(|| format!("{what} not found"));
+                missing.unsourced.push(Unsourced { api_version, kind, namespace, name });
+                Ok(Vec::new())
             }
         }
     }
 }
 
 /// A copy of `source` as it should be created: without what the server writes, owners only within their namespace.
-fn copy(source: &Value, namespace: &Str, name: &Str, origin: &Origin<'_>) -> Downstream {
+fn copy(source: &Value, namespace: &Str, name: &Str, form: Form, origin: &Origin<'_>) -> Downstream {
     let mut object = source.as_object().cloned().unwrap_or_default();
     object.remove("status");
     let mut metadata = object.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -201,7 +235,7 @@ fn copy(source: &Value, namespace: &Str, name: &Str, origin: &Origin<'_>) -> Dow
     object.insert("metadata", metadata);
     let mut object = Value::object(object);
     mark(&mut object, origin, Some(source));
-    Downstream { object, source: Some(source.clone()) }
+    Downstream { object, source: Some(source.clone()), form }
 }
 
 fn ask(scope: &Scope<'_>, fetch: Fetch) -> Result<Option<Value>, Stop> {

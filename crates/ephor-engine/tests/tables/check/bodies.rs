@@ -40,7 +40,7 @@ fn what_is_not_built_is_refused_by_name() {
             &["E not-supported /validate/manifests/attestors/0/entries/0/keyless"],
         ),
         ("{validate: {manifests: {attestors: []}}}", &["E attestors /validate/manifests"]),
-        ("{celPreconditions: [], validate: {deny: {}}}", &["E not-supported /celPreconditions"]),
+        ("{celPreconditions: [], validate: {deny: {}}}", &["E cel-preconditions /celPreconditions"]),
         ("{imageExtractors: {}, validate: {deny: {}}}", &["E not-supported /imageExtractors"]),
         ("{verifyImages: [{imageReferences: ['*']}]}", &["E not-supported /verifyImages"]),
     ]);
@@ -129,6 +129,10 @@ fn generated_objects_have_a_name_and_a_place() {
     let target = "apiVersion: v1, kind: ConfigMap, name: a, namespace: b";
     check_rules(&[
         (&rule(&format!("{target}, data: {{data: {{a: b}}}}")), &[]),
+        (
+            &format!("{{name: not a label, {}", rule(&format!("{target}, data: {{}}")).trim_start_matches('{')),
+            &["E label-name /name"],
+        ),
         (&rule(target), &["W generate-source /generate"]),
         (&rule(&format!("{target}, data: {{}}, clone: {{name: c, namespace: d}}")), &["E generate-source /generate"]),
         (&rule("apiVersion: v1, kind: ConfigMap, namespace: b, data: {}"), &["E generate-target /generate"]),

@@ -73,7 +73,20 @@ fn policies_as_a_whole() {
             &format!(
                 "{{spec: {{webhookConfiguration: {{matchConditions: [{{name: a, expression: 'true'}}]}}, rules: [{{{RULE}}}]}}}}"
             ),
-            &["E not-supported /spec/webhookConfiguration/matchConditions"],
+            &["E match-conditions /spec/webhookConfiguration/matchConditions"],
+        ),
+        (
+            &format!(
+                "{{spec: {{webhookConfiguration: {{matchConditions: [{{name: a, expression: 'true'}}, {{name: a, expression: 'keys(@)'}}, {{expresion: x}}]}}, rules: [{{{RULE}}}]}}}}"
+            ),
+            &[
+                "E match-condition /spec/webhookConfiguration/matchConditions/1/expression",
+                "E match-condition /spec/webhookConfiguration/matchConditions/1/name",
+                "E match-condition /spec/webhookConfiguration/matchConditions/2/expresion",
+                "E match-condition /spec/webhookConfiguration/matchConditions/2/expression",
+                "E match-condition /spec/webhookConfiguration/matchConditions/2/name",
+                "E match-conditions /spec/webhookConfiguration/matchConditions",
+            ],
         ),
     ]);
 }
@@ -185,4 +198,23 @@ fn namespaced_policies_stay_in_their_namespace() {
             &["E foreign-call /spec/rules/0/context/0/apiCall/service"],
         ),
     ]);
+}
+
+#[test]
+fn of_a_refused_policy_the_sound_rules_are_left() {
+    let rest = |document: &str| {
+        let compiled = compile(&value(document));
+        assert!(compiled.program.is_none());
+        compiled.rest.map(|program| program.rules.iter().map(|rule| rule.name.to_string()).collect::<Vec<_>>())
+    };
+    let header = "apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}";
+    let sound = "match: {any: [{resources: {kinds: [Pod]}}]}, validate: {message: m, pattern: {spec: {a: b}}}";
+    let faulty = "match: {any: [{resources: {kinds: [Pod]}}]}, validate: {patern: {spec: {a: b}}}";
+    assert_eq!(
+        rest(&format!("{{{header}, spec: {{rules: [{{name: a, {faulty}}}, {{name: b, {sound}}}]}}}}")).unwrap(),
+        ["b", "autogen-b", "autogen-cronjob-b"]
+    );
+    // With an error outside of rules nobody knows what the policy means.
+    assert_eq!(rest(&format!("{{{header}, spec: {{unknown: 1, rules: [{{name: b, {sound}}}]}}}}")), None);
+    assert_eq!(rest(&format!("{{{header}, spec: {{rules: [{{name: a, {faulty}}}]}}}}")), None);
 }

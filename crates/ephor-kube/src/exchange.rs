@@ -1,0 +1,208 @@
+//! Requests to answers, with patience: what fails in passing is tried again where that does no harm.
+
+use std::time::{Duration, Instant};
+
+use ephor_cluster::ClusterError;
+use ephor_expr::Value;
+use http::StatusCode;
+use http::header::RETRY_AFTER;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper_util::client::legacy;
+use kube::Client;
+use kube::client::Body;
+
+use crate::limit::Bucket;
+use crate::options::{ConnectOptions, Limits};
+use crate::request::{Repeat, Request};
+use crate::runtime::Background;
+
+/// The first pause before another attempt; it doubles each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause, also when the server wants a longer one.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// As much of an answer that nobody will read as is read for an error message.
+const MAX_ERROR: usize = 1 << 20;
+
+/// The way to the server.
+pub(crate) struct Exchange {
+    pub(crate) background: Background,
+    client: Client,
+    bucket: Option<Bucket>,
+    attempts: u32,
+    limits: Limits,
+}
+
+/// Why there is no answer, or none worth having.
+enum Failure {
+    /// The request did not reach the server.
+    NotSent(String),
+    /// Nobody knows whether the server did what it was asked.
+    Lost(String),
+    /// There is an answer, but it is of no use, and would be none the next time.
+    Useless(String),
+    /// The server says no.
+    Refused { error: ClusterError, retry_after: Option<Duration> },
+}
+
+impl Exchange {
+    pub(crate) fn new(background: Background, client: Client, options: &ConnectOptions) -> Self {
+        Self {
+            background,
+            client,
+            bucket: options.rate.map(Bucket::new),
+            attempts: options.attempts.max(1),
+            limits: options.limits,
+        }
+    }
+
+    /// Sends a request and reads the answer, a JSON document.
+    pub(crate) fn value(&self, request: &Request) -> Result<Value, ClusterError> {
+        parse(&self.text(request, self.limits)?)
+    }
+
+    /// Sends a request and reads the answer. Errors are refusals by the server too.
+    pub(crate) fn text(&self, request: &Request, limits: Limits) -> Result<String, ClusterError> {
+        let read = move |response: http::Response<Body>| async move { read(response.into_body(), limits.answer).await };
+        self.persist(request, limits.timeout, read)
+    }
+
+    /// Sends a request whose answer does not end.
+    pub(crate) fn stream(&self, request: &Request) -> Result<Body, ClusterError> {
+        self.persist(request, self.limits.timeout, |response| async move { Ok(response.into_body()) })
+    }
+
+    fn persist<T, F, A>(&self, request: &Request, timeout: Duration, accept: F) -> Result<T, ClusterError>
+    where
+        T: Send + 'static,
+        F: Fn(http::Response<Body>) -> A + Clone + Send + 'static,
+        A: Future<Output = Result<T, Failure>> + Send,
+    {
+        let mut pause = FIRST_PAUSE;
+        let begun = Instant::now();
+        for attempt in 1.. {
+            if let Some(bucket) = &self.bucket {
+                bucket.take();
+            }
+            let left = timeout.saturating_sub(begun.elapsed());
+            let failure = match self.once(request, left, accept.clone())? {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            let wait = match &failure {
+                Failure::NotSent(_) => Some(pause),
+                Failure::Lost(_) => Some(pause).filter(|_| request.repeat == Repeat::Safe),
+                Failure::Useless(_) => None,
+                Failure::Refused { error, retry_after } => retry(error, *retry_after, request.repeat, pause),
+            };
+            let wait = wait.map(|wait| wait.min(LONGEST_PAUSE));
+            match wait.filter(|wait| attempt < self.attempts && begun.elapsed() + *wait < timeout) {
+                None => return Err(failure.into_error()),
+                Some(wait) => {
+                    tracing::debug!(target = request.target, attempt, failure = failure.text(), "trying again");
+                    std::thread::sleep(wait);
+                }
+            }
+            pause *= 2;
+        }
+        // The loop only ends by returning.
+        Err(ClusterError::unreachable("no attempt was made"))
+    }
+
+    fn once<T, F, A>(&self, request: &Request, left: Duration, accept: F) -> Result<Result<T, Failure>, ClusterError>
+    where
+        T: Send + 'static,
+        F: Fn(http::Response<Body>) -> A + Send + 'static,
+        A: Future<Output = Result<T, Failure>> + Send,
+    {
+        let http = request.http()?;
+        let client = self.client.clone();
+        let work = async move {
+            let response = client.send(http).await.map_err(|e| unsent(&e))?;
+            if response.status().is_success() { accept(response).await } else { Err(refusal(response).await) }
+        };
+        let timeout = || Failure::Lost(format!("no answer from the API server within {:.1} s", left.as_secs_f64()));
+        Ok(self.background.wait_for(left, work).unwrap_or_else(|| Err(timeout())))
+    }
+}
+
+impl Failure {
+    fn into_error(self) -> ClusterError {
+        match self {
+            Self::NotSent(message) | Self::Lost(message) | Self::Useless(message) => ClusterError::unreachable(message),
+            Self::Refused { error, .. } => error,
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::NotSent(message) | Self::Lost(message) | Self::Useless(message) => message.clone(),
+            Self::Refused { error, .. } => error.to_string(),
+        }
+    }
+}
+
+/// How long to wait before the same request is sent again; `None` for never.
+fn retry(error: &ClusterError, asked: Option<Duration>, repeat: Repeat, pause: Duration) -> Option<Duration> {
+    match (error.code(), repeat) {
+        // Turned away at the door, or sent away until later by name.
+        (429, _) => Some(asked.unwrap_or(pause)),
+        (500.., _) if asked.is_some() => asked,
+        (500 | 502..=504, Repeat::Safe) => Some(pause),
+        _ => None,
+    }
+}
+
+/// A request that got no answer. Only a connection that was never made is sure to have carried nothing.
+fn unsent(error: &kube::Error) -> Failure {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    let mut message = String::new();
+    let mut connecting = false;
+    let mut local = false;
+    while let Some(error) = cause {
+        connecting |= error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect);
+        local |= error.is::<kube::client::AuthError>();
+        // The innermost causes say what happened, the outer ones which library noticed.
+        message = error.to_string();
+        cause = error.source();
+    }
+    if local {
+        return Failure::Useless(format!("cannot authenticate: {message}"));
+    }
+    if connecting {
+        Failure::NotSent(format!("cannot connect to the API server: {message}"))
+    } else {
+        Failure::Lost(format!("the connection to the API server broke: {message}"))
+    }
+}
+
+async fn refusal(response: http::Response<Body>) -> Failure {
+    let code = response.status();
+    let seconds = response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok()?.parse().ok());
+    let text = read(response.into_body(), MAX_ERROR).await.unwrap_or_else(|_| String::new());
+    Failure::Refused { error: error(code, &text), retry_after: seconds.map(Duration::from_secs) }
+}
+
+/// A refusal; not everything between here and the server speaks of `Status` documents.
+fn error(code: StatusCode, text: &str) -> ClusterError {
+    match Value::from_json(text) {
+        Ok(status) if status.str_at(&["kind"]) == Some("Status") => ClusterError::from_status(&status, code.as_u16()),
+        _ if code == StatusCode::NOT_FOUND => ClusterError::no_such_path(),
+        _ => ClusterError::from_status(&Value::Null, code.as_u16()),
+    }
+}
+
+async fn read(body: Body, limit: usize) -> Result<String, Failure> {
+    let collected = match Limited::new(body, limit).collect().await {
+        Ok(collected) => collected,
+        Err(e) if e.is::<LengthLimitError>() => {
+            return Err(Failure::Useless(format!("the answer is larger than {limit} bytes")));
+        }
+        Err(e) => return Err(Failure::Lost(format!("the answer broke off: {e}"))),
+    };
+    String::from_utf8(collected.to_bytes().into()).map_err(|e| Failure::Useless(format!("the answer is no text: {e}")))
+}
+
+/// A JSON document of the server.
+pub(crate) fn parse(text: &str) -> Result<Value, ClusterError> {
+    Value::from_json(text).map_err(|e| ClusterError::unreachable(format!("the server's answer is no JSON: {e}")))
+}

@@ -1,0 +1,140 @@
+//! Who calls: the certificate that the API server shows, where one is asked for.
+//!
+//! TLS checks that a certificate comes from the CA and takes callers without one, for the kubelet's probes have none.
+//! A review is answered only to a caller with a certificate, of one of the names if some are given.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::middleware::AddExtension;
+use axum_server::accept::{Accept, NoDelayAcceptor};
+use axum_server::tls_rustls::RustlsAcceptor;
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use tokio::net::TcpStream;
+use tower::Layer as _;
+use x509_parser::extensions::GeneralName;
+
+/// Whose reviews are answered.
+#[derive(Debug, Clone, Default)]
+pub enum Callers {
+    /// Everybody's.
+    #[default]
+    All,
+    /// Those of callers with a certificate; of one of these names, unless there are none.
+    Named(Arc<[String]>),
+}
+
+/// Why no certificate of a caller can be checked.
+#[derive(Debug, thiserror::Error)]
+pub enum CallersError {
+    /// The file with the CA cannot be read.
+    #[error("cannot read the CA of callers from `{file}`: {why}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// What TLS checks of callers' certificates: that they come from the CAs in a PEM file.
+pub fn verifier(file: &str) -> Result<Arc<dyn ClientCertVerifier>, CallersError> {
+    let unreadable =
+        |why: &dyn std::fmt::Display| CallersError::Unreadable { file: file.to_owned(), why: why.to_string() };
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| unreadable(&error))? {
+        roots.add(certificate.map_err(|error| unreadable(&error))?).map_err(|error| unreadable(&error))?;
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).allow_unauthenticated();
+    verifier.build().map(|verifier| verifier as Arc<dyn ClientCertVerifier>).map_err(|error| unreadable(&error))
+}
+
+/// The caller of one connection: the names in its certificate, `None` without one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Caller(Option<Arc<[String]>>);
+
+impl Callers {
+    /// Whether reviews of this caller are answered.
+    pub(super) fn welcome(&self, caller: &Caller) -> bool {
+        match (self, &caller.0) {
+            (Self::All, _) => true,
+            (Self::Named(_), None) => false,
+            (Self::Named(allowed), Some(names)) => {
+                allowed.is_empty() || names.iter().any(|name| allowed.contains(name))
+            }
+        }
+    }
+}
+
+/// The common name and the DNS names of a certificate.
+fn names(certificate: &CertificateDer<'_>) -> Arc<[String]> {
+    let Ok((_, parsed)) = x509_parser::parse_x509_certificate(certificate) else { return Arc::new([]) };
+    let common = parsed.subject().iter_common_name().filter_map(|name| name.as_str().ok()).map(str::to_owned);
+    let alternative = parsed.subject_alternative_name().ok().flatten();
+    let alternative = alternative.iter().flat_map(|extension| &extension.value.general_names);
+    let dns = alternative.filter_map(|name| match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        _ => None,
+    });
+    common.chain(dns).collect()
+}
+
+/// Accepts connections, and remembers for their requests who calls.
+#[derive(Debug, Clone)]
+pub(super) struct CallerAcceptor(pub(super) RustlsAcceptor<NoDelayAcceptor>);
+
+impl<S: Send + 'static> Accept<TcpStream, S> for CallerAcceptor {
+    type Stream = <RustlsAcceptor<NoDelayAcceptor> as Accept<TcpStream, S>>::Stream;
+    type Service = AddExtension<S, Caller>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<(Self::Stream, Self::Service)>> + Send>>;
+
+    fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
+        let accepting = self.0.accept(stream, service);
+        Box::pin(async move {
+            let (stream, service) = accepting.await?;
+            let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+            let caller = Caller(shown.map(names));
+            Ok((stream, Extension(caller).layer(service)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(names: &[&str]) -> Caller {
+        Caller(Some(names.iter().map(|name| (*name).to_owned()).collect()))
+    }
+
+    #[test]
+    fn only_callers_of_the_right_name_are_welcome() {
+        let some: Callers = Callers::Named(Arc::new(["kube-apiserver".to_owned()]));
+        let any = Callers::Named(Arc::new([]));
+        for (callers, who, welcome) in [
+            (&Callers::All, Caller::default(), true),
+            (&any, Caller::default(), false),
+            (&any, caller(&[]), true),
+            (&some, caller(&["x", "kube-apiserver"]), true),
+            (&some, caller(&["kube-apiserver.x"]), false),
+        ] {
+            assert_eq!(callers.welcome(&who), welcome, "{callers:?} {who:?}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_has_a_common_name_and_others() {
+        let mut params = rcgen::CertificateParams::new(vec!["a.example".to_owned()]).unwrap();
+        params.distinguished_name.push(rcgen::DnType::CommonName, "b");
+        let certificate = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
+        assert_eq!(*names(certificate.der()), ["b".to_owned(), "a.example".to_owned()]);
+    }
+}

@@ -1,0 +1,94 @@
+//! Reviews through phases, at once or with questions to the cluster.
+//!
+//! Most policies ask for nothing. Their requests are answered on the thread that read them; as soon as something has to
+//! be fetched the attempt is given up and begun anew where blocking is allowed.
+
+use std::sync::{Mutex, PoisonError};
+
+use ephor_engine::evaluation::{Done, Evaluation, Step};
+use ephor_engine::exceptions::ExceptionSet;
+use ephor_engine::fetch::{Fact, Facts, Fetch};
+use ephor_engine::gate::AllowedFetch;
+use ephor_engine::outcome::{Outcome, Phase};
+use ephor_engine::review::Review;
+use ephor_engine::select::PolicySet;
+
+use super::redact::Secrets;
+use crate::facts::{self, Answers};
+
+/// Whether an answer may wait for the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// No: give up instead.
+    Immediate,
+    /// Yes.
+    Blocking,
+}
+
+/// The answer has to wait for the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the answer has to wait for the cluster")]
+pub struct WouldBlock;
+
+/// What evaluations of one request have in common.
+pub(super) struct Judge<'j> {
+    pub(super) exceptions: &'j ExceptionSet,
+    pub(super) answers: &'j dyn Answers,
+    pub(super) effort: Effort,
+    /// Values that must not be told.
+    pub(super) secrets: Mutex<Secrets>,
+}
+
+impl Judge<'_> {
+    /// Takes a review through a phase.
+    pub(super) fn evaluate(&self, set: &PolicySet, review: Review, phase: Phase) -> Result<Done, WouldBlock> {
+        match self.effort {
+            Effort::Blocking => Ok(facts::evaluate(set, self.exceptions, review, phase, self)),
+            Effort::Immediate => immediate(Evaluation::new(set, self.exceptions, review, phase)),
+        }
+    }
+
+    /// The rules of a phase that apply, and those that cannot be told.
+    pub(super) fn applying(&self, set: &PolicySet, review: Review, phase: Phase) -> Result<Vec<Outcome>, WouldBlock> {
+        let evaluation = Evaluation::new(set, self.exceptions, review, phase).without_bodies();
+        let done = match self.effort {
+            Effort::Blocking => facts::drive(evaluation, self),
+            Effort::Immediate => immediate(evaluation)?,
+        };
+        Ok(done.outcomes)
+    }
+
+    /// Takes the values of Secrets out of messages.
+    pub(super) fn redact(&self, outcomes: &mut [Outcome]) {
+        let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        if !secrets.is_empty() {
+            for outcome in outcomes {
+                secrets.redact(&mut outcome.message);
+            }
+        }
+    }
+}
+
+fn immediate(mut evaluation: Evaluation<'_>) -> Result<Done, WouldBlock> {
+    match evaluation.step(&Facts::new()) {
+        Step::Done => Ok(evaluation.finish()),
+        Step::Need(_) => Err(WouldBlock),
+    }
+}
+
+impl Answers for Judge<'_> {
+    fn answer(&self, fetch: &AllowedFetch) -> Fact {
+        let fact = self.answers.answer(fetch);
+        let secret = match fetch.fetch() {
+            Fetch::Api { path, .. } => path.contains("/secrets"),
+            Fetch::Object { kind, .. } | Fetch::Objects { kind, .. } => kind == "Secret",
+            _ => false,
+        };
+        if let Fact::Found(value) = &fact
+            && secret
+        {
+            self.secrets.lock().unwrap_or_else(PoisonError::into_inner).learn(value);
+        }
+        fact
+    }
+}

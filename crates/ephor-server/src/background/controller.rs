@@ -1,0 +1,126 @@
+//! One step of the background controller.
+//!
+//! A [`Controller`] is told what happens ([`Controller::observe`] and its siblings) and does one piece of work at a time
+//! ([`Controller::step`]). Several threads may step at once; the queue sees to it that none does what another is at.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ephor_cluster::Discovery;
+
+use super::index::GroupKind;
+use super::queue::{Moment, Settled, Task};
+use super::reconcile::{Failure, Pass};
+use super::state::{State, Watch};
+use super::writer::Env;
+use crate::feed::Change;
+use crate::policies::Snapshot;
+
+/// What came of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Something was done; there may be more.
+    Worked,
+    /// There is nothing to do before that moment, or before something happens.
+    Idle(Option<Moment>),
+}
+
+/// The controller. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct Controller {
+    env: Arc<Env>,
+    state: Arc<Mutex<State>>,
+}
+
+impl Controller {
+    /// A controller that knows nothing yet.
+    pub fn new(env: Env) -> Self {
+        Self { env: Arc::new(env), state: Arc::default() }
+    }
+
+    /// What it knows.
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in what is served.
+    pub fn observe_discovery(&self, discovery: Arc<Discovery>) {
+        self.state().discovery = discovery;
+    }
+
+    /// Takes in the policies as they are now.
+    pub fn observe_policies(&self, snapshot: Arc<Snapshot>, now: Moment) {
+        self.state().observe_policies(snapshot, now);
+    }
+
+    /// Takes in what a feed says of a kind; `wide` if it tells of all objects, not only of downstreams.
+    pub fn observe(&self, kind: &GroupKind, wide: bool, change: Change, now: Moment) {
+        self.state().observe(kind, wide, change, now);
+    }
+
+    /// Takes in what a feed says of `UpdateRequest`s.
+    pub fn observe_requests(&self, change: Change, now: Moment) {
+        self.state().observe_requests(change, now);
+    }
+
+    /// Looks for downstreams of every kind: policies that made them may be gone since this controller last looked.
+    pub fn sweep(&self, now: Moment) {
+        self.state().queue.add(Task::Sweep, now);
+    }
+
+    /// Asks for everything once more.
+    pub fn resync(&self, now: Moment) {
+        self.state().enqueue_all(now);
+    }
+
+    /// The kinds that must be followed.
+    pub fn watches(&self) -> BTreeMap<GroupKind, Watch> {
+        self.state().watches()
+    }
+
+    /// Does the next piece of work that is due.
+    pub fn step(&self, now: Moment) -> Step {
+        let task = {
+            let mut state = self.state();
+            match state.queue.take(now) {
+                Some(task) => task,
+                None => return Step::Idle(state.queue.next_due()),
+            }
+        };
+        let clock = i64::try_from(now).ok().and_then(|now| jiff::Timestamp::from_millisecond(now).ok());
+        let pass = Pass { env: &self.env, state: &self.state, now, clock: clock.unwrap_or_default() };
+        let work = AssertUnwindSafe(|| self.work(&pass, &task));
+        let settled = catch_unwind(work).unwrap_or_else(|_| {
+            tracing::error!(?task, "a piece of work has panicked");
+            Settled::Failed
+        });
+        self.state().queue.settle(task, settled, now);
+        Step::Worked
+    }
+
+    fn work(&self, pass: &Pass<'_>, task: &Task) -> Settled {
+        let now = pass.now;
+        match task {
+            Task::Reconcile(key) => match pass.reconcile(key, None) {
+                Ok(_) => {
+                    self.state().set_failure(&key.policy, &format!("trigger {}", key.trigger), None, now);
+                    Settled::Done
+                }
+                Err(Failure::Later(pause, _)) => Settled::Later(pause),
+                Err(Failure::Lost) => Settled::Done,
+                Err(Failure::Failed(message)) => {
+                    tracing::warn!(policy = %key.policy, trigger = %key.trigger, %message, "not made good");
+                    self.state().set_failure(&key.policy, &format!("trigger {}", key.trigger), Some(message), now);
+                    Settled::Failed
+                }
+            },
+            Task::Request(name) => pass.request(name),
+            Task::Collect(name) => pass.collect(name),
+            Task::Existing(policy) => pass.existing(policy),
+            Task::Relabelled(namespace) => pass.relabelled(namespace),
+            Task::Report(policy) => pass.report(policy),
+            Task::Sweep => pass.sweep(),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Mutate rules for existing targets.
+
+use std::sync::Arc;
+
+use ephor_cluster::write::Part;
+use ephor_cluster::{ErrorKind, WriteOptions};
+use ephor_engine::outcome::{PatchedTarget, Phase, Verdict};
+use ephor_engine::policy::Operation;
+use ephor_engine::review::Review;
+use ephor_expr::{Str, Value};
+
+use super::reconcile::{Failure, Found, Pass};
+use super::rules::PolicyInfo;
+use super::trigger::{TriggerRef, admission_request, review_of_existing, review_of_request};
+use super::writer::{Env, Note, WriteError};
+use crate::facts::evaluate;
+use crate::plan::content::essence;
+use crate::plan::{Action, Change, ObjectId, Reason};
+use crate::update_request::{ResourceSpec, UpdateRequest};
+
+/// How often a rule is judged anew when a target has changed meanwhile.
+const TRIES: usize = 5;
+
+impl Pass<'_> {
+    /// Does what a mutate request asks for; `None` if what it is about is gone.
+    pub fn mutate(
+        &self,
+        info: &Arc<PolicyInfo>,
+        request: &Arc<UpdateRequest>,
+    ) -> Result<Option<Vec<ResourceSpec>>, Failure> {
+        let trigger = TriggerRef::of_spec(&request.spec.resource);
+        let admission = admission_request(request);
+        let live = |pass: &Self| match pass.find(&trigger)? {
+            Found::Live(object) => Ok(Some(object)),
+            Found::Gone => Ok::<_, Failure>(None),
+        };
+        let review = if let Some(admission) = admission {
+            let (object, old) = (admission.object.clone(), admission.old_object.clone());
+            let object = match admission.operation {
+                Operation::Create if admission.sub_resource.is_empty() => live(self)?.unwrap_or(object),
+                Operation::Update if object.is_null() => live(self)?.unwrap_or(object),
+                _ => object,
+            };
+            review_of_request(request, &admission, &trigger, object, old, self.clock)
+        } else {
+            let Some(object) = live(self)? else { return Ok(None) };
+            review_of_existing(&object, Operation::Create, &info.uid, self.clock)
+        };
+        self.mutate_for(info, &request.spec.rule, &review).map(Some)
+    }
+
+    /// Patches what a rule selects for a review; an empty rule name means all rules of the policy.
+    pub fn mutate_for(&self, info: &PolicyInfo, rule: &str, review: &Review) -> Result<Vec<ResourceSpec>, Failure> {
+        let exceptions = Arc::clone(&self.lock().snapshot.exceptions);
+        let mut conflict = None;
+        for _ in 0..TRIES {
+            conflict = None;
+            let done = evaluate(&info.set, &exceptions, review.clone(), Phase::MutateExisting, &*self.env.answers);
+            let mut patched = Vec::new();
+            let mut failure = None;
+            for outcome in done.outcomes.iter().filter(|o| rule.is_empty() || o.rule == rule) {
+                let targets = outcome.detail.as_deref().map(|d| d.targets.as_slice()).unwrap_or_default();
+                for target in targets.iter().filter(|target| target.verdict == Verdict::Pass) {
+                    match self.write_target(info, &outcome.rule, target) {
+                        Ok(Some(spec)) => patched.push(spec),
+                        // The target is gone, or there was nothing to change.
+                        Ok(None) => {}
+                        Err(WriteError::Lost(_)) => return Err(Failure::Lost),
+                        Err(error) if error.is(ErrorKind::Conflict) => conflict = Some(error.to_string()),
+                        Err(error) => {
+                            failure.get_or_insert(error.to_string());
+                        }
+                    }
+                }
+                if matches!(outcome.verdict, Verdict::Error | Verdict::Fail) {
+                    failure.get_or_insert(outcome.message.to_string());
+                }
+            }
+            if conflict.is_some() {
+                continue;
+            }
+            return match failure {
+                Some(message) => {
+                    let (policy, rule) = (info.key.clone(), Str::new(rule));
+                    (self.env.observer)(&Note::Failed { policy, rule, message: message.clone() });
+                    Err(Failure::Failed(message))
+                }
+                None => Ok(patched),
+            };
+        }
+        Err(Failure::Failed(conflict.unwrap_or_default()))
+    }
+
+    /// Writes a patched target, bound to the version that was patched.
+    fn write_target(
+        &self,
+        info: &PolicyInfo,
+        rule: &Str,
+        target: &PatchedTarget,
+    ) -> Result<Option<ResourceSpec>, WriteError> {
+        let id = ObjectId::of(&target.after);
+        let api_version = target.after.str_at(&["apiVersion"]).unwrap_or_default();
+        let resource = self.env.resource(api_version, &id.kind)?;
+        let status_apart = resource.has_status() && target.before.get("status") != target.after.get("status");
+        let object_differs = essence(&target.before) != essence(&target.after);
+        if !object_differs && !status_apart {
+            return Ok(None);
+        }
+        if self.lock().is_contested(&id, self.now) {
+            tracing::warn!(policy = %info.key, %rule, target = %id, "patched again and again: a loop");
+            let message =
+                format!("{id} is patched again and again: the rule's own changes, or another's, bring it back");
+            let (policy, rule) = (info.key.clone(), rule.clone());
+            (self.env.observer)(&Note::Failed { policy: policy.clone(), rule, message: message.clone() });
+            self.lock().set_failure(&policy, &format!("target {id}"), Some(message), self.now);
+            return Ok(None);
+        }
+        let mut after = target.after.clone();
+        let mut stored = None;
+        for part in [Part::Object, Part::Status] {
+            let differs = if part == Part::Object { object_differs } else { status_apart };
+            if !differs {
+                continue;
+            }
+            (self.env.fence)()?;
+            let options = WriteOptions { part, ..Env::options() };
+            match self.env.cluster.update(&resource, after.clone(), &options) {
+                Ok(written) => {
+                    let version = written.at(&["metadata", "resourceVersion"]).cloned();
+                    crate::plan::content::set_meta(&mut after, "resourceVersion", version);
+                    stored = Some(written);
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let stored = stored.unwrap_or(Value::Null);
+        let spec = ResourceSpec::of_object(&stored);
+        let action = Action::Replace { before: target.before.clone(), after: target.after.clone() };
+        let change = Change { id, api_version: api_version.into(), action, reason: Reason::Mutated };
+        let (policy, rule) = (info.key.clone(), rule.clone());
+        (self.env.observer)(&Note::Changed { policy, rule, change: Box::new(change), object: stored });
+        Ok(Some(spec))
+    }
+}

@@ -1,0 +1,229 @@
+//! What is to be done: each piece of work once, however often it is asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ephor_expr::Str;
+
+use crate::policies::PolicyKey;
+
+/// A moment, in milliseconds.
+pub type Moment = u64;
+
+/// A policy and a trigger: what synchronizing work is coalesced by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkKey {
+    /// The policy.
+    pub policy: PolicyKey,
+    /// The trigger's UID.
+    pub trigger: Str,
+}
+
+/// A piece of work.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Task {
+    /// Tell a policy what came of it.
+    Report(PolicyKey),
+    /// Do what an `UpdateRequest` of that name asks for.
+    Request(Str),
+    /// Make good what the rules of a policy want for a trigger.
+    Reconcile(WorkKey),
+    /// Look at the triggers that were there before a policy.
+    Existing(PolicyKey),
+    /// Look at the triggers in a namespace whose labels changed.
+    Relabelled(Str),
+    /// Find out which kinds have downstreams.
+    Sweep,
+    /// Take an `UpdateRequest` away.
+    Collect(Str),
+}
+
+/// What became of a piece of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// It is done.
+    Done,
+    /// It is to be done again, after that many milliseconds.
+    Later(Moment),
+    /// It failed: again after a pause that grows.
+    Failed,
+}
+
+/// The first pause after a failure, and the longest.
+const FIRST_PAUSE: Moment = 500;
+const LONGEST_PAUSE: Moment = 60_000;
+
+#[derive(Debug, Clone, Copy)]
+struct Item {
+    due: Moment,
+    since: Moment,
+    failures: u32,
+    running: bool,
+    again: bool,
+    order: u64,
+}
+
+/// The queue.
+#[derive(Debug, Default)]
+pub struct Queue {
+    items: BTreeMap<Task, Item>,
+    ready: BTreeSet<(Moment, u64, Task)>,
+    order: u64,
+    /// How often work was put off after a failure.
+    pub retries: u64,
+}
+
+impl Queue {
+    /// Asks for work now.
+    pub fn add(&mut self, task: Task, now: Moment) {
+        self.add_at(task, now, now);
+    }
+
+    /// Asks for work at `due`; work that is asked for already is done at the earlier moment.
+    pub fn add_at(&mut self, task: Task, due: Moment, now: Moment) {
+        self.order += 1;
+        let order = self.order;
+        if let Some(item) = self.items.get_mut(&task) {
+            if item.running {
+                item.again = true;
+            } else if due < item.due {
+                self.ready.remove(&(item.due, item.order, task.clone()));
+                (item.due, item.order) = (due, order);
+                self.ready.insert((due, order, task));
+            }
+            return;
+        }
+        self.ready.insert((due, order, task.clone()));
+        self.items.insert(task, Item { due, since: now, failures: 0, running: false, again: false, order });
+    }
+
+    /// The next work that is due; it is not given out again before [`Queue::settle`].
+    pub fn take(&mut self, now: Moment) -> Option<Task> {
+        if self.ready.first()?.0 > now {
+            return None;
+        }
+        let (_, _, task) = self.ready.pop_first()?;
+        if let Some(item) = self.items.get_mut(&task) {
+            item.running = true;
+            item.again = false;
+        }
+        Some(task)
+    }
+
+    /// Says what became of work that was taken.
+    pub fn settle(&mut self, task: Task, settled: Settled, now: Moment) {
+        let Some(item) = self.items.get_mut(&task) else { return };
+        item.running = false;
+        let due = match settled {
+            Settled::Done => {
+                item.failures = 0;
+                item.again.then_some(now)
+            }
+            Settled::Later(pause) => Some(now + pause),
+            Settled::Failed => {
+                self.retries += 1;
+                item.failures += 1;
+                let pause = FIRST_PAUSE.saturating_mul(1 << (item.failures - 1).min(10)).min(LONGEST_PAUSE);
+                // Something happened meanwhile, so that it may go better at once.
+                Some(if item.again { now } else { now + pause })
+            }
+        };
+        let Some(due) = due else {
+            self.items.remove(&task);
+            return;
+        };
+        if item.failures == 0 {
+            item.since = now;
+        }
+        self.order += 1;
+        (item.due, item.order) = (due, self.order);
+        self.ready.insert((due, self.order, task));
+    }
+
+    /// Whether work is asked for or under way.
+    pub fn holds(&self, task: &Task) -> bool {
+        self.items.contains_key(task)
+    }
+
+    /// Forgets work that nobody has taken.
+    pub fn forget(&mut self, task: &Task) {
+        if let Some(item) = self.items.get(task).copied().filter(|item| !item.running) {
+            self.ready.remove(&(item.due, item.order, task.clone()));
+            self.items.remove(task);
+        }
+    }
+
+    /// When the next work is due.
+    pub fn next_due(&self) -> Option<Moment> {
+        self.ready.first().map(|(due, _, _)| *due)
+    }
+
+    /// How much work is asked for or under way.
+    pub fn depth(&self) -> usize {
+        self.items.len()
+    }
+
+    /// How long the oldest work that is due has been waiting, in milliseconds.
+    pub fn age(&self, now: Moment) -> Moment {
+        let due = self.items.values().filter(|item| item.due <= now || item.running);
+        due.map(|item| now.saturating_sub(item.since)).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(name: &str) -> Task {
+        Task::Request(name.into())
+    }
+
+    #[test]
+    fn work_is_done_once_however_often_it_is_asked_for() {
+        let mut queue = Queue::default();
+        for _ in 0..3 {
+            queue.add(task("a"), 0);
+        }
+        assert_eq!(queue.take(0), Some(task("a")));
+        assert_eq!(queue.take(0), None);
+        queue.settle(task("a"), Settled::Done, 0);
+        assert_eq!((queue.take(0), queue.depth()), (None, 0));
+    }
+
+    #[test]
+    fn what_happens_while_work_is_under_way_makes_it_run_again() {
+        let mut queue = Queue::default();
+        queue.add(task("a"), 0);
+        queue.take(0);
+        queue.add(task("a"), 1);
+        assert_eq!(queue.take(1), None, "never twice at the same time");
+        queue.settle(task("a"), Settled::Done, 2);
+        assert_eq!(queue.take(2), Some(task("a")));
+    }
+
+    #[test]
+    fn failures_are_put_off_for_longer_and_longer_until_something_happens() {
+        let mut queue = Queue::default();
+        queue.add(task("a"), 0);
+        let mut now = 0;
+        for pause in [500, 1000, 2000] {
+            assert!(queue.take(now).is_some());
+            queue.settle(task("a"), Settled::Failed, now);
+            assert_eq!(queue.next_due(), Some(now + pause));
+            now += pause;
+        }
+        queue.take(now);
+        queue.settle(task("a"), Settled::Failed, now);
+        queue.add(task("a"), now);
+        assert_eq!(queue.next_due(), Some(now));
+    }
+
+    #[test]
+    fn work_comes_in_the_order_in_which_it_was_asked_for() {
+        let mut queue = Queue::default();
+        queue.add(task("b"), 0);
+        queue.add(task("a"), 0);
+        queue.add_at(task("c"), 5, 0);
+        assert_eq!((queue.take(1), queue.take(1), queue.take(1)), (Some(task("b")), Some(task("a")), None));
+        assert_eq!(queue.take(5), Some(task("c")));
+    }
+}

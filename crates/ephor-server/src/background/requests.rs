@@ -1,0 +1,339 @@
+//! `UpdateRequest`s: what happened once, handed over by admission.
+//!
+//! | state | means | then |
+//! |---|---|---|
+//! | none, Pending | to be done | done |
+//! | Completed | done; `generatedResources` says what there is | goes after 10 s, at once when more than 100 wait |
+//! | Skip | there was nothing to do; the message says why | the same |
+//! | Failed | tried in vain | tried again three times, then goes; synchronizing work stays queued |
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ephor_cluster::{DeleteOptions, ErrorKind, Resource, WriteOptions};
+use ephor_engine::policy::Operation;
+use ephor_expr::{Str, Value};
+
+use super::queue::{Moment, Settled, Task, WorkKey};
+use super::reconcile::{Asked, Done, Failure, Pass};
+use super::rules::PolicyInfo;
+use super::trigger::{TriggerRef, admission_request};
+use super::writer::WriteError;
+use crate::admission::AdmissionRequest;
+use crate::plan::content::essence;
+use crate::policies::PolicyKey;
+use crate::update_request::{
+    API_VERSION, KIND, RequestType, ResourceSpec, State as RequestState, UpdateRequest, UpdateRequestStatus,
+};
+
+/// How often a failed request is tried again.
+pub const MAX_RETRIES: i64 = 3;
+
+/// How long a request that has failed and been retried that often waits, in milliseconds.
+pub fn retry_pause(retries: i64) -> Moment {
+    5_000 << retries.clamp(0, MAX_RETRIES)
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, PartialEq)]
+enum Verdict {
+    Completed(Vec<ResourceSpec>),
+    Skip(String),
+    /// There is nothing left that it could be about.
+    Moot,
+}
+
+impl Pass<'_> {
+    /// Does what the request of that name asks for.
+    pub fn request(&self, name: &Str) -> Settled {
+        let Some(pending) = self.lock().requests.get(name).cloned() else { return Settled::Done };
+        let request = match UpdateRequest::from_value(&pending.object) {
+            Ok(request) => Arc::new(request),
+            Err(errors) => {
+                let message =
+                    errors.first().map_or_else(String::new, |error| format!("{}: {}", error.path, error.message));
+                let status = UpdateRequestStatus {
+                    state: RequestState::Skip,
+                    message: format!("the request cannot be read: {message}").into(),
+                    ..UpdateRequestStatus::default()
+                };
+                return self.write_status(&pending.object, &status);
+            }
+        };
+        let age = self.now.saturating_sub(pending.since);
+        let (namespace, policy) = request.policy_key();
+        let key = PolicyKey { namespace: Some(Str::new(namespace)).filter(|n| !n.is_empty()), name: policy.into() };
+        let info = self.lock().infos.get(&key).cloned();
+        let result = match (request.spec.request_type, info) {
+            (Some(RequestType::CelGenerate | RequestType::CelMutate), _) => return Settled::Done,
+            (_, None) => self.without_info(&key, &request),
+            (Some(RequestType::Mutate), Some(info)) => self.mutate_request(&info, &request),
+            (_, Some(info)) => self.generate_request(&info, &request, age),
+        };
+        let retries = request.status.as_ref().map_or(0, |status| status.retry_count);
+        let failed = request.state() == RequestState::Failed;
+        let what = format!("request {name}");
+        match result {
+            Ok(Verdict::Moot) => {
+                self.lock().set_failure(&key, &what, None, self.now);
+                self.delete_request(name, &request.metadata.uid)
+            }
+            Ok(verdict) => {
+                let (state, message, generated_resources) = match verdict {
+                    Verdict::Completed(generated) => (RequestState::Completed, String::new(), generated),
+                    Verdict::Skip(message) => (RequestState::Skip, message, Vec::new()),
+                    Verdict::Moot => return Settled::Done,
+                };
+                self.lock().set_failure(&key, &what, None, self.now);
+                let status =
+                    UpdateRequestStatus { state, message: message.into(), generated_resources, retry_count: retries };
+                self.write_status(&pending.object, &status)
+            }
+            Err(Failure::Later(pause, _)) => Settled::Later(pause),
+            Err(Failure::Lost) => Settled::Done,
+            Err(Failure::Failed(message)) => {
+                tracing::debug!(request = %name, %message, "failed");
+                if failed && retries >= MAX_RETRIES {
+                    self.lock().set_failure(&key, &what, None, self.now);
+                    return self.delete_request(name, &request.metadata.uid);
+                }
+                self.lock().set_failure(&key, &what, Some(message.clone()), self.now);
+                let retry_count = if failed { retries + 1 } else { retries };
+                let status = UpdateRequestStatus {
+                    state: RequestState::Failed,
+                    message: message.into(),
+                    generated_resources: Vec::new(),
+                    retry_count,
+                };
+                match self.write_status(&pending.object, &status) {
+                    Settled::Done => Settled::Later(retry_pause(retry_count)),
+                    settled => settled,
+                }
+            }
+        }
+    }
+
+    /// The policy has nothing to do here, as far as is known.
+    fn without_info(&self, key: &PolicyKey, request: &UpdateRequest) -> Result<Verdict, Failure> {
+        let first = WorkKey { policy: key.clone(), trigger: Str::default() };
+        let known = self.lock().snapshot.policies.contains_key(key);
+        if !known && self.policy_document(&first)?.is_some() {
+            return Err(Failure::Later(200, "the policy is not known yet".to_owned()));
+        }
+        for context in &request.spec.rule_context {
+            let key = WorkKey { policy: key.clone(), trigger: trigger_key(&context.trigger) };
+            self.reconcile(&key, None)?;
+        }
+        Ok(Verdict::Moot)
+    }
+
+    fn generate_request(
+        &self,
+        info: &Arc<PolicyInfo>,
+        request: &Arc<UpdateRequest>,
+        age: Moment,
+    ) -> Result<Verdict, Failure> {
+        let mut triggers: BTreeMap<Str, Vec<&crate::update_request::RuleContext>> = BTreeMap::new();
+        for context in &request.spec.rule_context {
+            triggers.entry(trigger_key(&context.trigger)).or_default().push(context);
+        }
+        let admission = admission_request(request);
+        let mut generated = Vec::new();
+        let mut failure = None;
+        let mut changes = 0;
+        let mut gone = true;
+        for (trigger, contexts) in triggers {
+            let key = WorkKey { policy: info.key.clone(), trigger };
+            let first = contexts.first().map(|context| &context.trigger);
+            let rules: BTreeSet<Str> = contexts.iter().map(|context| context.rule.clone()).collect();
+            let released = contexts
+                .iter()
+                .filter(|c| c.delete_downstream || request.spec.delete_downstream)
+                .map(|c| c.rule.clone());
+            let asked = Asked {
+                request: Arc::clone(request),
+                // A request about a downstream or a source only says that something is amiss with it.
+                admission: admission.clone().filter(|admission| first.is_none_or(|t| is_about(admission, t))),
+                rules,
+                released: released.collect(),
+                age,
+            };
+            let hint = admission.is_some() && asked.admission.is_none();
+            {
+                let mut state = self.lock();
+                if let Some(first) = first {
+                    state.known.insert(
+                        key.trigger.clone(),
+                        TriggerRef { uid: first.uid.clone(), ..TriggerRef::of_spec(first) },
+                    );
+                }
+                if info
+                    .generate
+                    .iter()
+                    .any(|r| asked.rules.contains(&r.name) && r.traits.event_bound && r.terms.synchronize)
+                    && asked.admission.is_some()
+                    && asked.released.is_empty()
+                {
+                    state.remember_context(&key, request);
+                }
+                state.forced.insert(key.clone());
+            }
+            let result = self.reconcile(&key, (!hint).then_some(&asked));
+            match result {
+                Ok(Done { generated: made, changes: made_changes, trigger_gone }) => {
+                    generated.extend(made);
+                    changes += made_changes;
+                    gone &= trigger_gone;
+                    self.lock().set_failure(&info.key, &format!("trigger {}", key.trigger), None, self.now);
+                }
+                Err(Failure::Lost) => return Err(Failure::Lost),
+                Err(error) => {
+                    let synchronizes =
+                        info.generate.iter().any(|r| asked.rules.contains(&r.name) && r.terms.synchronize);
+                    if synchronizes && matches!(error, Failure::Failed(_)) {
+                        // The request goes in the end; the work does not.
+                        let mut state = self.lock();
+                        state.queue.add_at(Task::Reconcile(key.clone()), self.now + 1_000, self.now);
+                    }
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        if gone && generated.is_empty() && changes == 0 {
+            return Ok(Verdict::Moot);
+        }
+        let by_marks_only = admission.as_ref().is_some_and(changes_marks_only);
+        let selects = request.spec.rule_context.iter().any(|c| info.rule(&c.rule).is_some_and(|r| r.traits.selects));
+        if changes == 0 && by_marks_only && !selects {
+            let message = "only labels or annotations of the trigger changed, which the rule does not select by, and the \
+                           rendered objects are unchanged";
+            return Ok(Verdict::Skip(message.to_owned()));
+        }
+        if changes == 0 && generated.is_empty() {
+            return Ok(Verdict::Skip("no rule of the request applies to the trigger".to_owned()));
+        }
+        Ok(Verdict::Completed(generated))
+    }
+
+    fn mutate_request(&self, info: &Arc<PolicyInfo>, request: &Arc<UpdateRequest>) -> Result<Verdict, Failure> {
+        let patched = self.mutate(info, request)?;
+        Ok(match patched {
+            Some(targets) => Verdict::Completed(targets),
+            None => Verdict::Moot,
+        })
+    }
+
+    /// Writes a request's status: one write for state, message and what was made.
+    fn write_status(&self, object: &Value, status: &UpdateRequestStatus) -> Settled {
+        let Ok(encoded) = ephor_expr::value::encode(status) else { return Settled::Done };
+        if object.get("status").is_some_and(|known| *known == encoded) {
+            return Settled::Done;
+        }
+        let mut after = object.clone();
+        if let Some(members) = after.as_object_mut() {
+            members.insert("status", encoded);
+        }
+        let result = self.requests_resource().and_then(|resource| {
+            (self.env.fence)()?;
+            Ok(self.env.cluster.update_status(&resource, after, &WriteOptions::default())?)
+        });
+        match result {
+            Ok(stored) => {
+                self.lock().request_seen(stored, self.now);
+                Settled::Done
+            }
+            Err(WriteError::Lost(_)) => Settled::Done,
+            // The watch brings the newer one.
+            Err(error) if error.is(ErrorKind::NotFound) => {
+                let name = Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default());
+                self.lock().requests.remove(&name);
+                Settled::Done
+            }
+            Err(error) if error.is(ErrorKind::Conflict) => {
+                self.refresh(object);
+                Settled::Later(100)
+            }
+            Err(_) => Settled::Failed,
+        }
+    }
+
+    fn refresh(&self, object: &Value) {
+        let name = object.str_at(&["metadata", "name"]).unwrap_or_default();
+        let read = self
+            .requests_resource()
+            .and_then(|resource| Ok(self.env.cluster.get(&resource, Some(&self.env.namespace), name)?));
+        match read {
+            Ok(object) => self.lock().request_seen(object, self.now),
+            Err(error) if error.is(ErrorKind::NotFound) => {
+                self.lock().requests.remove(&Str::new(name));
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Takes a finished request away.
+    pub fn collect(&self, name: &Str) -> Settled {
+        let Some(uid) = self.lock().finished.get(name).cloned() else { return Settled::Done };
+        self.delete_request(name, &uid)
+    }
+
+    fn delete_request(&self, name: &Str, uid: &Str) -> Settled {
+        let result = self.requests_resource().and_then(|resource| {
+            (self.env.fence)()?;
+            let options = DeleteOptions { uid: uid.clone(), ..DeleteOptions::default() };
+            Ok(self.env.cluster.delete(&resource, Some(&self.env.namespace), name, &options)?)
+        });
+        match result {
+            Ok(_) => {}
+            Err(WriteError::Lost(_)) => return Settled::Done,
+            // Gone, or another one of that name: not ours to take away.
+            Err(error) if error.is(ErrorKind::NotFound) || error.is(ErrorKind::Conflict) => {}
+            Err(_) => return Settled::Failed,
+        }
+        let mut state = self.lock();
+        state.finished.remove(name);
+        state.requests.remove(name);
+        Settled::Done
+    }
+
+    fn requests_resource(&self) -> Result<Resource, WriteError> {
+        Ok(self.env.resource(API_VERSION, KIND)?)
+    }
+}
+
+/// What a trigger is called: its UID; what has none, by where it is.
+pub fn trigger_key(trigger: &ResourceSpec) -> Str {
+    if trigger.uid.is_empty() {
+        format!("{}/{}/{}", trigger.kind, trigger.namespace, trigger.name).into()
+    } else {
+        trigger.uid.clone()
+    }
+}
+
+/// Whether an admission request is about a trigger, and not about a downstream or a source.
+fn is_about(admission: &AdmissionRequest, trigger: &ResourceSpec) -> bool {
+    if !admission.sub_resource.is_empty() || admission.operation == Operation::Connect || trigger.uid.is_empty() {
+        return true;
+    }
+    let uids = [&admission.object, &admission.old_object];
+    let mut uids = uids.into_iter().filter_map(|object| object.str_at(&["metadata", "uid"])).peekable();
+    uids.peek().is_none() || uids.any(|uid| uid == trigger.uid)
+}
+
+/// Whether an update changes labels and annotations and nothing else.
+fn changes_marks_only(admission: &AdmissionRequest) -> bool {
+    if admission.operation != Operation::Update || !admission.sub_resource.is_empty() {
+        return false;
+    }
+    let unmarked = |object: &Value| {
+        let mut object = essence(object);
+        for key in ["labels", "annotations"] {
+            crate::plan::content::set_meta(&mut object, key, None);
+        }
+        object
+    };
+    admission.object != admission.old_object && unmarked(&admission.object) == unmarked(&admission.old_object)
+}

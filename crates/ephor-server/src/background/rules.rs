@@ -1,0 +1,257 @@
+//! What of a policy matters in the background.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ephor_cluster::Discovery;
+use ephor_cluster::discovery::priority;
+use ephor_engine::compile::{Body, CompiledRule, GenerateWhat, Program};
+use ephor_engine::matching::{Gvk, KindSelector};
+use ephor_engine::select::PolicySet;
+use ephor_expr::{Map, Str, Value};
+
+use super::index::GroupKind;
+use crate::plan::Terms;
+use crate::plan::content::fingerprint;
+use crate::policies::{PolicyKey, StoredPolicy};
+
+/// A policy with generate or mutate-existing rules.
+#[derive(Debug, Clone)]
+pub struct PolicyInfo {
+    /// What it is called.
+    pub key: PolicyKey,
+    /// Its UID.
+    pub uid: Str,
+    /// Its generation.
+    pub generation: i64,
+    /// Since when its rules are what they are (RFC 3339); empty if that is not known.
+    pub since: Str,
+    /// The program, to see whether it changed; `None` for a policy that is refused.
+    pub program: Option<Arc<Program>>,
+    /// A set of this policy alone.
+    pub set: Arc<PolicySet>,
+    /// The names of all rules in the document, also of faulty ones.
+    pub declared: BTreeSet<Str>,
+    /// The generate rules.
+    pub generate: Vec<GenerateInfo>,
+    /// The mutate-existing rules.
+    pub mutate: Vec<MutateInfo>,
+}
+
+/// A generate rule.
+#[derive(Debug, Clone)]
+pub struct GenerateInfo {
+    /// Its name.
+    pub name: Str,
+    /// What it says about its downstreams.
+    pub terms: Terms,
+    /// The kinds of its triggers; `None` for any.
+    pub kinds: Option<Vec<KindSelector>>,
+    /// What it depends on besides the trigger.
+    pub traits: Traits,
+    /// Kinds that it makes or copies, as far as they are written out: `apiVersion` and kind.
+    pub downstream_kinds: BTreeSet<(Str, Str)>,
+    /// Whether it copies objects.
+    pub copies: bool,
+}
+
+/// What a rule depends on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent properties of a rule")]
+pub struct Traits {
+    /// Who asked, what was there before: things that only a request knows. The rule cannot be judged from what exists.
+    pub event_bound: bool,
+    /// Chance or time: each rendering is another.
+    pub unstable: bool,
+    /// Labels of namespaces.
+    pub namespace_selector: bool,
+    /// It names DELETE, so that a trigger's end makes objects instead of taking them away.
+    pub on_delete: bool,
+    /// Labels, annotations or names of triggers.
+    pub selects: bool,
+    /// Requests of the background controller itself do not count.
+    pub skips_own: bool,
+}
+
+/// A mutate-existing rule.
+#[derive(Debug, Clone)]
+pub struct MutateInfo {
+    /// Its name.
+    pub name: Str,
+    /// Whether existing triggers count when the policy changes.
+    pub on_policy_update: bool,
+    /// The kinds of its triggers; `None` for any.
+    pub kinds: Option<Vec<KindSelector>>,
+}
+
+impl PolicyInfo {
+    /// Reads a stored policy; `None` if it has nothing to do here.
+    pub fn of(policy: &StoredPolicy) -> Option<Self> {
+        let documents = policy.document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
+        let named = |name: &str| documents.iter().find(|rule| rule.str_at(&["name"]) == Some(name));
+        let mut generate = Vec::new();
+        let mut mutate = Vec::new();
+        let program = policy.program.clone();
+        for rule in program.iter().flat_map(|program| &program.rules) {
+            let kinds = rule.matches.kinds().map(|kinds| kinds.into_iter().cloned().collect::<Vec<_>>());
+            match &rule.body {
+                Body::Generate(body) => {
+                    let document = named(&rule.declared).unwrap_or(&Value::Null);
+                    let terms = Terms {
+                        synchronize: body.synchronize,
+                        orphan: body.orphan,
+                        server_side_apply: body.server_side_apply,
+                        existing: body.existing,
+                        references: references(document).into(),
+                    };
+                    generate.push(GenerateInfo {
+                        name: rule.name.clone(),
+                        terms,
+                        kinds,
+                        traits: traits(document, rule),
+                        downstream_kinds: downstream_kinds(document),
+                        copies: body.targets.iter().any(|t| !matches!(t.what, GenerateWhat::Data(_))),
+                    });
+                }
+                Body::Mutate(body) if body.targets.is_some() => {
+                    mutate.push(MutateInfo { name: rule.name.clone(), on_policy_update: body.on_policy_update, kinds });
+                }
+                _ => {}
+            }
+        }
+        let refused = program.is_none() && documents.iter().any(|rule| rule.get("generate").is_some());
+        if generate.is_empty() && mutate.is_empty() && !refused {
+            return None;
+        }
+        Some(Self {
+            key: policy.key.clone(),
+            uid: policy.uid().into(),
+            generation: policy.generation(),
+            since: policy.since.clone(),
+            set: Arc::new(PolicySet::new(program.iter().cloned().collect())),
+            program,
+            declared: documents.iter().filter_map(|rule| rule.str_at(&["name"]).map(Str::new)).collect(),
+            generate,
+            mutate,
+        })
+    }
+
+    /// The generate rule of that name.
+    pub fn rule(&self, name: &str) -> Option<&GenerateInfo> {
+        self.generate.iter().find(|rule| rule.name == name)
+    }
+
+    /// Whether the policy looks at objects in `namespace`.
+    pub fn sees(&self, namespace: &str) -> bool {
+        self.key.namespace.as_ref().is_none_or(|own| own == namespace)
+    }
+
+    /// Whether existing triggers are to be looked at once for each generation.
+    pub fn once_for_existing(&self) -> bool {
+        self.generate.iter().any(|rule| rule.terms.existing && !rule.terms.synchronize)
+            || self.mutate.iter().any(|rule| rule.on_policy_update)
+    }
+}
+
+/// Whether a rule with these kinds can be about an object.
+pub fn may_match(kinds: Option<&[KindSelector]>, gvk: &Gvk) -> bool {
+    kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind.matches(gvk, "")))
+}
+
+/// The kinds that a rule's triggers can have and that can be listed, each in its best version. Rules for whatever
+/// kind are for none: watching everything is not worth it.
+pub fn trigger_kinds(kinds: Option<&[KindSelector]>, discovery: &Discovery) -> Vec<(Str, Str)> {
+    let Some(kinds) = kinds else { return Vec::new() };
+    let mut found: Vec<(GroupKind, Str)> = Vec::new();
+    for selector in kinds {
+        let Some(kind) = selector.exact_kind() else { continue };
+        for resource in discovery.with_kind(kind).filter(|resource| resource.stored) {
+            let gvk =
+                Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
+            if !selector.matches(&gvk, "") {
+                continue;
+            }
+            let id = GroupKind { group: resource.group.clone(), kind: resource.kind.clone() };
+            match found.iter_mut().find(|(known, _)| *known == id) {
+                Some((_, version)) if priority(version) >= priority(&resource.version) => {}
+                Some((_, version)) => *version = resource.version.clone(),
+                None => found.push((id, resource.version.clone())),
+            }
+        }
+    }
+    let named =
+        |(id, version): (GroupKind, Str)| (ephor_cluster::resource::join_api_version(&id.group, &version), id.kind);
+    found.into_iter().map(named).collect()
+}
+
+const TARGET: [&str; 6] = ["apiVersion", "kind", "namespace", "name", "clone", "cloneList"];
+
+/// Fingerprint of what a rule says about targets and sources.
+fn references(rule: &Value) -> String {
+    let part = |block: &Value| -> Value {
+        let members = TARGET.iter().filter_map(|key| Some((Str::new_static(key), block.get(key)?.clone())));
+        Value::object(members.collect::<Map>())
+    };
+    let generate = rule.get("generate").cloned().unwrap_or_default();
+    let loops = generate.get("foreach").and_then(Value::as_array).unwrap_or_default();
+    let mut parts = vec![part(&generate)];
+    parts.extend(loops.iter().map(part));
+    fingerprint(&Value::array(parts))
+}
+
+fn downstream_kinds(rule: &Value) -> BTreeSet<(Str, Str)> {
+    let generate = rule.get("generate").cloned().unwrap_or_default();
+    let loops = generate.get("foreach").and_then(Value::as_array).unwrap_or_default();
+    let mut kinds = BTreeSet::new();
+    for block in std::iter::once(&generate).chain(loops) {
+        let text = |key: &str| block.str_at(&[key]).filter(|text| !text.is_empty() && !text.contains("{{"));
+        if let Some(kind) = text("kind") {
+            kinds.insert((Str::new(block.str_at(&["apiVersion"]).unwrap_or_default()), Str::new(kind)));
+        }
+        let listed = block.at(&["cloneList", "kinds"]).and_then(Value::as_array).unwrap_or_default();
+        for kind in listed.iter().filter_map(Value::as_str).filter(|kind| !kind.contains("{{")) {
+            let (api_version, kind) = kind.rsplit_once('/').unwrap_or(("v1", kind));
+            kinds.insert((api_version.into(), kind.into()));
+        }
+    }
+    kinds.retain(|(version, _)| !version.contains("{{"));
+    kinds
+}
+
+/// Names in expressions that only a request has.
+const REQUEST_ONLY: [&str; 9] = [
+    "request.userInfo",
+    "request.roles",
+    "request.clusterRoles",
+    "serviceAccountName",
+    "serviceAccountNamespace",
+    "request.oldObject",
+    "request.uid",
+    "request.options",
+    "request.subResource",
+];
+
+fn traits(rule: &Value, compiled: &CompiledRule) -> Traits {
+    let text = rule.to_json();
+    let mut traits = Traits {
+        event_bound: REQUEST_ONLY.iter().any(|name| text.contains(name)),
+        unstable: ["random(", "time_now", "time_since("].iter().any(|call| text.contains(call)),
+        skips_own: compiled.skip_background_requests,
+        ..Traits::default()
+    };
+    for block in ["match", "exclude"] {
+        let block = rule.get(block).cloned().unwrap_or_default();
+        let filters = ["any", "all"].iter().filter_map(|key| block.get(key)?.as_array()).flatten();
+        for filter in filters.chain(std::iter::once(&block)) {
+            traits.event_bound |= ["subjects", "roles", "clusterRoles"].iter().any(|key| filter.get(key).is_some());
+            let Some(resources) = filter.get("resources") else { continue };
+            traits.namespace_selector |= resources.get("namespaceSelector").is_some();
+            traits.selects |= ["selector", "annotations", "name", "names", "namespaceSelector"]
+                .iter()
+                .any(|k| resources.get(k).is_some());
+            let operations = resources.get("operations").and_then(Value::as_array).unwrap_or_default();
+            traits.on_delete |= operations.iter().any(|operation| operation.as_str() == Some("DELETE"));
+        }
+    }
+    traits
+}

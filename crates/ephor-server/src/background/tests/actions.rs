@@ -1,0 +1,62 @@
+//! The action tables on a cluster in memory.
+
+use ephor_expr::Value;
+
+use super::bed::Bed;
+use table::{Ground, cells};
+
+#[path = "../../../../../tests/background/actions.rs"]
+mod table;
+
+const TABLE: &str = include_str!("../../../../../tests/background/actions.yaml");
+
+impl Ground for Bed {
+    fn apply(&mut self, object: &Value) {
+        self.apply_object(object);
+    }
+
+    fn delete(&mut self, object: &Value) {
+        Bed::delete(self, &object.to_json());
+    }
+
+    fn read(&self, object: &Value) -> Option<Value> {
+        Bed::read(self, object)
+    }
+
+    fn settle(&mut self, _done: &dyn Fn(&Self) -> bool) {
+        Bed::settle(self);
+    }
+}
+
+fn play(admission: bool) {
+    let mut wrong = Vec::new();
+    for cell in cells(TABLE) {
+        let mut bed = Bed::new();
+        bed.admission = admission;
+        if !admission && !cell.synchronize {
+            // Without synchronize nothing happens but what a request asks for.
+            continue;
+        }
+        if let Err(error) = cell.play(&mut bed) {
+            wrong.push(format!(
+                "{} {} synchronize={} {}: {error}",
+                if cell.namespaced { "Policy" } else { "ClusterPolicy" },
+                cell.form,
+                cell.synchronize,
+                cell.event
+            ));
+        }
+        assert_eq!(bed.pending_requests(), 0, "requests are left: {cell:?}");
+    }
+    assert!(wrong.is_empty(), "{} cells:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn every_cell_of_the_action_tables_holds() {
+    play(true);
+}
+
+#[test]
+fn synchronizing_cells_hold_without_any_request() {
+    play(false);
+}

@@ -1,0 +1,201 @@
+//! What the action tables do not say.
+
+use super::bed::Bed;
+
+const POLICY: &str = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [ConfigMap], selector: {matchLabels: {on: 'yes'}}}}]}
+    generate:
+      synchronize: true
+      apiVersion: v1
+      kind: Secret
+      name: '{{ request.object.data.to }}'
+      namespace: '{{ request.object.metadata.namespace }}'
+      data: {stringData: {k: '{{ request.object.data.v }}'}}
+";
+
+const TRIGGER: &str =
+    "{apiVersion: v1, kind: ConfigMap, metadata: {name: t, labels: {on: 'yes'}}, data: {to: a, v: x}}";
+
+fn secret(name: &str) -> String {
+    format!("{{apiVersion: v1, kind: Secret, metadata: {{name: {name}}}}}")
+}
+
+#[test]
+fn a_trigger_that_renders_another_name_takes_the_old_object_along() {
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    bed.settle();
+    bed.apply(TRIGGER);
+    bed.settle();
+    assert!(bed.find(&secret("a")).is_some());
+    bed.apply(&TRIGGER.replace("to: a", "to: b"));
+    bed.settle();
+    assert!(bed.find(&secret("a")).is_none() && bed.find(&secret("b")).is_some());
+    assert_eq!(bed.pending_requests(), 0);
+}
+
+#[test]
+fn a_second_pass_writes_nothing() {
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    bed.apply(TRIGGER);
+    bed.settle();
+    let revision = bed.cluster.revision();
+    bed.controller.resync(bed.now);
+    bed.settle();
+    assert_eq!(bed.cluster.revision(), revision);
+    bed.restart();
+    bed.settle();
+    assert_eq!(bed.cluster.revision(), revision, "not after a restart either");
+}
+
+#[test]
+fn what_was_missed_is_made_good_after_a_restart() {
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    bed.apply(TRIGGER);
+    bed.settle();
+    bed.stop();
+    // Admission is down too: nobody writes requests.
+    bed.admission = false;
+    bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: u, labels: {on: 'yes'}}, data: {to: c, v: x}}");
+    bed.delete("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}");
+    bed.restart();
+    bed.settle();
+    assert!(bed.find(&secret("a")).is_none(), "its trigger is gone");
+    assert!(bed.find(&secret("c")).is_some());
+}
+
+#[test]
+fn a_policy_that_is_deleted_while_nobody_looks_takes_its_objects_along() {
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    bed.apply(TRIGGER);
+    bed.settle();
+    bed.stop();
+    bed.delete("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}");
+    bed.restart();
+    bed.settle();
+    assert!(bed.find(&secret("a")).is_none());
+}
+
+#[test]
+fn triggers_older_than_the_policy_are_left_alone_without_generate_existing() {
+    let mut bed = Bed::new();
+    bed.apply(TRIGGER);
+    bed.apply(POLICY);
+    bed.settle();
+    assert!(bed.find(&secret("a")).is_none());
+    bed.apply(&TRIGGER.replace("v: x", "v: z"));
+    bed.settle();
+    assert!(bed.find(&secret("a")).is_some(), "an update is a trigger");
+}
+
+#[test]
+fn a_foreign_object_with_copied_labels_is_never_deleted() {
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    bed.apply(TRIGGER);
+    bed.settle();
+    let mut copy = bed.find(&secret("a")).unwrap();
+    for key in ["uid", "resourceVersion", "creationTimestamp"] {
+        crate::plan::content::set_meta(&mut copy, key, None);
+    }
+    crate::plan::content::set_meta(&mut copy, "name", Some("mine".into()));
+    bed.apply_object(&copy);
+    bed.settle();
+    bed.delete("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}");
+    bed.settle();
+    assert!(bed.find(&secret("a")).is_none());
+    assert!(bed.find(&secret("mine")).is_some());
+    bed.delete("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}");
+    bed.settle();
+    assert!(bed.find(&secret("mine")).is_some());
+}
+
+#[test]
+fn two_triggers_of_one_object_share_it() {
+    let mut bed = Bed::new();
+    bed.apply(&POLICY.replace("'{{ request.object.data.v }}'", "same"));
+    bed.apply(TRIGGER);
+    bed.apply(&TRIGGER.replace("name: t", "name: u"));
+    bed.settle();
+    bed.delete("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}");
+    bed.settle();
+    assert!(bed.find(&secret("a")).is_some(), "the other trigger still wants it");
+    bed.delete("{apiVersion: v1, kind: ConfigMap, metadata: {name: u}}");
+    bed.settle();
+    assert!(bed.find(&secret("a")).is_none());
+}
+
+#[test]
+fn a_failure_shows_on_the_policy_and_goes_again() {
+    let mut bed = Bed::new();
+    bed.apply(&POLICY.replace("'{{ request.object.metadata.namespace }}'", "nowhere"));
+    bed.apply(TRIGGER);
+    bed.settle();
+    let policy = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}";
+    let text = bed.find(policy).unwrap().to_json();
+    assert!(text.contains("BackgroundConverged") && text.contains("\"status\":\"False\""), "{text}");
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: nowhere}}");
+    bed.settle();
+    let text = bed.find(policy).unwrap().to_json();
+    assert!(text.contains("\"status\":\"True\""), "{text}");
+    assert!(bed.find("{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: nowhere}}").is_some());
+}
+
+#[test]
+fn a_clone_list_selects_by_what_the_trigger_says() {
+    let mut bed = Bed::new();
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: sources}}");
+    for (name, label) in [("one", "yes"), ("two", "no")] {
+        bed.apply(&format!(
+            "{{apiVersion: v1, kind: Secret, metadata: {{name: {name}, namespace: sources, labels: {{copy: '{label}'}}}}}}"
+        ));
+    }
+    bed.apply(
+        "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [ConfigMap]}}]}
+    generate:
+      synchronize: true
+      namespace: '{{ request.object.metadata.namespace }}'
+      cloneList:
+        namespace: sources
+        kinds: [v1/Secret]
+        selector: {matchLabels: {copy: '{{ request.object.data.v }}'}}
+",
+    );
+    bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}, data: {v: 'yes'}}");
+    bed.settle();
+    assert!(bed.find(&secret("one")).is_some() && bed.find(&secret("two")).is_none());
+    bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}, data: {v: 'no'}}");
+    bed.settle();
+    assert!(bed.find(&secret("one")).is_none() && bed.find(&secret("two")).is_some());
+}
+
+#[test]
+fn a_deleted_object_comes_back_also_for_a_trigger_as_old_as_its_policy() {
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    // In the same second.
+    let trigger = super::bed::document(TRIGGER);
+    let stored = bed.cluster_create(&trigger);
+    bed.hand_over_creation(&stored);
+    bed.settle();
+    bed.admission = false;
+    bed.delete(&secret("a"));
+    bed.settle();
+    assert!(bed.find(&secret("a")).is_some());
+}

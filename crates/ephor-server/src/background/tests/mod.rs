@@ -1,0 +1,8 @@
+//! The controller on a cluster in memory, step by step.
+
+mod actions;
+mod bed;
+mod behaviour;
+mod model;
+mod preview;
+mod requests;

@@ -1,0 +1,114 @@
+//! `UpdateRequest`s from their creation to their end.
+
+use super::bed::{Bed, document};
+
+const POLICY: &str = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [Namespace], selector: {matchLabels: {layer: business}}}}]}
+    generate:
+      synchronize: false
+      apiVersion: v1
+      kind: ConfigMap
+      name: made
+      namespace: '{{ request.object.metadata.name }}'
+      data: {data: {k: v}}
+";
+
+const REQUEST: &str = "{apiVersion: kyverno.io/v2, kind: UpdateRequest, metadata: {name: ur-1, namespace: kyverno}}";
+
+fn state(bed: &Bed) -> Option<String> {
+    bed.find(REQUEST).map(|request| request.str_at(&["status", "state"]).unwrap_or_default().to_owned())
+}
+
+#[test]
+fn a_completed_request_says_what_it_made_and_goes() {
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    bed.settle();
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: business}}}");
+    while !matches!(state(&bed).as_deref(), Some("Completed")) {
+        bed.pump();
+        bed.controller.step(bed.now);
+    }
+    let request = bed.find(REQUEST).unwrap();
+    assert_eq!(
+        request.at(&["status", "generatedResources"]).unwrap().as_array().unwrap()[0].str_at(&["name"]),
+        Some("made")
+    );
+    bed.tick(9_000);
+    bed.pump();
+    bed.controller.step(bed.now);
+    assert!(state(&bed).is_some());
+    bed.settle();
+    assert!(state(&bed).is_none());
+}
+
+#[test]
+fn a_request_for_an_object_that_was_refused_fails_and_is_given_up() {
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: other}}}");
+    bed.settle();
+    let request = document(
+        "{apiVersion: kyverno.io/v2, kind: UpdateRequest, metadata: {name: ur-1, namespace: kyverno},
+          spec: {policy: p, requestType: generate, ruleContext: [{rule: r, trigger: {apiVersion: v1, kind: Namespace,
+            name: ns-a, uid: phantom}}], context: {admissionRequestInfo: {operation: CREATE, admissionRequest: {
+              uid: '', operation: CREATE, object: {apiVersion: v1, kind: Namespace, metadata: {name: ns-a, uid: phantom,
+              labels: {layer: business}}}, oldObject: {}}}}}}",
+    );
+    bed.cluster_create(&request);
+    let end = bed.now + 12_000;
+    while bed.now < end {
+        while bed.pump() || bed.controller.step(bed.now) == crate::background::Step::Worked {}
+        bed.tick(100);
+    }
+    assert_eq!(state(&bed).as_deref(), Some("Failed"));
+    bed.settle();
+    assert_eq!(state(&bed), None, "given up");
+    assert!(bed.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: ns-a}}").is_none());
+}
+
+#[test]
+fn a_change_of_labels_that_means_nothing_is_skipped() {
+    let mut bed = Bed::new();
+    bed.apply(&POLICY.replace(", selector: {matchLabels: {layer: business}}", ""));
+    bed.settle();
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a}}");
+    bed.settle();
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {a: b}}}");
+    let name = REQUEST.replace("ur-1", "ur-2");
+    for _ in 0..100 {
+        bed.pump();
+        bed.controller.step(bed.now);
+    }
+    let request = bed.find(&name).unwrap();
+    assert_eq!(request.str_at(&["status", "state"]), Some("Skip"), "{}", request.to_json());
+    assert!(request.str_at(&["status", "message"]).unwrap().contains("labels"));
+}
+
+#[test]
+fn many_finished_requests_go_at_once() {
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    bed.settle();
+    for i in 0..150 {
+        let namespace =
+            format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: n-{i}, labels: {{layer: business}}}}}}");
+        bed.cluster_create(&document(&namespace));
+    }
+    for i in 0..150 {
+        let namespace = format!(
+            "{{apiVersion: v1, kind: Namespace, metadata: {{name: n-{i}, labels: {{layer: business}}, annotations: {{a: b}}}}}}"
+        );
+        bed.apply(&namespace);
+    }
+    let start = bed.now;
+    while bed.pump() || bed.controller.step(bed.now) == crate::background::Step::Worked {}
+    assert_eq!(bed.now, start, "no time has passed");
+    assert!(bed.pending_requests() <= 100, "{}", bed.pending_requests());
+}

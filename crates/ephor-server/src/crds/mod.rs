@@ -1,0 +1,383 @@
+//! The `CustomResourceDefinition`s of the `kyverno.io` kinds, derived from the types that the engine decodes.
+//!
+//! Names, versions, columns and subresources are upstream's, so that stored objects, clients and scripts keep working.
+//! Specs keep fields that no type knows: the policy webhook refuses them with their path, where pruning would take
+//! them out without a word. Nothing is defaulted into stored objects but what upstream's own tests look for.
+
+mod structural;
+
+use ephor_engine::policy::{CleanupSpec, ExceptionSpec, GlobalContextSpec, PolicyCondition, PolicyStatus, Spec};
+use ephor_expr::value::Path;
+use ephor_expr::{Map, Str, Value};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::update_request::{UpdateRequestSpec, UpdateRequestStatus};
+use structural::{UnknownFields, schema_of};
+
+/// One kind with its versions.
+struct Definition {
+    kind: &'static str,
+    plural: &'static str,
+    short_name: &'static str,
+    namespaced: bool,
+    description: &'static str,
+    versions: &'static [Version],
+    columns: &'static [Column],
+    spec: fn() -> Value,
+    /// Whether an object must have a spec; upstream does not ask that of its own objects.
+    spec_required: bool,
+    status: Option<fn() -> Value>,
+}
+
+struct Version {
+    name: &'static str,
+    state: VersionState,
+}
+
+#[derive(PartialEq, Eq)]
+enum VersionState {
+    Stored,
+    Served,
+    /// Objects of old clusters may name it as stored.
+    Retired,
+}
+
+/// A column of `kubectl get`.
+struct Column {
+    name: &'static str,
+    kind: &'static str,
+    path: &'static str,
+    /// Only with `-o wide`.
+    wide: bool,
+}
+
+const fn column(name: &'static str, kind: &'static str, path: &'static str) -> Column {
+    Column { name, kind, path, wide: false }
+}
+
+const fn wide(name: &'static str, kind: &'static str, path: &'static str) -> Column {
+    Column { name, kind, path, wide: true }
+}
+
+const fn stored(name: &'static str) -> Version {
+    Version { name, state: VersionState::Stored }
+}
+
+const fn served(name: &'static str) -> Version {
+    Version { name, state: VersionState::Served }
+}
+
+const fn retired(name: &'static str) -> Version {
+    Version { name, state: VersionState::Retired }
+}
+
+const POLICY_VERSIONS: &[Version] = &[stored("v1"), served("v2beta1")];
+const POLICY_COLUMNS: &[Column] = &[
+    column("ADMISSION", "boolean", ".spec.admission"),
+    column("BACKGROUND", "boolean", ".spec.background"),
+    column("READY", "string", r#".status.conditions[?(@.type == "Ready")].status"#),
+    column("AGE", "date", ".metadata.creationTimestamp"),
+    wide("FAILURE POLICY", "string", ".spec.failurePolicy"),
+    wide("VALIDATE", "integer", ".status.rulecount.validate"),
+    wide("MUTATE", "integer", ".status.rulecount.mutate"),
+    wide("GENERATE", "integer", ".status.rulecount.generate"),
+    wide("VERIFY IMAGES", "integer", ".status.rulecount.verifyimages"),
+    column("MESSAGE", "string", r#".status.conditions[?(@.type == "Ready")].message"#),
+];
+const CLEANUP_VERSIONS: &[Version] = &[stored("v2"), served("v2beta1")];
+const CLEANUP_COLUMNS: &[Column] =
+    &[column("Schedule", "string", ".spec.schedule"), column("Age", "date", ".metadata.creationTimestamp")];
+
+const DEFINITIONS: [Definition; 7] = [
+    Definition {
+        kind: "CleanupPolicy",
+        plural: "cleanuppolicies",
+        short_name: "cleanpol",
+        namespaced: true,
+        description: "Deletes objects of its namespace on a schedule.",
+        versions: CLEANUP_VERSIONS,
+        columns: CLEANUP_COLUMNS,
+        spec: kept::<CleanupSpec>,
+        spec_required: true,
+        status: Some(pruned::<CleanupStatus>),
+    },
+    Definition {
+        kind: "ClusterCleanupPolicy",
+        plural: "clustercleanuppolicies",
+        short_name: "ccleanpol",
+        namespaced: false,
+        description: "Deletes objects on a schedule.",
+        versions: CLEANUP_VERSIONS,
+        columns: CLEANUP_COLUMNS,
+        spec: kept::<CleanupSpec>,
+        spec_required: true,
+        status: Some(pruned::<CleanupStatus>),
+    },
+    Definition {
+        kind: "ClusterPolicy",
+        plural: "clusterpolicies",
+        short_name: "cpol",
+        namespaced: false,
+        description: "Validates, mutates and generates objects of the whole cluster.",
+        versions: POLICY_VERSIONS,
+        columns: POLICY_COLUMNS,
+        spec: kept::<Spec>,
+        spec_required: true,
+        status: Some(pruned::<PolicyStatus>),
+    },
+    Definition {
+        kind: "GlobalContextEntry",
+        plural: "globalcontextentries",
+        short_name: "gctxentry",
+        namespaced: false,
+        description: "Data that the rules of all policies can read, kept at hand.",
+        versions: &[served("v2"), served("v2alpha1"), stored("v2beta1")],
+        columns: &[
+            column("AGE", "date", ".metadata.creationTimestamp"),
+            column("REFRESH INTERVAL", "string", ".spec.apiCall.refreshInterval"),
+            column("LAST REFRESH", "date", ".status.lastRefreshTime"),
+        ],
+        spec: global_context_spec,
+        spec_required: true,
+        status: Some(pruned::<GlobalContextStatus>),
+    },
+    Definition {
+        kind: "Policy",
+        plural: "policies",
+        short_name: "pol",
+        namespaced: true,
+        description: "Validates, mutates and generates objects of its namespace.",
+        versions: POLICY_VERSIONS,
+        columns: POLICY_COLUMNS,
+        spec: kept::<Spec>,
+        spec_required: true,
+        status: Some(pruned::<PolicyStatus>),
+    },
+    Definition {
+        kind: "PolicyException",
+        plural: "policyexceptions",
+        short_name: "polex",
+        namespaced: true,
+        description: "Excepts objects from rules of policies.",
+        versions: &[stored("v2"), served("v2beta1")],
+        columns: &[],
+        spec: kept::<ExceptionSpec>,
+        spec_required: true,
+        status: None,
+    },
+    Definition {
+        kind: "UpdateRequest",
+        plural: "updaterequests",
+        short_name: "ur",
+        namespaced: true,
+        description: "Work of generate and mutate-existing rules that admission hands over.",
+        versions: &[retired("v1beta1"), stored("v2")],
+        columns: &[
+            column("Policy", "string", ".spec.policy"),
+            column("RuleType", "string", ".spec.requestType"),
+            column("ResourceKind", "string", ".spec.resource.kind"),
+            column("ResourceName", "string", ".spec.resource.name"),
+            column("ResourceNamespace", "string", ".spec.resource.namespace"),
+            column("status", "string", ".status.state"),
+            column("Age", "date", ".metadata.creationTimestamp"),
+        ],
+        spec: pruned::<UpdateRequestSpec>,
+        spec_required: false,
+        status: Some(pruned::<UpdateRequestStatus>),
+    },
+];
+
+/// The status of a cleanup policy.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CleanupStatus {
+    /// What is known about the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Vec<PolicyCondition>>,
+    /// When the policy last ran, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_execution_time: Option<Str>,
+}
+
+/// The status of a `GlobalContextEntry`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GlobalContextStatus {
+    /// Whether the data is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Vec<PolicyCondition>>,
+    /// When a call last succeeded, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_refresh_time: Option<Str>,
+    /// Deprecated for `conditions`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready: Option<bool>,
+}
+
+fn kept<T: JsonSchema>() -> Value {
+    schema_of::<T>(UnknownFields::Kept)
+}
+
+fn pruned<T: JsonSchema>() -> Value {
+    schema_of::<T>(UnknownFields::Pruned)
+}
+
+/// The one default: scripts and tests of upstream read the method of a stored entry. An entry has one source, which the
+/// API server already says (globalcontext/validate-crd).
+fn global_context_spec() -> Value {
+    let mut spec = kept::<GlobalContextSpec>();
+    let needs = |source: &str| Value::from([("required", Value::from(vec![source]))]);
+    if let Some(members) = spec.as_object_mut() {
+        members.insert("oneOf", Value::array(vec![needs("kubernetesResource"), needs("apiCall")]));
+    }
+    let method = Path::root().key("properties").key("apiCall").key("properties").key("method");
+    if let Some(method) = method.lookup_mut(&mut spec).and_then(Value::as_object_mut) {
+        method.insert("default", "GET");
+    }
+    spec
+}
+
+/// All definitions, by name.
+pub fn all() -> Vec<Value> {
+    DEFINITIONS.iter().map(Definition::object).collect()
+}
+
+/// The definitions as files of the chart: name and text.
+pub fn files() -> Vec<(String, String)> {
+    DEFINITIONS
+        .iter()
+        .map(|definition| {
+            let text = ephor_expr::yaml::to_yaml(&definition.object());
+            (format!("kyverno.io_{}.yaml", definition.plural), text)
+        })
+        .collect()
+}
+
+impl Definition {
+    fn object(&self) -> Value {
+        let mut properties: Map = [
+            ("apiVersion", "string", "The version of this form of the object."),
+            ("kind", "string", "The kind of the object."),
+        ]
+        .into_iter()
+        .map(|(name, kind, text)| {
+            (Str::new_static(name), Value::from([("type", Value::from(kind)), ("description", text.into())]))
+        })
+        .collect();
+        properties.insert("metadata", Value::from([("type", Value::from("object"))]));
+        properties.insert("spec", (self.spec)());
+        if let Some(status) = self.status {
+            properties.insert("status", status());
+        }
+        let mut schema = Map::new();
+        schema.insert("type", "object");
+        schema.insert("description", self.description);
+        schema.insert("properties", properties);
+        if self.spec_required {
+            schema.insert("required", vec!["spec"]);
+        }
+        let schema = Value::from(schema);
+        let names = Value::from([
+            ("kind", Value::from(self.kind)),
+            ("listKind", format!("{}List", self.kind).into()),
+            ("plural", self.plural.into()),
+            ("singular", self.kind.to_ascii_lowercase().into()),
+            ("shortNames", vec![self.short_name].into()),
+            ("categories", vec!["kyverno"].into()),
+        ]);
+        let versions: Vec<Value> = self.versions.iter().map(|version| self.version(version, &schema)).collect();
+        Value::from([
+            ("apiVersion", Value::from("apiextensions.k8s.io/v1")),
+            ("kind", "CustomResourceDefinition".into()),
+            (
+                "metadata",
+                Value::from([
+                    ("name", Value::from(format!("{}.kyverno.io", self.plural))),
+                    // With a definition all objects of its kind go: an uninstalled release leaves users their policies.
+                    ("annotations", Value::from([("helm.sh/resource-policy", Value::from("keep"))])),
+                ]),
+            ),
+            (
+                "spec",
+                Value::from([
+                    ("group", Value::from("kyverno.io")),
+                    ("scope", if self.namespaced { "Namespaced" } else { "Cluster" }.into()),
+                    ("names", names),
+                    ("versions", versions.into()),
+                ]),
+            ),
+        ])
+    }
+
+    fn version(&self, version: &Version, schema: &Value) -> Value {
+        let mut out = Map::new();
+        out.insert("name", version.name);
+        out.insert("served", version.state != VersionState::Retired);
+        out.insert("storage", version.state == VersionState::Stored);
+        out.insert("schema", Value::from([("openAPIV3Schema", schema.clone())]));
+        if !self.columns.is_empty() {
+            out.insert("additionalPrinterColumns", self.columns.iter().map(Column::object).collect::<Vec<_>>());
+        }
+        if self.status.is_some() {
+            out.insert("subresources", Value::from([("status", Map::new().into())]));
+        }
+        out.into()
+    }
+}
+
+impl Column {
+    fn object(&self) -> Value {
+        let mut out: Map = [("name", self.name), ("type", self.kind), ("jsonPath", self.path)]
+            .into_iter()
+            .map(|(key, text)| (Str::new_static(key), Value::from(text)))
+            .collect();
+        if self.wide {
+            out.insert("priority", 1);
+        }
+        out.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ephor_cluster::Discovery;
+    use ephor_cluster::discovery::resources_of;
+
+    use super::*;
+
+    #[test]
+    fn the_kinds_known_without_definitions_are_those_that_the_definitions_define() {
+        let known = Discovery::kubernetes();
+        let mut expected: Vec<_> = known.iter().filter(|resource| resource.group == "kyverno.io").cloned().collect();
+        let mut defined: Vec<_> = all().iter().flat_map(resources_of).collect();
+        for list in [&mut expected, &mut defined] {
+            list.sort_by(|a, b| (&a.kind, &a.version).cmp(&(&b.kind, &b.version)));
+        }
+        assert_eq!(defined, expected);
+    }
+
+    #[test]
+    fn one_version_of_each_kind_is_stored() {
+        for definition in all() {
+            let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap();
+            let stored = versions.iter().filter(|version| version.get("storage") == Some(&Value::Bool(true)));
+            assert_eq!(stored.count(), 1, "{definition}");
+        }
+    }
+
+    #[test]
+    fn unknown_fields_of_a_rule_are_kept_and_those_of_a_status_are_not() {
+        let definitions = all();
+        let policy =
+            definitions.iter().find(|d| d.str_at(&["metadata", "name"]) == Some("policies.kyverno.io")).unwrap();
+        let versions = Path::root().key("spec").key("versions").index(0).key("schema").key("openAPIV3Schema");
+        let preserves = |keys: &[&str]| {
+            let schema = versions.keys(keys).lookup(policy).unwrap();
+            schema.get("x-kubernetes-preserve-unknown-fields").is_some()
+        };
+        assert!(preserves(&["properties", "spec"]));
+        assert!(preserves(&["properties", "spec", "properties", "rules", "items", "properties", "mutate"]));
+        assert!(!preserves(&["properties", "status"]));
+    }
+}

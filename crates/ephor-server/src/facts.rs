@@ -1,0 +1,241 @@
+//! Answers to the engine's questions, and the one loop around the engine.
+//!
+//! [`evaluate`] takes a review through a phase and asks an [`Answers`] for whatever the policies need; admission,
+//! background, sandbox and command line all call it. [`ClusterFacts`] answers from a cluster.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use ephor_cluster::raw::RawRequest;
+use ephor_cluster::{Cluster, ClusterError, ErrorKind, Resource};
+use ephor_engine::evaluation::{Done, Evaluation, Step};
+use ephor_engine::exceptions::ExceptionSet;
+use ephor_engine::fetch::{Fact, Facts, Fetch};
+use ephor_engine::gate::AllowedFetch;
+use ephor_engine::outcome::Phase;
+use ephor_engine::policy::HttpMethod;
+use ephor_engine::review::Review;
+use ephor_engine::select::PolicySet;
+use ephor_expr::{Map, Str, Value};
+
+use crate::feed::{Change, Feed, Watched, list};
+use crate::stop::Stop;
+
+/// Somebody who answers the questions of policies.
+pub trait Answers: Send + Sync {
+    /// The answer to a question that the engine's gate let through. May block.
+    fn answer(&self, fetch: &AllowedFetch) -> Fact;
+}
+
+/// Takes a review through one phase, asking `answers` for what the policies need.
+pub fn evaluate(
+    set: &PolicySet,
+    exceptions: &ExceptionSet,
+    review: Review,
+    phase: Phase,
+    answers: &(impl Answers + ?Sized),
+) -> Done {
+    drive(Evaluation::new(set, exceptions, review, phase), answers)
+}
+
+/// Takes an evaluation to its end.
+pub fn drive(mut evaluation: Evaluation<'_>, answers: &(impl Answers + ?Sized)) -> Done {
+    let mut facts = Facts::new();
+    while let Step::Need(fetches) = evaluation.step(&facts) {
+        for fetch in fetches {
+            let fact = answers.answer(&fetch);
+            facts.insert(fetch.into_fetch(), fact);
+        }
+    }
+    evaluation.finish()
+}
+
+/// Somebody who answers questions of one family, such as service calls; `None` for all others.
+pub trait Source: Send + Sync {
+    /// The answer. May block.
+    fn answer(&self, fetch: &Fetch) -> Option<Fact>;
+}
+
+/// Answers from a cluster, and from further sources for what no API server knows.
+pub struct ClusterFacts {
+    cluster: Arc<dyn Cluster>,
+    namespaces: Option<NamespaceLabels>,
+    sources: Vec<Arc<dyn Source>>,
+}
+
+impl std::fmt::Debug for ClusterFacts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ClusterFacts({} sources)", self.sources.len())
+    }
+}
+
+impl ClusterFacts {
+    /// Answers from a cluster, asking it each time.
+    pub fn new(cluster: Arc<dyn Cluster>) -> Self {
+        Self { cluster, namespaces: None, sources: Vec::new() }
+    }
+
+    /// With the labels of namespaces from a mirror.
+    #[must_use]
+    pub fn with_namespaces(mut self, namespaces: NamespaceLabels) -> Self {
+        self.namespaces = Some(namespaces);
+        self
+    }
+
+    /// With a further source, asked before the cluster.
+    #[must_use]
+    pub fn with(mut self, source: Arc<dyn Source>) -> Self {
+        self.sources.push(source);
+        self
+    }
+
+    /// The cluster.
+    pub fn cluster(&self) -> &Arc<dyn Cluster> {
+        &self.cluster
+    }
+
+    fn ask_cluster(&self, fetch: &Fetch) -> Fact {
+        // The mirror may be behind: a namespace made a moment ago is asked for.
+        if let (Fetch::NamespaceLabels { name }, Some(mirror)) = (fetch, &self.namespaces)
+            && let Some(labels) = mirror.get(name)
+        {
+            return Fact::Found(labels);
+        }
+        ask(&*self.cluster, fetch, false).unwrap_or_else(|| {
+            Fact::Unavailable(match fetch {
+                Fetch::Global { name } => format!("global context entry `{name}` is not loaded"),
+                Fetch::Service { url, .. } => format!("services are not called here (`{url}`)"),
+                Fetch::Image { reference, .. } => format!("image registries are not used here (`{reference}`)"),
+                Fetch::Host { name } => format!("names are not looked up here (`{name}`)"),
+                other => format!("nobody answers {other:?} here"),
+            })
+        })
+    }
+}
+
+/// What a cluster answers by itself; `None` for questions that no API server can answer. Calls of the API store
+/// nothing in a `dry_run`.
+pub fn ask(cluster: &dyn Cluster, fetch: &Fetch, dry_run: bool) -> Option<Fact> {
+    Some(match fetch {
+        Fetch::NamespaceLabels { name } => {
+            fact(get(cluster, "v1", "Namespace", "", name).map(|namespace| labels_of(&namespace)))
+        }
+        Fetch::ConfigMap { namespace, name } => fact(get(cluster, "v1", "ConfigMap", namespace, name)),
+        Fetch::Object { api_version, kind, namespace, name } => fact(get(cluster, api_version, kind, namespace, name)),
+        Fetch::Objects { api_version, kind, namespace } => fact(objects(cluster, api_version, kind, namespace)),
+        Fetch::Api { method, path, body } => api(cluster, *method, path, body.as_deref(), dry_run),
+        Fetch::Global { .. } | Fetch::Service { .. } | Fetch::Image { .. } | Fetch::Host { .. } => return None,
+    })
+}
+
+impl Answers for ClusterFacts {
+    fn answer(&self, fetch: &AllowedFetch) -> Fact {
+        let fetch = fetch.fetch();
+        self.sources.iter().find_map(|source| source.answer(fetch)).unwrap_or_else(|| self.ask_cluster(fetch))
+    }
+}
+
+/// The fact in a cluster's answer: what is not there is missing, everything else that fails is a failure.
+pub fn fact(answer: Result<Value, ClusterError>) -> Fact {
+    match answer {
+        Ok(value) => Fact::Found(value),
+        Err(error) if error.kind() == ErrorKind::NotFound => Fact::Missing,
+        Err(error) => Fact::Failed(error.to_string()),
+    }
+}
+
+/// The resource of a kind; one without a version is the first that has the name.
+pub fn resolve(cluster: &dyn Cluster, api_version: &str, kind: &str) -> Result<Resource, ClusterError> {
+    if api_version.is_empty()
+        && let Some(resource) = cluster.discovery()?.with_kind(kind).next()
+    {
+        return Ok(resource.clone());
+    }
+    cluster.resolve(api_version, kind)
+}
+
+/// One object of a cluster.
+pub fn get(
+    cluster: &dyn Cluster,
+    api_version: &str,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+) -> Result<Value, ClusterError> {
+    let resource = resolve(cluster, api_version, kind)?;
+    cluster.get(&resource, resource.namespaced.then_some(namespace), name)
+}
+
+/// All objects of a kind in a namespace (empty: in all), as an array.
+pub fn objects(cluster: &dyn Cluster, api_version: &str, kind: &str, namespace: &str) -> Result<Value, ClusterError> {
+    let resource = resolve(cluster, api_version, kind)?;
+    let namespace = Some(Str::new(namespace)).filter(|namespace| !namespace.is_empty());
+    let filter = ephor_cluster::query::Filter { namespace, ..Default::default() };
+    Ok(Value::array(list(cluster, &resource, &filter)?.0))
+}
+
+/// A call of the API.
+pub fn api(cluster: &dyn Cluster, method: HttpMethod, path: &str, body: Option<&str>, dry_run: bool) -> Fact {
+    let request = match method {
+        HttpMethod::Get => RawRequest::get(path),
+        HttpMethod::Post => {
+            let body = body.and_then(|body| Value::from_json(body).ok()).unwrap_or_default();
+            RawRequest::post(path, body)
+        }
+    };
+    match cluster.raw(&RawRequest { dry_run, ..request }) {
+        Ok(value) => Fact::Found(value),
+        // Here "not found" is what the API says to the call, and the rule's error.
+        Err(error) => Fact::Failed(error.to_string()),
+    }
+}
+
+/// The labels of a Namespace object, its own name among them, as every API server sets it.
+pub fn labels_of(namespace: &Value) -> Value {
+    let name = namespace.str_at(&["metadata", "name"]).unwrap_or_default();
+    let mut labels: Map = namespace.at(&["metadata", "labels"]).and_then(Value::as_object).cloned().unwrap_or_default();
+    if !labels.contains_key("kubernetes.io/metadata.name") {
+        labels.insert(Str::new_static("kubernetes.io/metadata.name"), Str::new(name));
+    }
+    Value::object(labels)
+}
+
+/// A mirror of the labels of all namespaces.
+#[derive(Debug, Clone, Default)]
+pub struct NamespaceLabels(Arc<RwLock<HashMap<Str, Value>>>);
+
+impl NamespaceLabels {
+    /// Follows the namespaces of a cluster until `stop`.
+    pub fn follow(cluster: &Arc<dyn Cluster>, stop: &Stop) -> (Self, Feed) {
+        let mirror = Self::default();
+        let sink = mirror.clone();
+        let watched = Watched::all("v1", "Namespace").metadata_only();
+        let feed = Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| sink.apply(change));
+        (mirror, feed)
+    }
+
+    /// The labels of a namespace, if it is known.
+    pub fn get(&self, name: &str) -> Option<Value> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    fn apply(&self, change: Change) {
+        let name = |object: &Value| Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default());
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        match change {
+            Change::Reset(objects) => {
+                *known = objects.iter().map(|object| (name(object), labels_of(object))).collect();
+            }
+            Change::Set(object) => {
+                known.insert(name(&object), labels_of(&object));
+            }
+            Change::Gone(object) => {
+                known.remove(&name(&object));
+            }
+        }
+    }
+}
+
+/// How long a start waits for mirrors to be filled before it says what is missing.
+pub const SYNC_PATIENCE: Duration = Duration::from_secs(30);

@@ -1,0 +1,204 @@
+//! A cluster with faults, for tests: writes that are lost, writers that die between two writes, writers that come
+//! between.
+
+use std::sync::{Arc, Mutex};
+
+use ephor_cluster::raw::RawRequest;
+use ephor_cluster::{
+    Cluster, ClusterError, DeleteOptions, Deletion, Discovery, List, ListQuery, Patch, Resource, Watch, WatchQuery,
+    WriteOptions,
+};
+use ephor_expr::Value;
+
+/// Where a writer dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Death {
+    /// Before its write of that number (the first is 0) reaches the cluster.
+    Before(usize),
+    /// After that write is done, before the writer learns of it.
+    After(usize),
+}
+
+/// One write, as hooks see it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Write {
+    /// `create`, `update`, `patch` or `delete`.
+    pub(crate) verb: &'static str,
+    /// The kind of the object.
+    pub(crate) kind: String,
+    /// Its name.
+    pub(crate) name: String,
+}
+
+type CallHook = Box<dyn FnMut() -> Option<ClusterError> + Send>;
+type Hook = Box<dyn FnMut(&Write) -> Option<ClusterError> + Send>;
+
+/// A view of a cluster whose writes can fail. Several views of one cluster are several processes.
+pub(crate) struct FaultyCluster {
+    inner: Arc<dyn Cluster>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    death: Option<Death>,
+    dead: bool,
+    writes: Vec<Write>,
+    hook: Option<Hook>,
+    every_call: Option<CallHook>,
+}
+
+impl FaultyCluster {
+    /// A view without faults.
+    pub(crate) fn new(inner: Arc<dyn Cluster>) -> Self {
+        Self { inner, state: Mutex::default() }
+    }
+
+    /// A view whose user dies there: nothing gets through any more.
+    pub(crate) fn dying(inner: Arc<dyn Cluster>, death: Death) -> Self {
+        let view = Self::new(inner);
+        view.state.lock().unwrap().death = Some(death);
+        view
+    }
+
+    /// Calls `hook` before each write; an error that it gives is the answer instead.
+    pub(crate) fn before_writes(self, hook: impl FnMut(&Write) -> Option<ClusterError> + Send + 'static) -> Self {
+        self.state.lock().unwrap().hook = Some(Box::new(hook));
+        self
+    }
+
+    /// Calls `hook` before each call, reads included; an error that it gives is the answer instead.
+    pub(crate) fn before_calls(self, hook: impl FnMut() -> Option<ClusterError> + Send + 'static) -> Self {
+        self.state.lock().unwrap().every_call = Some(Box::new(hook));
+        self
+    }
+
+    /// Whether the user has died.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.state.lock().unwrap().dead
+    }
+
+    /// The writes that were begun, dry runs left out.
+    pub(crate) fn writes(&self) -> Vec<Write> {
+        self.state.lock().unwrap().writes.clone()
+    }
+
+    fn alive(&self) -> Result<(), ClusterError> {
+        let mut state = self.state.lock().unwrap();
+        if state.dead {
+            return Err(died());
+        }
+        state.every_call.as_mut().and_then(|hook| hook()).map_or(Ok(()), Err)
+    }
+
+    fn write<T>(
+        &self,
+        verb: &'static str,
+        resource: &Resource,
+        name: &str,
+        dry_run: bool,
+        act: impl FnOnce() -> Result<T, ClusterError>,
+    ) -> Result<T, ClusterError> {
+        self.alive()?;
+        if dry_run {
+            return act();
+        }
+        let write = Write { verb, kind: resource.kind.to_string(), name: name.to_owned() };
+        let (number, death, hook) = {
+            let mut state = self.state.lock().unwrap();
+            state.writes.push(write.clone());
+            (state.writes.len() - 1, state.death, state.hook.take())
+        };
+        if death == Some(Death::Before(number)) {
+            self.state.lock().unwrap().dead = true;
+            return Err(died());
+        }
+        // Not under the lock: the hook may write by another view, or look at this one.
+        if let Some(mut hook) = hook {
+            let answer = hook(&write);
+            self.state.lock().unwrap().hook = Some(hook);
+            if let Some(error) = answer {
+                return Err(error);
+            }
+        }
+        let answer = act();
+        if death == Some(Death::After(number)) {
+            self.state.lock().unwrap().dead = true;
+            return Err(died());
+        }
+        answer
+    }
+}
+
+fn died() -> ClusterError {
+    ClusterError::unreachable("this process is dead")
+}
+
+fn name_of(object: &Value) -> String {
+    object.str_at(&["metadata", "name"]).unwrap_or_default().to_owned()
+}
+
+impl Cluster for FaultyCluster {
+    fn discovery(&self) -> Result<Arc<Discovery>, ClusterError> {
+        self.alive()?;
+        self.inner.discovery()
+    }
+
+    fn resolve(&self, api_version: &str, kind: &str) -> Result<Resource, ClusterError> {
+        self.alive()?;
+        self.inner.resolve(api_version, kind)
+    }
+
+    fn get(&self, resource: &Resource, namespace: Option<&str>, name: &str) -> Result<Value, ClusterError> {
+        self.alive()?;
+        self.inner.get(resource, namespace, name)
+    }
+
+    fn list(&self, resource: &Resource, query: &ListQuery) -> Result<List, ClusterError> {
+        self.alive()?;
+        self.inner.list(resource, query)
+    }
+
+    fn create(&self, resource: &Resource, object: Value, options: &WriteOptions) -> Result<Value, ClusterError> {
+        let name = name_of(&object);
+        self.write("create", resource, &name, options.dry_run, || self.inner.create(resource, object, options))
+    }
+
+    fn update(&self, resource: &Resource, object: Value, options: &WriteOptions) -> Result<Value, ClusterError> {
+        let name = name_of(&object);
+        self.write("update", resource, &name, options.dry_run, || self.inner.update(resource, object, options))
+    }
+
+    fn patch(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        patch: &Patch,
+        options: &WriteOptions,
+    ) -> Result<Value, ClusterError> {
+        let act = || self.inner.patch(resource, namespace, name, patch, options);
+        self.write("patch", resource, name, options.dry_run, act)
+    }
+
+    fn delete(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Deletion, ClusterError> {
+        let act = || self.inner.delete(resource, namespace, name, options);
+        self.write("delete", resource, name, options.dry_run, act)
+    }
+
+    fn watch(&self, resource: &Resource, query: &WatchQuery) -> Result<Box<dyn Watch>, ClusterError> {
+        self.alive()?;
+        self.inner.watch(resource, query)
+    }
+
+    fn raw(&self, request: &RawRequest) -> Result<Value, ClusterError> {
+        self.alive()?;
+        self.inner.raw(request)
+    }
+}

@@ -1,0 +1,254 @@
+//! What exists of a kind, and what happens to it: a list, then a watch, for ever.
+//!
+//! A [`Feed`] is a thread that tells its sink the present objects and every change after. It starts over when the
+//! cluster has forgotten where the watch stood, waits for kinds that are not served yet, and backs off while the
+//! cluster cannot be reached. The sink sees a consistent story: a [`Change::Reset`] says all that exists.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ephor_cluster::query::Filter;
+use ephor_cluster::{Cluster, ClusterError, ErrorKind, ListQuery, Resource, WatchEvent, WatchQuery};
+use ephor_expr::{Str, Value};
+
+use crate::stop::Stop;
+
+/// What a feed is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Watched {
+    /// The API version.
+    pub api_version: Str,
+    /// The kind.
+    pub kind: Str,
+    /// Which objects.
+    pub filter: Filter,
+    /// Whether their metadata is all that is asked for.
+    pub metadata_only: bool,
+}
+
+impl Watched {
+    /// All objects of a kind.
+    pub fn all(api_version: &str, kind: &str) -> Self {
+        Self { api_version: api_version.into(), kind: kind.into(), filter: Filter::default(), metadata_only: false }
+    }
+
+    /// The same, metadata only.
+    #[must_use]
+    pub fn metadata_only(mut self) -> Self {
+        self.metadata_only = true;
+        self
+    }
+
+    fn list(&self) -> ListQuery {
+        ListQuery { filter: self.filter.clone(), metadata_only: self.metadata_only, ..ListQuery::default() }
+    }
+
+    /// The same, in one namespace.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: &str) -> Self {
+        self.filter.namespace = Some(namespace.into());
+        self
+    }
+
+    /// The object of one name.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.filter.fields = ephor_cluster::FieldSelector::name(name);
+        self
+    }
+}
+
+/// What a sink is told.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// These objects exist and no others.
+    Reset(Vec<Value>),
+    /// This object was created or changed.
+    Set(Value),
+    /// This object is gone; its last state.
+    Gone(Value),
+}
+
+/// A running feed. It ends with its [`Stop`].
+#[derive(Debug, Clone)]
+pub struct Feed(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    synced: AtomicBool,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+/// Objects a page when listing.
+const PAGE: usize = 500;
+/// The pause after the first failure; it doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// How long a kind that is not served yet is waited for, at a time.
+const UNKNOWN_KIND_PAUSE: Duration = Duration::from_secs(1);
+/// How long the thread sleeps in a watch before it looks at its stop signal.
+const LOOK: Duration = Duration::from_millis(250);
+
+impl Feed {
+    /// Starts a feed in a thread of its own.
+    pub fn spawn(
+        cluster: Arc<dyn Cluster>,
+        watched: Watched,
+        stop: Stop,
+        sink: impl FnMut(Change) + Send + 'static,
+    ) -> Self {
+        let feed = Self(Arc::new(Shared::default()));
+        let shared = Arc::clone(&feed.0);
+        let name = format!("feed {}", watched.kind);
+        let spawned = std::thread::Builder::new().name(name).stack_size(512 * 1024).spawn(move || {
+            run(&*cluster, &watched, &stop, &shared, sink);
+        });
+        if let Err(error) = spawned {
+            // Not synced, so nothing that depends on this feed becomes ready.
+            tracing::error!(%error, "cannot start a thread");
+        }
+        feed
+    }
+
+    /// Whether the sink has been told what exists. A kind that is not served has no objects.
+    pub fn synced(&self) -> bool {
+        self.0.synced.load(Ordering::Acquire)
+    }
+
+    /// Waits until [`Feed::synced`], at most as long as `wait`; whether it is.
+    pub fn wait_synced(&self, wait: Duration) -> bool {
+        let until = Instant::now() + wait;
+        let mut guard = self.0.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        while !self.synced() {
+            let Some(left) = until.checked_duration_since(Instant::now()) else { return false };
+            guard = self.0.changed.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
+
+fn run(cluster: &dyn Cluster, watched: &Watched, stop: &Stop, shared: &Shared, mut sink: impl FnMut(Change)) {
+    let mut pause = FIRST_PAUSE;
+    while !stop.is_stopped() {
+        let resource = match cluster.resolve(&watched.api_version, &watched.kind) {
+            Ok(resource) => resource,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                sink(Change::Reset(Vec::new()));
+                synced(shared);
+                stop.wait(UNKNOWN_KIND_PAUSE);
+                continue;
+            }
+            Err(error) => {
+                back_off(&error, watched, stop, &mut pause);
+                continue;
+            }
+        };
+        let version = match pages(cluster, &resource, watched.list()) {
+            Ok((items, version)) => {
+                sink(Change::Reset(items));
+                synced(shared);
+                pause = FIRST_PAUSE;
+                version
+            }
+            Err(error) => {
+                back_off(&error, watched, stop, &mut pause);
+                continue;
+            }
+        };
+        match follow(cluster, &resource, watched, version, stop, &mut sink) {
+            // The kind is gone, or the cluster forgot where we stood: start over at once.
+            Err(error) if matches!(error.kind(), ErrorKind::Gone | ErrorKind::NotFound) => {}
+            Err(error) => back_off(&error, watched, stop, &mut pause),
+            Ok(()) => {}
+        }
+    }
+}
+
+fn synced(shared: &Shared) {
+    let _guard = shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.synced.store(true, Ordering::Release);
+    shared.changed.notify_all();
+}
+
+fn back_off(error: &ClusterError, watched: &Watched, stop: &Stop, pause: &mut Duration) {
+    tracing::warn!(kind = %watched.kind, %error, "cannot watch");
+    stop.wait(*pause);
+    *pause = (*pause * 2).min(LONGEST_PAUSE);
+}
+
+/// All pages of a list, and the version to watch from.
+pub(crate) fn list(
+    cluster: &dyn Cluster,
+    resource: &Resource,
+    filter: &Filter,
+) -> Result<(Vec<Value>, Str), ClusterError> {
+    pages(cluster, resource, ListQuery { filter: filter.clone(), ..ListQuery::default() })
+}
+
+fn pages(cluster: &dyn Cluster, resource: &Resource, mut query: ListQuery) -> Result<(Vec<Value>, Str), ClusterError> {
+    query.limit = PAGE;
+    let mut items = Vec::new();
+    loop {
+        let page = cluster.list(resource, &query)?;
+        items.extend(page.items);
+        match page.continue_token.filter(|token| !token.is_empty()) {
+            Some(token) => query.continue_token = Some(token),
+            None => return Ok((items, page.resource_version)),
+        }
+    }
+}
+
+/// Follows what happens, through watches that end without reason, until the cluster has forgotten where we stand.
+fn follow(
+    cluster: &dyn Cluster,
+    resource: &Resource,
+    watched: &Watched,
+    mut version: Str,
+    stop: &Stop,
+    sink: &mut impl FnMut(Change),
+) -> Result<(), ClusterError> {
+    let mut failures = 0;
+    loop {
+        let query = WatchQuery {
+            filter: watched.filter.clone(),
+            resource_version: version.clone(),
+            bookmarks: true,
+            metadata_only: watched.metadata_only,
+        };
+        let mut watch = cluster.watch(resource, &query)?;
+        loop {
+            if stop.is_stopped() {
+                return Ok(());
+            }
+            let event = match watch.next(LOOK) {
+                Ok(Some(event)) => event,
+                Ok(None) => continue,
+                Err(error) if error.kind() == ErrorKind::Transient && failures < 3 => {
+                    failures += 1;
+                    if stop.wait(FIRST_PAUSE) {
+                        return Ok(());
+                    }
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
+            failures = 0;
+            let change = match event {
+                WatchEvent::Bookmark(at) => {
+                    version = at;
+                    continue;
+                }
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => Change::Set(object),
+                WatchEvent::Deleted(object) => Change::Gone(object),
+            };
+            if let Change::Set(object) | Change::Gone(object) = &change
+                && let Some(at) = object.str_at(&["metadata", "resourceVersion"])
+            {
+                version = at.into();
+            }
+            sink(change);
+        }
+    }
+}

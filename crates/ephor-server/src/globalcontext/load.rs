@@ -1,0 +1,290 @@
+//! How the data of an entry comes here.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ephor_cluster::query::Filter;
+use ephor_cluster::raw::RawRequest;
+use ephor_cluster::{Cluster, ClusterError, ErrorKind, ListQuery, Resource};
+use ephor_engine::fetch::{Fact, Fetch};
+use ephor_engine::gate;
+use ephor_engine::policy::{GlobalApiCall, GlobalContextSpec, HttpMethod, WatchedResource};
+use ephor_expr::scalar::duration;
+use ephor_expr::{Map, Str, Value};
+
+use super::Shared;
+use super::view::{Projections, View};
+use crate::facts::Source;
+use crate::feed::{Change, Feed, Watched};
+use crate::stop::Stop;
+
+/// How often a call is repeated, without a `refreshInterval`.
+const REFRESH: Duration = Duration::from_mins(10);
+/// How often a failing call is tried, without a `retryLimit`.
+const RETRIES: i64 = 3;
+/// The pause after the first failure; it doubles.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The pause after the last retry, if the next refresh is not nearer.
+const LONG_PAUSE: Duration = Duration::from_secs(30);
+
+/// A loaded entry. Its threads end when it is dropped.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) name: Str,
+    /// The spec as it was written, to know changes by.
+    pub(super) spec: Value,
+    stop: Stop,
+    state: Arc<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    projections: Projections,
+    /// Whether a failing projection fails the whole entry: of calls, not of resources.
+    strict: bool,
+    data: Mutex<Data>,
+    refreshed: Mutex<Option<jiff::Timestamp>>,
+}
+
+#[derive(Debug)]
+enum Data {
+    /// Nothing was read yet.
+    Loading,
+    /// Objects of a watch, and what was made of them since the last change.
+    Objects(BTreeMap<(Str, Str), Value>, Option<Arc<View>>),
+    /// The answer to a call.
+    Answer(Arc<View>),
+    /// The last error.
+    Failed(String),
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.stop.stop();
+    }
+}
+
+impl Entry {
+    /// An entry that cannot be loaded.
+    pub(super) fn refused(name: Str, spec: Value, why: String) -> Self {
+        let state = State::new(Projections::default(), false);
+        state.fail(why);
+        Self { name, spec, stop: Stop::new(), state: Arc::new(state) }
+    }
+
+    /// Starts loading an entry.
+    pub(super) fn start(shared: &Shared, name: Str, spec: Value, decoded: GlobalContextSpec) -> Self {
+        let projections = match Projections::compile(decoded.projections.as_deref().unwrap_or_default()) {
+            Ok(projections) => projections,
+            Err(why) => return Self::refused(name, spec, why),
+        };
+        let state = Arc::new(State::new(projections, decoded.api_call.is_some()));
+        let entry = Self { name: name.clone(), spec, stop: shared.stop.child(), state: Arc::clone(&state) };
+        let (cluster, services, stop) = (Arc::clone(&shared.cluster), shared.services.clone(), entry.stop.clone());
+        let thread = std::thread::Builder::new().name(format!("global {name}")).stack_size(512 * 1024);
+        let spawned = thread.spawn(move || match (decoded.kubernetes_resource, decoded.api_call) {
+            (Some(resource), _) => follow(&cluster, &resource, &state, &stop),
+            (None, Some(call)) => poll(&*cluster, services.as_deref(), &call, &state, &stop),
+            (None, None) => state.fail("neither a resource nor a call".to_owned()),
+        });
+        if let Err(error) = spawned {
+            entry.state.fail(error.to_string());
+        }
+        entry
+    }
+
+    /// The data, or a projection of it.
+    pub(super) fn data(&self, projection: Option<&str>) -> Result<Value, String> {
+        let view = self.state.view()?;
+        match view.failure() {
+            Some(why) if self.state.strict => Err(why.to_owned()),
+            _ => view.get(projection),
+        }
+    }
+
+    /// Whether there is data, and since when; an error otherwise.
+    pub(super) fn health(&self) -> (Result<(), String>, Option<jiff::Timestamp>) {
+        let refreshed = *self.state.refreshed.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.data(None).map(|_| ()), refreshed)
+    }
+}
+
+impl State {
+    fn new(projections: Projections, strict: bool) -> Self {
+        Self { projections, strict, data: Mutex::new(Data::Loading), refreshed: Mutex::default() }
+    }
+
+    fn fail(&self, why: String) {
+        *self.data.lock().unwrap_or_else(PoisonError::into_inner) = Data::Failed(why);
+    }
+
+    fn set_refreshed(&self) {
+        *self.refreshed.lock().unwrap_or_else(PoisonError::into_inner) = Some(jiff::Timestamp::now());
+    }
+
+    fn view(&self) -> Result<Arc<View>, String> {
+        let mut data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *data {
+            Data::Loading => Err("not loaded yet".to_owned()),
+            Data::Failed(why) => Err(why.clone()),
+            Data::Answer(view) => Ok(Arc::clone(view)),
+            Data::Objects(objects, view) => {
+                let make = || Arc::new(self.projections.view(Value::array(objects.values().cloned().collect())));
+                Ok(Arc::clone(view.get_or_insert_with(make)))
+            }
+        }
+    }
+
+    fn apply(&self, change: Change) {
+        let mut data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&mut *data, change) {
+            (data, Change::Reset(objects)) => {
+                *data = Data::Objects(objects.into_iter().map(keyed).collect(), None);
+            }
+            (Data::Objects(objects, view), Change::Set(object)) => {
+                let (key, object) = keyed(object);
+                objects.insert(key, object);
+                *view = None;
+            }
+            (Data::Objects(objects, view), Change::Gone(object)) => {
+                objects.remove(&keyed(object).0);
+                *view = None;
+            }
+            _ => {}
+        }
+        drop(data);
+        self.set_refreshed();
+    }
+}
+
+/// An object by its place, without what no policy reads.
+fn keyed(mut object: Value) -> ((Str, Str), Value) {
+    let text = |key| Str::new(object.str_at(&["metadata", key]).unwrap_or_default());
+    let key = (text("namespace"), text("name"));
+    if object.at(&["metadata", "managedFields"]).is_some()
+        && let Some(metadata) = object.as_object_mut().and_then(|members| members.get_mut("metadata"))
+        && let Some(metadata) = metadata.as_object_mut()
+    {
+        metadata.remove("managedFields");
+    }
+    (key, object)
+}
+
+/// What a failure of the cluster means for a user of the entry.
+fn reason(error: &ClusterError) -> String {
+    match error.kind() {
+        ErrorKind::Forbidden => format!("permission denied: {error}"),
+        _ => error.to_string(),
+    }
+}
+
+/// Follows the objects of a resource, as soon as it is defined and may be read.
+fn follow(cluster: &Arc<dyn Cluster>, watched: &WatchedResource, state: &Arc<State>, stop: &Stop) {
+    let WatchedResource { group, version, resource: plural, namespace } = watched;
+    let filter = Filter { namespace: namespace.clone().filter(|ns| !ns.is_empty()), ..Filter::default() };
+    let mut pause = PAUSE;
+    let resource = loop {
+        match readable(&**cluster, group, version, plural, &filter) {
+            Ok(resource) => break resource,
+            Err(why) => state.fail(why),
+        }
+        if stop.wait(pause) {
+            return;
+        }
+        pause = (pause * 2).min(LONG_PAUSE);
+    };
+    let watched =
+        Watched { api_version: resource.api_version(), kind: resource.kind.clone(), filter, metadata_only: false };
+    let sink = Arc::clone(state);
+    Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| sink.apply(change));
+}
+
+/// The resource, if it is defined and its objects can be listed.
+fn readable(
+    cluster: &dyn Cluster,
+    group: &str,
+    version: &str,
+    plural: &str,
+    filter: &Filter,
+) -> Result<Resource, String> {
+    let discovery = cluster.discovery().map_err(|error| reason(&error))?;
+    let resource = discovery
+        .find_plural(group, version, plural)
+        .ok_or_else(|| format!("there is no resource `{plural}` in group `{group}`, version `{version}`"))?;
+    let first = ListQuery { filter: filter.clone(), limit: 1, ..ListQuery::default() };
+    cluster.list(resource, &first).map_err(|error| reason(&error))?;
+    Ok(resource.clone())
+}
+
+/// Repeats a call.
+fn poll(cluster: &dyn Cluster, services: Option<&dyn Source>, call: &GlobalApiCall, state: &State, stop: &Stop) {
+    let interval = call.refresh_interval.as_ref().and_then(|text| duration::Duration::parse(text).ok());
+    let interval = interval.map_or(REFRESH, |interval| Duration::from_secs_f64(interval.as_secs_f64().max(0.001)));
+    let retries = call.retry_limit.unwrap_or(RETRIES).clamp(1, 100);
+    let mut pause = PAUSE;
+    let mut failures = 0;
+    loop {
+        let wait = match ask(cluster, services, call) {
+            Ok(answer) => {
+                let view = Arc::new(state.projections.view(answer));
+                *state.data.lock().unwrap_or_else(PoisonError::into_inner) = Data::Answer(view);
+                state.set_refreshed();
+                (pause, failures) = (PAUSE, 0);
+                interval
+            }
+            Err(why) => {
+                state.fail(why);
+                failures += 1;
+                let wait = if failures <= retries { pause } else { LONG_PAUSE };
+                pause *= 2;
+                wait.min(LONG_PAUSE).min(interval)
+            }
+        };
+        if stop.wait(wait) {
+            return;
+        }
+    }
+}
+
+fn ask(cluster: &dyn Cluster, services: Option<&dyn Source>, call: &GlobalApiCall) -> Result<Value, String> {
+    let method = call.method.unwrap_or(HttpMethod::Get);
+    let entries = call.data.iter().flatten();
+    let body: Map = entries.map(|entry| (entry.key.clone(), entry.value.clone())).collect();
+    let body = (method == HttpMethod::Post).then(|| Value::object(body));
+    let fetch = match (&call.service, &call.url_path) {
+        (Some(service), _) => {
+            let headers =
+                service.headers.iter().flatten().flat_map(|pair| match (pair.get("key"), pair.get("value")) {
+                    (Some(key), Some(value)) => vec![(key.clone(), value.clone())],
+                    _ => pair.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+                });
+            let mut headers: Vec<(Str, Str)> = headers.collect();
+            headers.sort();
+            Fetch::Service {
+                method,
+                url: service.url.clone(),
+                headers,
+                body: body.as_ref().map(|body| body.to_json().into()),
+                ca_bundle: service.ca_bundle.clone(),
+            }
+        }
+        (None, path) => Fetch::Api { method, path: path.clone().unwrap_or_default(), body: None },
+    };
+    let fetch = gate::allow(fetch, None).map_err(|refused| refused.to_string())?;
+    match fetch.fetch() {
+        Fetch::Api { path, .. } => {
+            let request = match body {
+                Some(body) => RawRequest::post(path.as_str(), body),
+                None => RawRequest::get(path.as_str()),
+            };
+            cluster.raw(&request).map_err(|error| reason(&error))
+        }
+        service => match services.and_then(|services| services.answer(service)) {
+            Some(Fact::Found(value)) => Ok(value),
+            Some(Fact::Missing) => Err("the service has no answer".to_owned()),
+            Some(Fact::Failed(why) | Fact::Unavailable(why)) => Err(why),
+            None => Err("services are not called here".to_owned()),
+        },
+    }
+}

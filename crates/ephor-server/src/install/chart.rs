@@ -1,0 +1,57 @@
+//! The files of the chart, as they lie in `charts/ephor`.
+
+macro_rules! template {
+    ($name:literal) => {
+        (concat!("templates/", $name), include_str!(concat!("../../../../charts/ephor/templates/", $name)))
+    };
+}
+
+/// Default values.
+pub(super) const VALUES: &str = include_str!("../../../../charts/ephor/values.yaml");
+
+/// Name and versions.
+pub(super) const CHART: &str = include_str!("../../../../charts/ephor/Chart.yaml");
+
+/// Templates by name; those that begin with `_` define parts, the others are rendered.
+pub(super) const TEMPLATES: &[(&str, &str)] = &[
+    template!("_config.tpl"),
+    template!("_names.tpl"),
+    template!("_pod.tpl"),
+    template!("_roles.tpl"),
+    template!("admission-controller/availability.yaml"),
+    template!("admission-controller/deployment.yaml"),
+    template!("admission-controller/rbac.yaml"),
+    template!("admission-controller/service.yaml"),
+    template!("background-controller/deployment.yaml"),
+    template!("background-controller/rbac.yaml"),
+    template!("config.yaml"),
+    template!("crds.yaml"),
+    template!("user-roles.yaml"),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn files(folder: &Path, found: &mut Vec<String>, root: &Path) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                files(&path, found, root);
+            } else {
+                found.push(path.strip_prefix(root).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+
+    #[test]
+    fn all_templates_of_the_chart_are_here() {
+        let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/ephor");
+        let mut found = Vec::new();
+        files(&chart.join("templates"), &mut found, &chart);
+        found.sort();
+        assert_eq!(found, TEMPLATES.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,13 @@
+//! The live view: a page that shows policies, decisions as they happen with their reasons, and generated objects with
+//! their lineage.
+//!
+//! A [`Live`] holds what is shown: the latest state of the lists and the last decisions. Whoever opens the page gets
+//! all that first and every change after, as server-sent events. The page needs no network beyond this server.
+
+mod decision;
+mod feed;
+mod http;
+
+pub use decision::{Decided, decision};
+pub use feed::{Live, Topic};
+pub use http::router;

@@ -1,0 +1,244 @@
+//! The families of counters, gauges and histograms, as the exposure wants them.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use ephor_engine::compile::Program;
+use ephor_engine::outcome::Verdict;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use rustc_hash::FxHashMap;
+
+use super::exposure::Exposure;
+use super::labels::LabelText;
+use super::{Label, Text};
+
+/// The labels of one series.
+type Labels = Vec<(&'static str, LabelText)>;
+
+/// More than so many series in one family, and further ones are not stored.
+const MAX_SERIES: usize = 10_000;
+
+/// All families.
+pub(super) struct Families {
+    pub(super) registry: Registry,
+    pub(super) exposure: Exposure,
+    pub(super) policy_results: Counters,
+    pub(super) policy_duration: Durations,
+    pub(super) policy_changes: Counters,
+    pub(super) rule_info: Gauges,
+    pub(super) admission_requests: Counters,
+    pub(super) admission_duration: Durations,
+    pub(super) http_requests: Counters,
+    pub(super) http_duration: Durations,
+    pub(super) client_queries: Counters,
+    pub(super) reconcile: Counters,
+    pub(super) requeue: Counters,
+    pub(super) drop: Counters,
+    pub(super) breaker_drops: Counters,
+    pub(super) breaker_total: Counters,
+    pub(super) update_requests: Gauges,
+    pub(super) cleanup_deleted: Counters,
+    pub(super) cleanup_errors: Counters,
+    pub(super) ttl_deleted: Counters,
+    pub(super) ttl_errors: Counters,
+    handles: RwLock<Handles>,
+}
+
+/// Handles of what requests move, by what they are about.
+pub(super) type Handles = FxHashMap<About, Arc<RwLock<ByOutcome>>>;
+
+/// What a request is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct About {
+    pub(super) kind: Text,
+    pub(super) namespace: Text,
+    pub(super) operation: &'static str,
+}
+
+/// What counts one outcome; what is switched off is not there.
+pub(super) type Handle = (Option<Counter>, Option<Histogram>);
+
+/// Handles by program (its address), rule, verdict and whether nothing was kept.
+#[derive(Default)]
+pub(super) struct ByOutcome {
+    pub(super) handles: FxHashMap<(usize, usize, Verdict, bool), Handle>,
+    /// What the addresses belong to, so that none is given to another program meanwhile.
+    pub(super) programs: Vec<Arc<Program>>,
+}
+
+/// Different kinds, namespaces and operations that are told apart.
+const MAX_ABOUT: usize = 2000;
+
+impl Families {
+    /// The families that `exposure` wants.
+    pub(super) fn new(exposure: Exposure, events_dropped: Counter) -> Self {
+        let mut registry = Registry::default();
+        let info = Family::<Labels, Gauge>::default();
+        info.get_or_create(&vec![("version", LabelText(env!("CARGO_PKG_VERSION").into()))]).set(1);
+        registry.register("kyverno_info", "Which version runs", info);
+        registry.register("kyverno_events_dropped", "Events that did not fit the queue", events_dropped);
+        let mut with = Registered { registry: &mut registry, exposure: &exposure };
+        Self {
+            policy_results: with.counters("kyverno_policy_results", "Verdicts of rules"),
+            policy_duration: with.durations(
+                "kyverno_policy_execution_duration_seconds",
+                "A rule's share of the time that the evaluation of its request took",
+            ),
+            policy_changes: with.counters("kyverno_policy_changes", "Policies created, updated and deleted"),
+            rule_info: with.gauges("kyverno_policy_rule_info_total", "The rules there are"),
+            admission_requests: with.counters("kyverno_admission_requests", "Admission requests"),
+            admission_duration: with
+                .durations("kyverno_admission_review_duration_seconds", "Time to answer an admission request"),
+            http_requests: with.counters("kyverno_http_requests", "HTTP requests"),
+            http_duration: with.durations("kyverno_http_requests_duration_seconds", "Time to answer an HTTP request"),
+            client_queries: with.counters("kyverno_client_queries", "Questions to the API server"),
+            reconcile: with.counters("kyverno_controller_reconcile", "Things that controllers looked at"),
+            requeue: with.counters("kyverno_controller_requeue", "Things that controllers look at again"),
+            drop: with.counters("kyverno_controller_drop", "Things that controllers gave up"),
+            breaker_drops: with.counters("kyverno_breaker_drops", "Work that was dropped beyond a bound"),
+            breaker_total: with.counters("kyverno_breaker", "Work that has a bound"),
+            update_requests: with.gauges("kyverno_updaterequest_total", "Update requests there are"),
+            cleanup_deleted: with
+                .counters("kyverno_cleanup_controller_deletedobjects", "Objects that cleanup policies deleted"),
+            cleanup_errors: with
+                .counters("kyverno_cleanup_controller_errors", "Objects that cleanup policies could not delete"),
+            ttl_deleted: with.counters("kyverno_ttl_controller_deletedobjects", "Objects that lived long enough"),
+            ttl_errors: with
+                .counters("kyverno_ttl_controller_errors", "Objects that lived long enough and could not be deleted"),
+            handles: RwLock::default(),
+            registry,
+            exposure,
+        }
+    }
+
+    /// The handles for requests about something, made by `make` when they are not known; `None` if there are too many.
+    pub(super) fn about(&self, about: &About) -> Option<Arc<RwLock<ByOutcome>>> {
+        if let Some(known) = self.handles.read().unwrap_or_else(PoisonError::into_inner).get(about) {
+            return Some(Arc::clone(known));
+        }
+        let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
+        if handles.len() >= MAX_ABOUT {
+            return None;
+        }
+        Some(Arc::clone(handles.entry(about.clone()).or_default()))
+    }
+
+    /// Forgets the handles: programs have changed.
+    pub(super) fn forget_handles(&self) {
+        let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
+        handles.clear();
+    }
+}
+
+/// Registers what the exposure wants.
+struct Registered<'r> {
+    registry: &'r mut Registry,
+    exposure: &'r Exposure,
+}
+
+impl Registered<'_> {
+    fn counters(&mut self, name: &'static str, help: &'static str) -> Counters {
+        let said = self.exposure.of(name);
+        let family = said.enabled.then(Family::<Labels, Counter>::default);
+        if let Some(family) = &family {
+            self.registry.register(name, help, family.clone());
+        }
+        Series { family, hidden: said.disabled_labels, count: AtomicUsize::new(0) }
+    }
+
+    fn gauges(&mut self, name: &'static str, help: &'static str) -> Gauges {
+        let said = self.exposure.of(name);
+        let family = said.enabled.then(Family::<Labels, Gauge>::default);
+        if let Some(family) = &family {
+            self.registry.register(name, help, family.clone());
+        }
+        Series { family, hidden: said.disabled_labels, count: AtomicUsize::new(0) }
+    }
+
+    fn durations(&mut self, name: &'static str, help: &'static str) -> Durations {
+        let said = self.exposure.of(name);
+        let family = said.enabled.then(|| Family::new_with_constructor(Buckets(said.buckets.into())));
+        if let Some(family) = &family {
+            self.registry.register(name, help, family.clone());
+        }
+        Series { family, hidden: said.disabled_labels, count: AtomicUsize::new(0) }
+    }
+}
+
+/// Makes histograms with given bounds.
+#[derive(Debug, Clone)]
+pub(super) struct Buckets(Arc<[f64]>);
+
+impl MetricConstructor<Histogram> for Buckets {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new(self.0.iter().copied())
+    }
+}
+
+/// A family that may be switched off, without some of its labels.
+pub(super) struct Series<M, C = fn() -> M> {
+    family: Option<Family<Labels, M, C>>,
+    hidden: Vec<Text>,
+    count: AtomicUsize,
+}
+
+pub(super) type Counters = Series<Counter>;
+pub(super) type Gauges = Series<Gauge>;
+pub(super) type Durations = Series<Histogram, Buckets>;
+
+impl<M: Clone, C: MetricConstructor<M>> Series<M, C> {
+    /// The metric of these labels; `None` if it is switched off or there are too many.
+    pub(super) fn handle(&self, labels: &[Label<'_>]) -> Option<M> {
+        let family = self.family.as_ref()?;
+        let shown = labels.iter().filter(|(key, _)| !self.hidden.iter().any(|hidden| hidden == key));
+        let labels: Labels = shown.map(|(key, value)| (*key, LabelText((*value).into()))).collect();
+        if let Some(known) = family.get(&labels) {
+            return Some(known.clone());
+        }
+        if self.count.fetch_add(1, Ordering::Relaxed) >= MAX_SERIES {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(family.get_or_create_owned(&labels))
+    }
+
+    /// Forgets all series.
+    pub(super) fn clear(&self) {
+        if let Some(family) = &self.family {
+            family.clear();
+            self.count.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Counters {
+    /// Counts one.
+    pub(super) fn inc(&self, labels: &[Label<'_>]) {
+        if let Some(counter) = self.handle(labels) {
+            counter.inc();
+        }
+    }
+}
+
+impl Gauges {
+    /// Sets a value.
+    pub(super) fn set(&self, labels: &[Label<'_>], value: i64) {
+        if let Some(gauge) = self.handle(labels) {
+            gauge.set(value);
+        }
+    }
+}
+
+impl Durations {
+    /// Takes in how long something took.
+    pub(super) fn observe(&self, labels: &[Label<'_>], took: Duration) {
+        if let Some(histogram) = self.handle(labels) {
+            histogram.observe(took.as_secs_f64());
+        }
+    }
+}

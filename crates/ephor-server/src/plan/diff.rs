@@ -1,0 +1,75 @@
+//! Changes as text: what `ephor plan` prints.
+//!
+//! Values of Secrets are never shown, only that they differ.
+
+use ephor_expr::{Map, Value, yaml};
+use similar::{ChangeTag, TextDiff};
+
+use super::change::{Action, Change};
+use super::content::essence;
+
+/// Where `kubectl apply` notes what it was given.
+const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// A change as a headline and a unified diff of what the object says.
+pub fn render(change: &Change) -> String {
+    let nothing = Value::Null;
+    let (before, after) = match &change.action {
+        Action::Create(object) => (&nothing, object),
+        Action::Replace { before, after } => (before, after),
+        Action::Apply { before, after } => (before.as_ref().unwrap_or(&nothing), after),
+        Action::Delete { before, .. } => (before, &nothing),
+    };
+    let mut out = format!("{} {} ({})\n", change.verb(), change.id, change.reason.as_str());
+    let (old, new) = (shown(before, after, "before"), shown(after, before, "after"));
+    let diff = TextDiff::from_lines(&old, &new);
+    for group in diff.grouped_ops(2) {
+        for operation in group {
+            for line in diff.iter_changes(&operation) {
+                let sign = match line.tag() {
+                    ChangeTag::Delete => "- ",
+                    ChangeTag::Insert => "+ ",
+                    ChangeTag::Equal => "  ",
+                };
+                out.push_str(sign);
+                out.push_str(line.value().trim_end_matches('\n'));
+                out.push('\n');
+            }
+        }
+    }
+    out
+}
+
+fn shown(object: &Value, other: &Value, side: &str) -> String {
+    if object.is_null() {
+        return String::new();
+    }
+    yaml::to_yaml(&hidden(&essence(object), other, side))
+}
+
+/// A Secret without its values; of those that differ from `other`'s it only says which side they are on.
+fn hidden(object: &Value, other: &Value, side: &str) -> Value {
+    let is_secret = object.str_at(&["kind"]) == Some("Secret") && object.str_at(&["apiVersion"]) == Some("v1");
+    let Some(members) = object.as_object().filter(|_| is_secret) else { return object.clone() };
+    let mut members = members.clone();
+    for field in ["data", "stringData"] {
+        if let Some(values) = members.get(field).and_then(Value::as_object) {
+            let mark = |key: &str, value: &Value| {
+                if other.at(&[field, key]) == Some(value) { "(hidden)".to_owned() } else { format!("(hidden, {side})") }
+            };
+            let marks: Map = values.iter().map(|(k, v)| (k.clone(), Value::from(mark(k, v)))).collect();
+            members.insert(field, marks);
+        }
+    }
+    // The note of `kubectl apply` holds all values once more.
+    if let Some(metadata) = members.get("metadata").and_then(Value::as_object) {
+        let mut metadata = metadata.clone();
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
+            && annotations.contains_key(APPLIED)
+        {
+            annotations.insert(APPLIED, "(hidden)");
+        }
+        members.insert("metadata", metadata);
+    }
+    Value::object(members)
+}

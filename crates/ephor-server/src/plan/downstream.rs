@@ -1,0 +1,146 @@
+//! One wanted object against the live one (controllers 1.1, 1.3).
+
+use ephor_engine::outcome::Form;
+use ephor_expr::{Str, Value};
+
+use super::change::{Action, Change, Reason};
+use super::claim::{CLONE_SOURCE, Claim, EXISTING, Owner};
+use super::content::{
+    Written, covers, essence, fingerprint, set_entry, set_meta, unstamped, with_books_of, with_texts,
+};
+use super::identity::ObjectId;
+use super::stamp::Stamp;
+
+/// What a rule says about all its downstreams.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the rule by that name")]
+pub struct Terms {
+    /// Whether they follow policy, source and trigger.
+    pub synchronize: bool,
+    /// Whether they outlive the policy.
+    pub orphan: bool,
+    /// Whether they are applied on the server's side.
+    pub server_side_apply: bool,
+    /// Whether the rule counts for triggers that were there before it.
+    pub existing: bool,
+    /// Fingerprint of what the rule says about targets and sources.
+    pub references: Str,
+}
+
+/// An object that a rule wants for a trigger.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wanted {
+    /// Which one.
+    pub id: ObjectId,
+    /// The object with its labels and its stamp.
+    pub object: Value,
+    /// Where its content comes from.
+    pub form: Form,
+    /// Who wants it.
+    pub owner: Owner,
+}
+
+impl Wanted {
+    /// What `rendered` is when it is written: with a stamp, and without marks that its source carries.
+    pub fn new(
+        mut rendered: Value,
+        form: Form,
+        owner: Owner,
+        terms: &Terms,
+        trigger_name: &str,
+        operation: &str,
+    ) -> Self {
+        with_texts(&mut rendered);
+        // A copy is no source, though its source is marked as one.
+        set_entry(&mut rendered, "labels", CLONE_SOURCE, None);
+        set_entry(&mut rendered, "labels", EXISTING, terms.existing.then_some(owner.rule.as_str()));
+        for key in ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"] {
+            set_meta(&mut rendered, key, None);
+        }
+        let stamp = Stamp {
+            form,
+            synchronize: terms.synchronize,
+            orphan: terms.orphan,
+            references: terms.references.clone(),
+            operation: operation.into(),
+            trigger: trigger_name.into(),
+        };
+        stamp.put(&mut rendered);
+        Self { id: ObjectId::of(&rendered), object: rendered, form, owner }
+    }
+
+    fn change(&self, action: Action, reason: Reason) -> Change {
+        let api_version = Str::new(self.object.str_at(&["apiVersion"]).unwrap_or_default());
+        Change { id: self.id.clone(), api_version, action, reason }
+    }
+}
+
+/// What to do so that `wanted` exists. `written` is what is remembered of the last write, if anything.
+pub fn plan_downstream(
+    terms: &Terms,
+    wanted: &Wanted,
+    live: Option<&Value>,
+    written: Option<&Written>,
+) -> Option<Change> {
+    let Some(live) = live else {
+        let object = wanted.object.clone();
+        let action = if terms.server_side_apply {
+            Action::Apply { before: None, after: object }
+        } else {
+            Action::Create(object)
+        };
+        return Some(wanted.change(action, Reason::Missing));
+    };
+    // What is about to go is looked at again when it is gone.
+    if live.str_at(&["metadata", "deletionTimestamp"]).is_some() {
+        return None;
+    }
+    if !terms.synchronize {
+        return restamped(terms, wanted, live);
+    }
+    if terms.server_side_apply {
+        let sent = fingerprint(&essence(&wanted.object));
+        let kept = written.is_none_or(|w| w.sent == sent) && stamp_of(&wanted.object) == stamp_of(live);
+        if kept && covers(live, &wanted.object) {
+            return None;
+        }
+        let action = Action::Apply { before: Some(live.clone()), after: wanted.object.clone() };
+        return Some(wanted.change(action, Reason::Differs));
+    }
+    let mut after = with_books_of(&wanted.object, live);
+    let (says, shall) = (essence(live), essence(&after));
+    if says == shall {
+        return None;
+    }
+    if let Some(written) = written
+        && written.stored == fingerprint(&says)
+        && written.sent == fingerprint(&shall)
+    {
+        return None;
+    }
+    // Bound to the object that was looked at.
+    for key in ["uid", "resourceVersion"] {
+        set_meta(&mut after, key, live.at(&["metadata", key]).cloned());
+    }
+    let reason =
+        if essence(&unstamped(live)) == essence(&unstamped(&after)) { Reason::Restamped } else { Reason::Differs };
+    Some(wanted.change(Action::Replace { before: live.clone(), after }, reason))
+}
+
+fn stamp_of(object: &Value) -> Option<Stamp> {
+    Stamp::on(object)
+}
+
+/// A rule that ceased to synchronize leaves its objects alone, except that they must say so: whoever finds the rule
+/// gone later must know that they stay.
+fn restamped(terms: &Terms, wanted: &Wanted, live: &Value) -> Option<Change> {
+    let claim = Claim::of(live).filter(|claim| claim.owner == wanted.owner)?;
+    let stamp = claim.stamp.filter(|s| s.synchronize != terms.synchronize || s.orphan != terms.orphan)?;
+    Some(restamp(wanted, live, &Stamp { synchronize: terms.synchronize, orphan: terms.orphan, ..stamp }))
+}
+
+fn restamp(wanted: &Wanted, live: &Value, stamp: &Stamp) -> Change {
+    let mut after = live.clone();
+    stamp.put(&mut after);
+    wanted.change(Action::Replace { before: live.clone(), after }, Reason::Restamped)
+}

@@ -1,0 +1,108 @@
+//! One object that its rule wants no more (controllers 1.3).
+//!
+//! | what happened | `data`, `cloneList` | `clone` |
+//! |---|---|---|
+//! | trigger gone, unmatched, preconditions false | deleted | deleted |
+//! | source gone | deleted | deleted |
+//! | rule renders another name | deleted | deleted |
+//! | rule or policy gone | deleted, unless orphaned | stays |
+//! | author moved target or source | stays, on its own | stays, on its own |
+//!
+//! All of it under `synchronize` only; without it everything stays.
+
+use ephor_engine::outcome::Form;
+use ephor_expr::{Str, Value};
+
+use super::change::{Action, Change, Proof, Reason};
+use super::claim::{Claim, released};
+use super::downstream::Terms;
+use super::identity::ObjectId;
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Cause {
+    /// The trigger is gone.
+    TriggerGone,
+    /// The trigger is no longer matched, or its preconditions are false.
+    TriggerUnmatched,
+    /// The rule renders other objects for the trigger.
+    NoLongerRendered,
+    /// What the object was copied from is gone.
+    SourceGone,
+    /// The rule is gone.
+    RuleGone,
+    /// The policy is gone.
+    PolicyGone,
+}
+
+impl Cause {
+    fn reason(self) -> Reason {
+        match self {
+            Self::TriggerGone => Reason::TriggerGone,
+            Self::TriggerUnmatched => Reason::TriggerUnmatched,
+            Self::NoLongerRendered => Reason::NoLongerRendered,
+            Self::SourceGone => Reason::SourceGone,
+            Self::RuleGone => Reason::RuleGone,
+            Self::PolicyGone => Reason::PolicyGone,
+        }
+    }
+}
+
+/// What is known about an object that is wanted no more.
+#[derive(Debug, Clone, Copy)]
+pub struct Removal<'a> {
+    /// The object.
+    pub live: &'a Value,
+    /// What it says about itself.
+    pub claim: &'a Claim,
+    /// What happened.
+    pub cause: Cause,
+    /// What its rule says now, or said when it was last seen; `None` if nobody remembers.
+    pub terms: Option<&'a Terms>,
+    /// Whether the rule renders or rendered an object of this identity for the claimed trigger.
+    pub rendered: bool,
+    /// Whether a record other than the object itself names it.
+    pub recorded: bool,
+}
+
+/// What to do about it; `None` if it stays.
+pub fn plan_removal(removal: &Removal<'_>) -> Option<Change> {
+    let Removal { live, claim, cause, terms, rendered, recorded } = *removal;
+    let stamp = claim.stamp.as_ref();
+    // The rule's own word counts before what is noted on the object, which may be older.
+    let synchronize = terms.map(|t| t.synchronize).or(stamp.map(|s| s.synchronize))?;
+    if !synchronize || live.str_at(&["metadata", "deletionTimestamp"]).is_some() {
+        return None;
+    }
+    let moved = match (terms, stamp) {
+        (Some(terms), Some(stamp)) => terms.references != stamp.references,
+        _ => false,
+    };
+    if moved && cause == Cause::NoLongerRendered {
+        let action = Action::Replace { before: live.clone(), after: released(live) };
+        return Some(change(live, action, Reason::Released));
+    }
+    if matches!(cause, Cause::RuleGone | Cause::PolicyGone) {
+        let orphan = terms.map_or_else(|| stamp.is_none_or(|s| s.orphan), |t| t.orphan);
+        let form = stamp.map(|s| s.form).or_else(|| claim.source.is_empty().then_some(Form::Data));
+        if orphan || matches!(form, None | Some(Form::Clone)) {
+            return None;
+        }
+    }
+    // INVARIANT: nothing is deleted on the word of its labels alone.
+    let proof = if stamp.is_some() {
+        Proof::Stamped
+    } else if rendered {
+        Proof::Rendered
+    } else if recorded {
+        Proof::Recorded
+    } else {
+        return None;
+    };
+    Some(change(live, Action::Delete { before: live.clone(), proof }, cause.reason()))
+}
+
+fn change(live: &Value, action: Action, reason: Reason) -> Change {
+    let api_version = Str::new(live.str_at(&["apiVersion"]).unwrap_or_default());
+    Change { id: ObjectId::of(live), api_version, action, reason }
+}

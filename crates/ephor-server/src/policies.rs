@@ -1,0 +1,418 @@
+//! Stored policies and exceptions, compiled.
+//!
+//! A [`PolicyStore`] follows the `ClusterPolicy`, `Policy` and `PolicyException` objects of a cluster and keeps an
+//! immutable [`Snapshot`] of what they compile to. Readers take the snapshot and keep it for as long as they judge one
+//! request; a change makes a new one. Nothing is compiled twice unless it changed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use ephor_cluster::Cluster;
+use ephor_engine::compile::{Program, compile_served};
+use ephor_engine::diagnostic::Diagnostic;
+use ephor_engine::exceptions::{Exception, ExceptionSet};
+use ephor_engine::select::PolicySet;
+use ephor_expr::{Str, Value};
+
+use crate::feed::{Change, Feed, Watched};
+use crate::stop::Stop;
+
+/// What a policy is called. Cluster-wide ones come first, each by name: the order in which policies are evaluated.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PolicyKey {
+    /// The namespace of a `Policy`; `None` for a `ClusterPolicy`.
+    pub namespace: Option<Str>,
+    /// The name.
+    pub name: Str,
+}
+
+impl PolicyKey {
+    /// The key of a policy document.
+    pub fn of(document: &Value) -> Self {
+        let namespaced = document.str_at(&["kind"]) == Some("Policy");
+        let namespace = document.str_at(&["metadata", "namespace"]).unwrap_or("default");
+        Self {
+            namespace: namespaced.then(|| Str::new(namespace)),
+            name: Str::new(document.str_at(&["metadata", "name"]).unwrap_or_default()),
+        }
+    }
+
+    /// The key that `namespace/name` or `name` stands for.
+    pub fn parse(text: &str) -> Self {
+        match text.split_once('/') {
+            Some((namespace, name)) => Self { namespace: Some(namespace.into()), name: name.into() },
+            None => Self { namespace: None, name: text.into() },
+        }
+    }
+}
+
+impl fmt::Display for PolicyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{namespace}/{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+/// A policy of the cluster and what it compiled to.
+#[derive(Debug)]
+pub struct StoredPolicy {
+    /// What it is called.
+    pub key: PolicyKey,
+    /// The document, without `metadata.managedFields`.
+    pub document: Value,
+    /// The program: of a refused policy the rules that nothing is wrong with, `None` if there are none.
+    pub program: Option<Arc<Program>>,
+    /// Errors and warnings.
+    pub findings: Vec<Diagnostic>,
+    /// Since when its spec is as it is (RFC 3339); empty if that is not known.
+    pub since: Str,
+}
+
+impl StoredPolicy {
+    /// Compiles a document.
+    pub fn new(mut document: Value) -> Self {
+        let since = unchanged_since(&document);
+        if let Some(metadata) = document.as_object_mut().and_then(|members| members.get_mut("metadata"))
+            && let Some(metadata) = metadata.as_object_mut()
+        {
+            metadata.remove("managedFields");
+        }
+        let compiled = compile_served(&document);
+        Self {
+            key: PolicyKey::of(&document),
+            document,
+            program: compiled.program.or(compiled.rest).map(Arc::new),
+            findings: compiled.findings,
+            since,
+        }
+    }
+
+    /// `metadata.uid`.
+    pub fn uid(&self) -> &str {
+        self.document.str_at(&["metadata", "uid"]).unwrap_or_default()
+    }
+
+    /// `metadata.resourceVersion`.
+    pub fn resource_version(&self) -> &str {
+        self.document.str_at(&["metadata", "resourceVersion"]).unwrap_or_default()
+    }
+
+    /// `metadata.generation`.
+    pub fn generation(&self) -> i64 {
+        self.document.at(&["metadata", "generation"]).and_then(Value::as_i64).unwrap_or_default()
+    }
+}
+
+/// The time of the last write that was not to the status. Without managed fields only a policy that never changed says.
+fn unchanged_since(document: &Value) -> Str {
+    let managers = document.at(&["metadata", "managedFields"]).and_then(Value::as_array).unwrap_or_default();
+    let writes = managers.iter().filter(|entry| entry.str_at(&["subresource"]).is_none());
+    let last = writes.filter_map(|entry| entry.str_at(&["time"])).max();
+    let created = document.str_at(&["metadata", "creationTimestamp"]).unwrap_or_default();
+    let generation = document.at(&["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(1);
+    Str::new(last.unwrap_or(if generation <= 1 { created } else { "" }))
+}
+
+/// The policies and exceptions at one moment.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    /// All programs, in the order of `programs` of the set: cluster-wide ones by name, then the others.
+    pub set: Arc<PolicySet>,
+    /// The exceptions that hold.
+    pub exceptions: Arc<ExceptionSet>,
+    /// All policies by key, also refused ones.
+    pub policies: BTreeMap<PolicyKey, Arc<StoredPolicy>>,
+    /// Grows with every change.
+    pub number: u64,
+}
+
+/// Which exceptions count.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ExceptionScope {
+    /// None (the default, as upstream's).
+    #[default]
+    Disabled,
+    /// Those of this namespace.
+    Namespace(Str),
+    /// All.
+    Everywhere,
+}
+
+/// The store. Clones are the same store.
+#[derive(Clone)]
+pub struct PolicyStore(Arc<Shared>);
+
+type Subscriber = Box<dyn Fn(&Arc<Snapshot>) + Send + Sync>;
+
+struct Shared {
+    snapshot: ArcSwap<Snapshot>,
+    state: Mutex<State>,
+    subscribers: Mutex<Vec<Subscriber>>,
+    scope: ExceptionScope,
+}
+
+#[derive(Default)]
+struct State {
+    policies: BTreeMap<PolicyKey, Arc<StoredPolicy>>,
+    exceptions: BTreeMap<(Str, Str), Value>,
+    compiled_exceptions: Arc<ExceptionSet>,
+    number: u64,
+}
+
+impl fmt::Debug for PolicyStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PolicyStore({} policies)", self.snapshot().policies.len())
+    }
+}
+
+/// The feeds behind a store.
+#[derive(Debug, Clone)]
+pub struct PolicyFeeds(Vec<Feed>);
+
+impl PolicyFeeds {
+    /// Whether all stored policies and exceptions are known.
+    pub fn synced(&self) -> bool {
+        self.0.iter().all(Feed::synced)
+    }
+
+    /// Waits until all stored policies and exceptions are known, each kind at most as long as `wait`.
+    pub fn wait_synced(&self, wait: Duration) -> bool {
+        self.0.iter().all(|feed| feed.wait_synced(wait))
+    }
+}
+
+impl PolicyStore {
+    /// A store without policies.
+    pub fn new(scope: ExceptionScope) -> Self {
+        Self(Arc::new(Shared {
+            snapshot: ArcSwap::default(),
+            state: Mutex::default(),
+            subscribers: Mutex::default(),
+            scope,
+        }))
+    }
+
+    /// Follows the policies and exceptions of a cluster until `stop`.
+    pub fn follow(&self, cluster: &Arc<dyn Cluster>, stop: &Stop) -> PolicyFeeds {
+        let mut feeds = Vec::new();
+        for (version, kind) in
+            [("kyverno.io/v1", "ClusterPolicy"), ("kyverno.io/v1", "Policy"), ("kyverno.io/v2", "PolicyException")]
+        {
+            if kind == "PolicyException" && self.0.scope == ExceptionScope::Disabled {
+                continue;
+            }
+            let mut watched = Watched::all(version, kind);
+            if let (ExceptionScope::Namespace(namespace), "PolicyException") = (&self.0.scope, kind) {
+                watched = watched.in_namespace(namespace);
+            }
+            let store = self.clone();
+            feeds.push(Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| {
+                store.apply(kind, change);
+            }));
+        }
+        PolicyFeeds(feeds)
+    }
+
+    /// The present policies.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.0.snapshot.load_full()
+    }
+
+    /// Calls `subscriber` after each change, in the thread that made it. It must be quick.
+    pub fn subscribe(&self, subscriber: impl Fn(&Arc<Snapshot>) + Send + Sync + 'static) {
+        self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(subscriber));
+    }
+
+    /// Takes in a change of objects of `kind` (`ClusterPolicy`, `Policy` or `PolicyException`).
+    pub fn apply(&self, kind: &str, change: Change) {
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if kind == "PolicyException" {
+            state.apply_exception(change, &self.0.scope);
+        } else {
+            state.apply_policy(kind, change);
+        }
+        state.number += 1;
+        let snapshot = Arc::new(Snapshot {
+            set: state.set_after(&self.0.snapshot.load().set),
+            exceptions: Arc::clone(&state.compiled_exceptions),
+            policies: state.policies.clone(),
+            number: state.number,
+        });
+        self.0.snapshot.store(Arc::clone(&snapshot));
+        // Still under the lock, so that subscribers see changes in their order.
+        for subscriber in self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            subscriber(&snapshot);
+        }
+    }
+}
+
+impl State {
+    /// The programs as a set: the one before as long as they are the same, as when statuses are written.
+    fn set_after(&self, before: &Arc<PolicySet>) -> Arc<PolicySet> {
+        let programs: Vec<_> = self.policies.values().filter_map(|policy| policy.program.clone()).collect();
+        let known = before.programs();
+        if known.len() == programs.len() && known.iter().zip(&programs).all(|(one, other)| Arc::ptr_eq(one, other)) {
+            return Arc::clone(before);
+        }
+        Arc::new(PolicySet::new(programs))
+    }
+
+    fn apply_policy(&mut self, kind: &str, change: Change) {
+        match change {
+            Change::Reset(documents) => {
+                let namespaced = kind == "Policy";
+                let mut old = std::mem::take(&mut self.policies);
+                self.policies = old.extract_if(.., |key, _| key.namespace.is_some() != namespaced).collect();
+                for document in documents {
+                    // What is unchanged since the feed was interrupted need not be compiled again.
+                    let kept = old.remove(&PolicyKey::of(&document)).filter(|policy| same_version(policy, &document));
+                    let policy = kept.unwrap_or_else(|| Arc::new(StoredPolicy::new(document)));
+                    self.policies.insert(policy.key.clone(), policy);
+                }
+            }
+            Change::Set(document) => self.set(document),
+            Change::Gone(document) => {
+                self.policies.remove(&PolicyKey::of(&document));
+            }
+        }
+    }
+
+    fn set(&mut self, document: Value) {
+        let key = PolicyKey::of(&document);
+        let policy = match self.policies.get(&key) {
+            // A write of the status only: what was compiled still holds.
+            Some(old) if same_rules(&old.document, &document) => Arc::new(StoredPolicy {
+                key: key.clone(),
+                program: old.program.clone(),
+                findings: old.findings.clone(),
+                since: old.since.clone(),
+                document,
+            }),
+            _ => Arc::new(StoredPolicy::new(document)),
+        };
+        self.policies.insert(key, policy);
+    }
+
+    fn apply_exception(&mut self, change: Change, scope: &ExceptionScope) {
+        let key = |document: &Value| {
+            let text = |name| Str::new(document.str_at(&["metadata", name]).unwrap_or_default());
+            (text("namespace"), text("name"))
+        };
+        match change {
+            Change::Reset(documents) => {
+                self.exceptions = documents.into_iter().map(|document| (key(&document), document)).collect();
+            }
+            Change::Set(document) => {
+                self.exceptions.insert(key(&document), document);
+            }
+            Change::Gone(document) => {
+                self.exceptions.remove(&key(&document));
+            }
+        }
+        let counts = |namespace: &Str| match scope {
+            ExceptionScope::Disabled => false,
+            ExceptionScope::Namespace(own) => own == namespace,
+            ExceptionScope::Everywhere => true,
+        };
+        let compiled = self.exceptions.iter().filter(|((namespace, _), _)| counts(namespace)).filter_map(
+            |((namespace, name), document)| match Exception::compile(document) {
+                Ok(exception) => Some(exception),
+                Err(findings) => {
+                    let why: Vec<String> = findings.iter().map(ToString::to_string).collect();
+                    tracing::warn!(%namespace, %name, why = why.join("; "), "a policy exception is ignored");
+                    None
+                }
+            },
+        );
+        self.compiled_exceptions = Arc::new(ExceptionSet::new(compiled.collect()));
+    }
+}
+
+fn same_version(policy: &StoredPolicy, document: &Value) -> bool {
+    let version = document.str_at(&["metadata", "resourceVersion"]).unwrap_or_default();
+    !version.is_empty()
+        && version == policy.resource_version()
+        && document.str_at(&["metadata", "uid"]) == Some(policy.uid())
+}
+
+/// Whether two documents of one policy compile to the same: annotations count, the rest of the metadata does not.
+fn same_rules(old: &Value, new: &Value) -> bool {
+    old.get("spec") == new.get("spec")
+        && old.get("apiVersion") == new.get("apiVersion")
+        && old.at(&["metadata", "annotations"]) == new.at(&["metadata", "annotations"])
+}
+
+#[cfg(test)]
+mod tests {
+    use ephor_cluster::{DeleteOptions, MemoryCluster, WriteOptions};
+    use ephor_expr::yaml::parse_values;
+
+    use super::*;
+
+    fn policy(name: &str, message: &str) -> Value {
+        let text = format!(
+            "{{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {{name: {name}}}, spec: {{rules: [{{name: r, \
+             match: {{any: [{{resources: {{kinds: [Pod]}}}}]}}, validate: {{message: {message}, deny: {{}}}}}}]}}}}"
+        );
+        parse_values(&text, &ephor_expr::yaml::Limits::default()).unwrap().remove(0)
+    }
+
+    fn eventually(what: impl Fn() -> bool) {
+        for _ in 0..1000 {
+            if what() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("it never came");
+    }
+
+    #[test]
+    fn the_store_follows_what_is_written() {
+        let memory: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
+        let kind = memory.resolve("kyverno.io/v1", "ClusterPolicy").unwrap();
+        memory.create(&kind, policy("b", "one"), &WriteOptions::default()).unwrap();
+        let stop = Stop::new();
+        let store = PolicyStore::new(ExceptionScope::Everywhere);
+        assert!(store.follow(&memory, &stop).wait_synced(Duration::from_secs(10)));
+        let names = || -> Vec<String> { store.snapshot().policies.keys().map(ToString::to_string).collect() };
+        assert_eq!(names(), ["b"]);
+
+        memory.create(&kind, policy("a", "one"), &WriteOptions::default()).unwrap();
+        eventually(|| names() == ["a", "b"]);
+        let programs = store.snapshot().set.programs().len();
+        assert_eq!(programs, 2);
+
+        memory.delete(&kind, None, "b", &DeleteOptions::default()).unwrap();
+        eventually(|| names() == ["a"]);
+        stop.stop();
+    }
+
+    #[test]
+    fn a_write_of_the_status_compiles_nothing() {
+        let store = PolicyStore::new(ExceptionScope::Disabled);
+        store.apply("ClusterPolicy", Change::Set(policy("a", "one")));
+        let before = store.snapshot();
+        let mut document = policy("a", "one");
+        document.as_object_mut().unwrap().insert("status", Value::from([("ready", Value::Bool(true))]));
+        store.apply("ClusterPolicy", Change::Set(document));
+        assert!(Arc::ptr_eq(&before.set.programs()[0], &store.snapshot().set.programs()[0]));
+        store.apply("ClusterPolicy", Change::Set(policy("a", "two")));
+        assert!(!Arc::ptr_eq(&before.set.programs()[0], &store.snapshot().set.programs()[0]));
+    }
+
+    #[test]
+    fn a_reset_forgets_only_its_own_kind() {
+        let store = PolicyStore::new(ExceptionScope::Disabled);
+        store.apply("ClusterPolicy", Change::Set(policy("a", "one")));
+        store.apply("Policy", Change::Reset(Vec::new()));
+        assert_eq!(store.snapshot().policies.len(), 1);
+        store.apply("ClusterPolicy", Change::Reset(Vec::new()));
+        assert_eq!(store.snapshot().policies.len(), 0);
+    }
+}

@@ -1,0 +1,27 @@
+//! `PolicyException`.
+
+use ephor_engine::check::check_exception;
+use ephor_engine::diagnostic::Diagnostic;
+use ephor_engine::exceptions::Exception;
+use ephor_expr::Value;
+use ephor_expr::value::Path;
+
+use super::text;
+use crate::admission::Answer;
+use crate::policies::ExceptionScope;
+
+/// Refuses what cannot be an exception, and warns of one that does not count.
+pub(super) fn check(document: &Value, namespace: &str, scope: &ExceptionScope) -> Answer {
+    let mut findings = Exception::compile(document).err().unwrap_or_default();
+    findings.extend(check_exception(document));
+    let why = match scope {
+        ExceptionScope::Disabled => Some("PolicyException resources would not be processed until it is enabled."),
+        ExceptionScope::Namespace(own) if own.is_empty() => Some("The exceptionNamespace flag is not set"),
+        ExceptionScope::Namespace(own) if own != namespace => {
+            Some("PolicyException resource namespace must match the defined namespace.")
+        }
+        ExceptionScope::Namespace(_) | ExceptionScope::Everywhere => None,
+    };
+    findings.extend(why.map(|why| Diagnostic::warning("exception-scope", Path::root(), why)));
+    text::answer(&findings, document)
+}

@@ -1,0 +1,281 @@
+//! What Ephor's accounts need to be allowed for a policy to work (controllers 1.8).
+
+use ephor_cluster::{Discovery, Resource};
+use ephor_engine::diagnostic::Severity;
+use ephor_engine::matching::KindSelector;
+use ephor_engine::policy::{CleanupPolicy, Generate, GenerateParts, Policy, PolicyKind, Rule};
+use ephor_expr::value::Path;
+use ephor_expr::{Str, Value};
+
+use super::Accounts;
+use super::kinds::{listed, literal, resources, selections};
+
+/// One permission that an account needs.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Need {
+    /// The user name of the account.
+    pub(super) account: Str,
+    /// The verbs.
+    pub(super) verbs: Vec<&'static str>,
+    /// On what.
+    pub(super) resource: Resource,
+    /// Below it; empty for the object itself.
+    pub(super) subresource: Str,
+    /// The namespace; empty for all.
+    pub(super) namespace: Str,
+    /// The object's name; empty for all.
+    pub(super) name: Str,
+    /// Where in the policy the need comes from.
+    pub(super) path: Path,
+    /// What it means when it is not met.
+    pub(super) severity: Severity,
+    /// What for.
+    pub(super) purpose: Purpose,
+}
+
+/// What a permission is for; the words of the refusal depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Generating, or reading for reports.
+    Rule,
+    /// Mutating what exists.
+    Mutate,
+    /// Cleaning up.
+    Cleanup,
+}
+
+/// The needs of a policy. Kinds that are unknown or hold variables are left out.
+pub(super) fn of_policy(policy: &Policy, accounts: &Accounts, discovery: &Discovery) -> Vec<Need> {
+    let mut needs = Vec::new();
+    let background = policy.spec.background.unwrap_or(true);
+    for (i, rule) in policy.spec.rules.iter().enumerate() {
+        let path = Path::root().keys(&["spec", "rules"]).index(i);
+        if let Some(generate) = &rule.generate {
+            generated(generate, accounts, discovery, &path.key("generate"), &mut needs);
+        }
+        if let Some(account) = &accounts.background {
+            mutated(policy, rule, account, discovery, &path.keys(&["mutate", "targets"]), &mut needs);
+        }
+        if let (true, Some(_), Some(account)) = (background, &rule.validate, &accounts.reports) {
+            for (at, selection) in selections(&rule.matches, &path.key("match")) {
+                for (i, kind) in selection.kinds.iter().flatten().enumerate() {
+                    let selector = KindSelector::parse(kind);
+                    if selector.exact_kind().is_none() || !selector.subresource.as_str().is_empty() {
+                        continue;
+                    }
+                    if let Some(resource) = resources(&selector, discovery).next() {
+                        let need = Need::new(account, &["get", "list", "watch"], resource, at.key("kinds").index(i));
+                        needs.push(Need { severity: Severity::Warning, ..need });
+                    }
+                }
+            }
+        }
+    }
+    needs
+}
+
+/// The needs of a cleanup policy.
+pub(super) fn of_cleanup(policy: &CleanupPolicy, account: &Str, discovery: &Discovery) -> Vec<Need> {
+    let mut needs = Vec::new();
+    let namespace = policy.metadata.namespace.clone().filter(|_| policy.kind == "CleanupPolicy").unwrap_or_default();
+    for (at, selection) in selections(&policy.spec.matches, &Path::root().keys(&["spec", "match"])) {
+        let names: Vec<Str> = match (&selection.names, &selection.name) {
+            (Some(names), _) if !names.is_empty() => names.iter().map(|name| fixed(Some(name))).collect(),
+            (_, name) => vec![fixed(name.as_ref())],
+        };
+        for (i, kind) in selection.kinds.iter().flatten().enumerate() {
+            let selector = KindSelector::parse(kind);
+            let Some(resource) = resources(&selector, discovery).next().filter(|_| selector.exact_kind().is_some())
+            else {
+                continue;
+            };
+            let namespace = if resource.namespaced { namespace.clone() } else { Str::default() };
+            for name in &names {
+                let need = Need::new(account, &["list", "delete"], resource, at.key("kinds").index(i));
+                needs.push(Need {
+                    namespace: namespace.clone(),
+                    name: name.clone(),
+                    purpose: Purpose::Cleanup,
+                    ..need
+                });
+            }
+        }
+    }
+    needs
+}
+
+impl Need {
+    fn new(account: &Str, verbs: &[&'static str], resource: &Resource, path: Path) -> Self {
+        Self {
+            account: account.clone(),
+            verbs: verbs.to_vec(),
+            resource: resource.clone(),
+            subresource: Str::default(),
+            namespace: Str::default(),
+            name: Str::default(),
+            path,
+            severity: Severity::Error,
+            purpose: Purpose::Rule,
+        }
+    }
+}
+
+/// A namespace or name if it is fixed; else empty, which means any.
+fn fixed(text: Option<&Str>) -> Str {
+    text.filter(|text| !text.contains("{{") && !text.contains(['*', '?'])).cloned().unwrap_or_default()
+}
+
+/// What stands behind a `/` in a kind.
+fn below(kind: Option<&Str>) -> Str {
+    kind.and_then(|kind| kind.split_once('/')).map(|(_, subresource)| subresource.trim().into()).unwrap_or_default()
+}
+
+fn generated(generate: &Generate, accounts: &Accounts, discovery: &Discovery, path: &Path, needs: &mut Vec<Need>) {
+    let follows = generate.synchronize == Some(true);
+    let mut each = |parts: &GenerateParts<'_>, path: &Path| {
+        for (resource, subresource, at) in targets(parts, discovery, path) {
+            let namespace = if resource.namespaced { fixed(parts.namespace) } else { Str::default() };
+            let name = if parts.clone_list.is_some() { Str::default() } else { fixed(parts.name) };
+            let need = |account, verbs: &[&'static str]| Need {
+                namespace: namespace.clone(),
+                name: name.clone(),
+                subresource: subresource.clone(),
+                ..Need::new(account, verbs, resource, at.clone())
+            };
+            if let Some(account) = &accounts.background {
+                let verbs: &[_] = if follows { &["get", "create", "update", "delete"] } else { &["get", "create"] };
+                needs.push(need(account, verbs));
+                let from = if parts.clone.is_some() { path.key("clone") } else { at.clone() };
+                needs.extend(source(parts, account, resource, follows, &from));
+                needs.extend(grants(parts, account, resource, discovery, &at));
+            }
+            if let (true, Some(account)) = (follows, &accounts.admission) {
+                needs.push(need(account, &["list", "get"]));
+            }
+        }
+    };
+    match &generate.foreach {
+        None => each(&generate.parts(), path),
+        Some(loops) => {
+            for (i, entry) in loops.iter().enumerate() {
+                each(&entry.parts(), &path.key("foreach").index(i));
+            }
+        }
+    }
+}
+
+/// The kinds that are generated, each with a subresource and its place.
+fn targets<'d>(parts: &GenerateParts<'_>, discovery: &'d Discovery, path: &Path) -> Vec<(&'d Resource, Str, Path)> {
+    let Some(list) = parts.clone_list else {
+        let found = literal(parts.api_version, parts.kind).and_then(|(version, kind)| discovery.find(version, kind));
+        return found.into_iter().map(|resource| (resource, below(parts.kind), path.key("kind"))).collect();
+    };
+    let kinds = list.kinds.iter().flatten().enumerate();
+    let at = path.keys(&["cloneList", "kinds"]);
+    let of = |(i, kind): (usize, &Str)| {
+        let (api_version, kind) = listed(kind)?;
+        Some((discovery.find(api_version, kind)?, Str::default(), at.index(i)))
+    };
+    kinds.filter_map(of).collect()
+}
+
+/// Sources of copies are read, and get a label by which they are known as such. Without the label a copy that does not
+/// follow its source works all the same.
+fn source(parts: &GenerateParts<'_>, account: &Str, resource: &Resource, follows: bool, path: &Path) -> Vec<Need> {
+    let (namespace, name, reading): (_, _, &[&'static str]) = match (parts.clone, parts.clone_list) {
+        (Some(clone), _) => (clone.namespace.as_ref(), fixed(clone.name.as_ref()), &["get"]),
+        (_, Some(list)) => (list.namespace.as_ref(), Str::default(), &["list"]),
+        _ => return Vec::new(),
+    };
+    let namespace = if resource.namespaced { fixed(namespace) } else { Str::default() };
+    let need = |verbs: &[&'static str], severity| Need {
+        namespace: namespace.clone(),
+        name: name.clone(),
+        severity,
+        ..Need::new(account, verbs, resource, path.clone())
+    };
+    let labelling = if follows { Severity::Error } else { Severity::Warning };
+    // Upstream asks for reading the target only, and policies with such accounts are in use: listing comes as a warning.
+    vec![need(reading, Severity::Warning), need(&["update"], labelling)]
+}
+
+/// Whoever writes roles and bindings needs the granted rules itself, or leave to hand out more. The first is not looked
+/// into, so that this warns.
+fn grants(
+    parts: &GenerateParts<'_>,
+    account: &Str,
+    resource: &Resource,
+    discovery: &Discovery,
+    path: &Path,
+) -> Option<Need> {
+    if resource.group != "rbac.authorization.k8s.io" {
+        return None;
+    }
+    let namespace = if resource.namespaced { fixed(parts.namespace) } else { Str::default() };
+    let need = match resource.kind.as_str() {
+        "Role" | "ClusterRole" => Need::new(account, &["escalate"], resource, path.clone()),
+        "RoleBinding" | "ClusterRoleBinding" => {
+            let given = |key| parts.data.and_then(|data| data.str_at(&["roleRef", key])).map(Str::new);
+            let kind = fixed(given("kind").as_ref());
+            let role = discovery.find(&resource.api_version(), if kind.is_empty() { "ClusterRole" } else { &kind })?;
+            let name = fixed(given("name").as_ref());
+            Need { name, ..Need::new(account, &["bind"], role, path.clone()) }
+        }
+        _ => return None,
+    };
+    Some(Need { namespace, severity: Severity::Warning, ..need })
+}
+
+fn mutated(policy: &Policy, rule: &Rule, account: &Str, discovery: &Discovery, path: &Path, needs: &mut Vec<Need>) {
+    for (i, target) in rule.mutate.iter().flat_map(|m| m.targets.iter().flatten()).enumerate() {
+        let Some((api_version, kind)) = literal(target.api_version.as_ref(), target.kind.as_ref()) else { continue };
+        let Some(resource) = discovery.find(api_version, kind) else { continue };
+        let namespace = match policy.kind {
+            PolicyKind::Policy => policy.metadata.namespace.clone().unwrap_or_default(),
+            PolicyKind::ClusterPolicy => fixed(target.namespace.as_ref()),
+        };
+        needs.push(Need {
+            namespace: if resource.namespaced { namespace } else { Str::default() },
+            name: fixed(target.name.as_ref()),
+            subresource: below(target.kind.as_ref()),
+            purpose: Purpose::Mutate,
+            ..Need::new(account, &["get", "update"], resource, path.index(i))
+        });
+    }
+}
+
+/// What is asked of the API server about one verb of a need.
+pub(super) fn review(need: &Need, verb: &str) -> Value {
+    let mut attributes = ephor_expr::Map::new();
+    for (key, text) in [
+        ("group", need.resource.group.as_str()),
+        ("name", &need.name),
+        ("namespace", &need.namespace),
+        ("resource", &need.resource.plural),
+        ("subresource", &need.subresource),
+        ("verb", verb),
+        ("version", &need.resource.version),
+    ] {
+        if !text.is_empty() {
+            attributes.insert(key, text);
+        }
+    }
+    let namespace = need.account.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split(':').next());
+    let mut groups = vec!["system:authenticated".to_owned()];
+    if let Some(namespace) = namespace {
+        groups.push("system:serviceaccounts".to_owned());
+        groups.push(format!("system:serviceaccounts:{namespace}"));
+    }
+    Value::from([
+        ("apiVersion", Value::from("authorization.k8s.io/v1")),
+        ("kind", Value::from("SubjectAccessReview")),
+        (
+            "spec",
+            Value::from([
+                ("groups", Value::from(groups)),
+                ("resourceAttributes", Value::object(attributes)),
+                ("user", Value::from(need.account.clone())),
+            ]),
+        ),
+    ])
+}

@@ -1,0 +1,235 @@
+//! Requests about Ephor's own kinds, against a cluster in memory.
+
+use ephor_cluster::{MemoryCluster, WriteOptions};
+use ephor_expr::yaml::parse_value;
+
+use super::*;
+
+fn value(text: &str) -> Value {
+    parse_value(text).unwrap()
+}
+
+fn handlers(cluster: MemoryCluster, exceptions: ExceptionScope) -> PolicyAdmission {
+    PolicyAdmission::new(Arc::new(cluster), Accounts::default(), exceptions)
+}
+
+fn request(operation: &str, namespace: &str, object: &Value, old_object: &Value) -> AdmissionRequest {
+    AdmissionRequest::of_value(&Value::from([
+        ("namespace", Value::from(namespace)),
+        ("object", object.clone()),
+        ("oldObject", old_object.clone()),
+        ("operation", Value::from(operation)),
+        ("uid", Value::from("u")),
+    ]))
+    .unwrap()
+}
+
+fn create(object: &Value) -> AdmissionRequest {
+    request("CREATE", object.str_at(&["metadata", "namespace"]).unwrap_or_default(), object, &Value::Null)
+}
+
+fn policy(kind: &str, rule: &str) -> Value {
+    let namespace = if kind == "Policy" { ", namespace: own" } else { "" };
+    value(&format!(
+        "{{apiVersion: kyverno.io/v1, kind: {kind}, metadata: {{name: p{namespace}}}, spec: {{background: false, rules: \
+         [{{name: r, {rule}}}]}}}}"
+    ))
+}
+
+fn matching(kind: &str, body: &str) -> String {
+    format!("match: {{any: [{{resources: {{kinds: ['{kind}']}}}}]}}, {body}")
+}
+
+/// A cluster with the kinds `Widget` (namespaced, with `scale`) and `Gadget` (cluster-wide) of `example.com/v1`.
+fn with_custom_kinds() -> MemoryCluster {
+    let cluster = MemoryCluster::default();
+    let kind = cluster.resolve("apiextensions.k8s.io/v1", "CustomResourceDefinition").unwrap();
+    for (name, plural, scope) in [("Widget", "widgets", "Namespaced"), ("Gadget", "gadgets", "Cluster")] {
+        let definition = value(&format!(
+            "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {{name: {plural}.example.com}}, \
+             spec: {{group: example.com, scope: {scope}, names: {{kind: {name}, plural: {plural}}}, versions: [{{name: v1, \
+             served: true, storage: true, subresources: {{status: {{}}}}, schema: {{openAPIV3Schema: {{type: object}}}}}}]}}}}"
+        ));
+        cluster.create(&kind, definition, &WriteOptions::default()).unwrap();
+    }
+    cluster
+}
+
+fn said(answer: &Answer) -> String {
+    let head = if answer.allowed { "allowed" } else { "denied" };
+    let message = answer.message.iter().cloned();
+    let warnings = answer.warnings.iter().map(|warning| format!("Warning: {warning}"));
+    [head.to_owned()].into_iter().chain(message).chain(warnings).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn policies_are_refused_with_places_and_advised_against_with_words() {
+    let host = handlers(MemoryCluster::default(), ExceptionScope::Everywhere);
+    let deny =
+        |condition: &str| matching("Pod", &format!("validate: {{deny: {{conditions: {{any: [{condition}]}}}}}}"));
+    let said = |rule: &str| said(&host.policy(&create(&policy("ClusterPolicy", rule))));
+    assert_eq!(said(&matching("Pod", "validate: {deny: {}}")), "allowed");
+    insta::assert_snapshot!(said(&deny("{key: a, operator: NotIn, value: [b]}")), @"
+allowed
+Warning: Operator NotIn has been deprecated and will be removed soon. (use `AnyNotIn` or `AllNotIn`) [spec.rules[0].validate.deny.conditions.any[0].operator]
+");
+    insta::assert_snapshot!(said(&deny("{key: a, operator: Is, value: [b]}")), @"
+denied
+spec.rules[0].validate.deny.conditions.any[0].operator: entered value of `operator` is invalid: unknown operator `Is`
+");
+    insta::assert_snapshot!(said(&matching("Pod", "validate: {cel: {}}")), @"
+denied
+spec.rules[0].validate.cel: `cel` is not supported yet
+");
+    insta::assert_snapshot!(said(&matching("Pod", "celPreconditions: [], validate: {deny: {}}")), @"
+denied
+spec.rules[0].celPreconditions: celPrecondition can only be used with validate.cel
+");
+    insta::assert_snapshot!(said(&matching("Pod", "validate: {deny: {}, patern: {}}")), @"
+denied
+spec.rules[0].validate.patern: unknown field `patern` (did you mean `pattern`?)
+");
+}
+
+#[test]
+fn kinds_are_looked_up() {
+    let host = handlers(with_custom_kinds(), ExceptionScope::Everywhere);
+    let said = |kind: &str, rule: &str| said(&host.policy(&create(&policy(kind, rule))));
+    let generate = |kind: &str, more: &str| {
+        matching(
+            "Namespace",
+            &format!("generate: {{apiVersion: example.com/v1, kind: {kind}, name: a, data: {{}}{more}}}"),
+        )
+    };
+    assert_eq!(said("Policy", &matching("Widget", "validate: {deny: {}}")), "allowed");
+    insta::assert_snapshot!(said("ClusterPolicy", &matching("Gizmo", "validate: {deny: {}}")), @"
+allowed
+Warning: the kind `Gizmo` is not defined in the cluster, so nothing matches it yet [spec.rules[0].match.any[0].resources.kinds[0]]
+");
+    insta::assert_snapshot!(said("Policy", &matching("Gadget", "validate: {deny: {}}")), @"
+denied
+spec.rules[0].match.any[0].resources.kinds[0]: a Policy cannot match the cluster-scoped kind `Gadget`
+");
+    assert_eq!(said("ClusterPolicy", &generate("Gadget", "")), "allowed");
+    assert_eq!(said("ClusterPolicy", &generate("Widget", ", namespace: x")), "allowed");
+    insta::assert_snapshot!(said("ClusterPolicy", &generate("Widget", "")), @"
+denied
+spec.rules[0].generate: target namespace must be set for a namespaced resource
+");
+    insta::assert_snapshot!(said("ClusterPolicy", &generate("Gadget", ", namespace: x")), @"
+denied
+spec.rules[0].generate: target namespace must not be set for a cluster-wide resource
+");
+    insta::assert_snapshot!(said("ClusterPolicy", &generate("Gizmo", "")), @"
+allowed
+Warning: `example.com/v1` `Gizmo` is not defined in the cluster, so it cannot be generated yet [spec.rules[0].generate.kind]
+");
+    // What the engine finds of Kubernetes' own kinds is said once.
+    let native = matching("Pod", "generate: {apiVersion: v1, kind: ConfigMap, name: a, data: {}}");
+    insta::assert_snapshot!(said("ClusterPolicy", &native), @"
+denied
+spec.rules[0].generate: target namespace must be set for a namespaced resource
+");
+}
+
+#[test]
+fn generate_rules_keep_their_names_and_may_move_their_targets() {
+    let host = handlers(MemoryCluster::default(), ExceptionScope::Everywhere);
+    let rule = |kind: &str, target: &str| {
+        let body = format!(
+            "generate: {{apiVersion: v1, kind: ConfigMap, name: {target}, namespace: x, synchronize: true, data: {{}}}}"
+        );
+        policy("ClusterPolicy", &matching(kind, &body))
+    };
+    let old = rule("Secret", "a");
+    let said = |new: &Value| said(&host.policy(&request("UPDATE", "", new, &old)));
+    assert_eq!(said(&old), "allowed");
+    insta::assert_snapshot!(said(&rule("ServiceAccount", "a")), @"
+denied
+spec.rules[0].match: changes of immutable fields of a rule spec in a generate rule is disallowed: `match` (delete the policy and create it anew)
+");
+    insta::assert_snapshot!(said(&rule("ServiceAccount", "b")), @"
+allowed
+Warning: no synchronization will be performed to the old target resource upon policy updates (delete the old target by hand when it is no longer needed) [spec.rules[0].generate]
+");
+}
+
+#[test]
+fn what_changes_no_rule_goes_through() {
+    let host = handlers(MemoryCluster::default(), ExceptionScope::Everywhere);
+    let bad = policy("ClusterPolicy", &matching("Pod", "validate: {cel: {}}"));
+    let mut labelled = bad.clone();
+    let metadata = labelled.as_object_mut().unwrap().get_mut("metadata").unwrap().as_object_mut().unwrap();
+    metadata.insert("labels", Value::from([("a", Value::from("b"))]));
+    assert!(host.policy(&request("UPDATE", "", &labelled, &bad)).allowed);
+    assert!(host.policy(&request("DELETE", "", &Value::Null, &bad)).allowed);
+    assert!(!host.policy(&create(&bad)).allowed);
+    let status = AdmissionRequest { sub_resource: "status".into(), ..create(&bad) };
+    assert!(host.policy(&status).allowed);
+}
+
+#[test]
+fn a_name_that_is_to_be_generated_is_no_fault() {
+    let host = handlers(MemoryCluster::default(), ExceptionScope::Everywhere);
+    let mut document = policy("ClusterPolicy", &matching("Pod", "validate: {deny: {}}"));
+    *document.as_object_mut().unwrap().get_mut("metadata").unwrap() = value("{generateName: p-}");
+    assert_eq!(said(&host.policy(&create(&document))), "allowed");
+}
+
+#[test]
+fn exceptions_that_do_not_count_are_pointed_out() {
+    let exception = value(
+        "{apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {name: e, namespace: a}, spec: {match: {any: \
+         [{resources: {kinds: [Pod]}}]}, exceptions: [{policyName: p, ruleNames: [r]}]}}",
+    );
+    for (scope, want) in [
+        (ExceptionScope::Everywhere, "allowed"),
+        (ExceptionScope::Namespace("a".into()), "allowed"),
+        (
+            ExceptionScope::Namespace("b".into()),
+            "allowed\nWarning: PolicyException resource namespace must match the defined namespace.",
+        ),
+        (
+            ExceptionScope::Disabled,
+            "allowed\nWarning: PolicyException resources would not be processed until it is enabled.",
+        ),
+    ] {
+        assert_eq!(said(&handlers(MemoryCluster::default(), scope).exception(&create(&exception))), want);
+    }
+    let faulty = value(
+        "{apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {name: e, namespace: a}, spec: {match: {any: \
+         [{resources: {kinds: [Pod]}}]}, podSecurity: [{controlName: Capabilities}], exceptions: [{policyName: p, \
+         ruleNames: [r]}]}}",
+    );
+    let host = handlers(MemoryCluster::default(), ExceptionScope::Everywhere);
+    insta::assert_snapshot!(said(&host.exception(&create(&faulty))), @"
+denied
+spec.podSecurity[0].images: exclude.images must be specified for the container level control `Capabilities`
+");
+}
+
+#[test]
+fn the_other_kinds_are_checked_too() {
+    let host = handlers(MemoryCluster::default(), ExceptionScope::Everywhere);
+    let entry = value(
+        "{apiVersion: kyverno.io/v2, kind: GlobalContextEntry, metadata: {name: g}, spec: {apiCall: {urlPath: /x, method: \
+         GET, data: [{key: a, value: b}]}}}",
+    );
+    insta::assert_snapshot!(said(&host.global_context(&create(&entry))), @"
+denied
+spec.apiCall.data: `data` is sent with method POST only
+");
+    let cleanup = value(
+        "{apiVersion: kyverno.io/v2, kind: CleanupPolicy, metadata: {name: c, namespace: a}, spec: {schedule: never, match: \
+         {any: [{resources: {kinds: [Pod]}}]}}}",
+    );
+    insta::assert_snapshot!(said(&host.cleanup_policy(&create(&cleanup))), @"
+denied
+spec.schedule: schedule spec in the cleanupPolicy is not in proper cron format: expected 5 fields, found 1
+");
+    let labelled = value("{metadata: {name: a, labels: {cleanup.kyverno.io/ttl: 10ay}}}");
+    insta::assert_snapshot!(said(&host.ttl(&create(&labelled))), @"
+allowed
+Warning: cleanup.kyverno.io/ttl label value cannot be parsed as any recognizable format (`10ay` is neither a duration such as 90s, 5m, 4h, 1d, 1w nor a time such as 2006-01-02 or 2006-01-02T150405Z): the object is kept
+");
+}

@@ -1,0 +1,123 @@
+//! Admission in process: what the API server asks Ephor over HTTPS in production, asked directly.
+//!
+//! The same handlers answer; only the way is shorter. Each webhook that would be registered is asked by itself, so that
+//! a refusal carries the name that it has on a real cluster.
+
+use std::hash::{Hash as _, Hasher as _};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ephor_cluster::ClusterError;
+use ephor_cluster::admission::{Admission, Attributes, Mutated, Operation};
+use ephor_engine::policy::FailurePolicy;
+use ephor_engine::rules::mutate::JsonPatch;
+use ephor_expr::Value;
+use rustc_hash::FxHasher;
+
+use crate::admission::path::Lane;
+use crate::admission::{AdmissionRequest, Answer, Handlers};
+use crate::policy_admission::PolicyAdmission;
+
+/// The label by which objects ask to be deleted in time.
+const TTL: &str = "cleanup.kyverno.io/ttl";
+
+/// The handlers as a cluster asks them.
+#[derive(Debug)]
+pub(super) struct InProcess {
+    handlers: Handlers,
+    own: PolicyAdmission,
+    asked: AtomicU64,
+}
+
+impl InProcess {
+    /// Handlers of resources, and of Ephor's own kinds.
+    pub(super) fn new(handlers: Handlers, own: PolicyAdmission) -> Self {
+        Self { handlers, own, asked: AtomicU64::new(0) }
+    }
+
+    fn request(&self, attributes: &Attributes) -> Result<AdmissionRequest, ClusterError> {
+        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        let mut hasher = FxHasher::default();
+        (number, attributes.name.as_str(), attributes.namespace.as_str()).hash(&mut hasher);
+        let uid = format!("{:08x}-0000-4000-8000-{:012x}", hasher.finish() >> 32, number);
+        AdmissionRequest::of_value(&attributes.request(&uid))
+            .map_err(|error| ClusterError::denied(500, "InternalError", error.to_string()))
+    }
+
+    /// What is asked about objects of Ephor's own kinds, under which name.
+    fn about_own(&self, request: &AdmissionRequest) -> Option<(&'static str, Answer)> {
+        if request.resource.group != "kyverno.io" || !request.sub_resource.is_empty() {
+            return None;
+        }
+        match request.resource.resource.as_str() {
+            "clusterpolicies" | "policies" => Some(("validate-policy.kyverno.svc", self.own.policy(request))),
+            "policyexceptions" => Some(("kyverno-exception-validate.kyverno.svc", self.own.exception(request))),
+            "globalcontextentries" => Some(("kyverno-globalcontext.kyverno.svc", self.own.global_context(request))),
+            "cleanuppolicies" | "clustercleanuppolicies" => {
+                Some(("kyverno-cleanup-controller.kyverno.svc", self.own.cleanup_policy(request)))
+            }
+            _ => None,
+        }
+    }
+}
+
+const LANES: [(FailurePolicy, &str); 2] = [(FailurePolicy::Ignore, "ignore"), (FailurePolicy::Fail, "fail")];
+
+/// An answer as the API server takes it: warnings, or the refusal that the client sees.
+fn judged(webhook: &str, answer: Answer) -> Result<Vec<String>, ClusterError> {
+    if answer.allowed {
+        return Ok(answer.warnings);
+    }
+    let why = answer.message.filter(|message| !message.is_empty());
+    let message = match why {
+        Some(why) => format!("admission webhook {webhook:?} denied the request: {why}"),
+        None => format!("admission webhook {webhook:?} denied the request without explanation"),
+    };
+    Err(ClusterError::denied(answer.code.unwrap_or(400), "", message))
+}
+
+fn patched(object: &Value, patch: &Value) -> Result<Value, ClusterError> {
+    let fault = |why: String| ClusterError::denied(500, "InternalError", why);
+    let patch = JsonPatch::from_value(patch).map_err(|error| fault(error.to_string()))?;
+    patch.apply(object).map_err(|error| fault(error.to_string()))
+}
+
+impl Admission for InProcess {
+    fn mutate(&self, attributes: &Attributes) -> Result<Mutated, ClusterError> {
+        let mut mutated = Mutated::default();
+        // Ephor's own kinds are no resources of policies, and nothing mutates what goes.
+        if attributes.resource.group == "kyverno.io" || attributes.operation == Operation::Delete {
+            return Ok(mutated);
+        }
+        let mut attributes = attributes.clone();
+        for (failure, word) in LANES {
+            let request = self.request(&attributes)?;
+            let answer = self.handlers.mutate(&request, &Lane::Failing(failure));
+            let patch = answer.patch.clone();
+            mutated.warnings.extend(judged(&format!("mutate.kyverno.svc-{word}"), answer)?);
+            if let Some(patch) = patch {
+                attributes.object = patched(&attributes.object, &patch)?;
+                mutated.object = Some(attributes.object.clone());
+            }
+        }
+        Ok(mutated)
+    }
+
+    fn validate(&self, attributes: &Attributes) -> Result<Vec<String>, ClusterError> {
+        let request = self.request(attributes)?;
+        let mut warnings = Vec::new();
+        if let Some((webhook, answer)) = self.about_own(&request) {
+            warnings.extend(judged(webhook, answer)?);
+        }
+        if attributes.resource.group == "kyverno.io" {
+            return Ok(warnings);
+        }
+        for (failure, word) in LANES {
+            let answer = self.handlers.validate(&request, &Lane::Failing(failure));
+            warnings.extend(judged(&format!("validate.kyverno.svc-{word}"), answer)?);
+        }
+        if request.object.at(&["metadata", "labels", TTL]).is_some() {
+            warnings.extend(judged("kyverno-cleanup-controller.kyverno.svc", self.own.ttl(&request))?);
+        }
+        Ok(warnings)
+    }
+}

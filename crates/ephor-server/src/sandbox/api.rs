@@ -1,0 +1,270 @@
+//! Requests of the Kubernetes API: from HTTP to calls of the cluster, and back.
+
+use std::fmt::Write as _;
+
+use axum::body::{Body, Bytes};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method as Verb, Response, StatusCode, header};
+use ephor_cluster::raw::{self, Method, RawRequest, Target};
+use ephor_cluster::schema::wire;
+use ephor_cluster::{Cluster as _, ClusterError, MemoryCluster, PatchKind};
+use ephor_expr::{Value, yaml};
+
+use super::{openapi, table};
+
+/// What the client would like to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Objects.
+    Plain,
+    /// A table of them.
+    Table,
+    /// Their metadata.
+    Metadata,
+    /// Discovery of all groups in one document.
+    Aggregated,
+}
+
+/// The first form that the client accepts and that there is. `None` if it takes no JSON.
+pub(super) fn form(headers: &HeaderMap) -> Option<Form> {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let accepted: Vec<&str> = accepted.flat_map(|list| list.split(',')).map(str::trim).collect();
+    if accepted.is_empty() {
+        return Some(Form::Plain);
+    }
+    accepted.iter().find_map(|kind| {
+        let mut parts = kind.split(';').map(str::trim);
+        let media = parts.next().unwrap_or_default();
+        if !matches!(media, "application/json" | "*/*" | "application/*") {
+            return None;
+        }
+        let parameters: Vec<&str> = parts.collect();
+        let asked = parameters.iter().find_map(|parameter| parameter.strip_prefix("as="));
+        match asked {
+            None => Some(Form::Plain),
+            Some("Table") if parameters.contains(&"v=v1") => Some(Form::Table),
+            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => Some(Form::Metadata),
+            Some("APIGroupDiscoveryList") if parameters.contains(&"v=v2") => Some(Form::Aggregated),
+            Some(_) => None,
+        }
+    })
+}
+
+/// An answer, before it goes out.
+pub(super) struct Reply {
+    pub(super) status: StatusCode,
+    pub(super) content_type: &'static str,
+    pub(super) body: Vec<u8>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Reply {
+    pub(super) fn json(status: StatusCode, value: &Value) -> Self {
+        let body = value.to_json().into_bytes();
+        Self { status, content_type: "application/json", body, warnings: Vec::new() }
+    }
+
+    pub(super) fn error(error: &ClusterError) -> Self {
+        let status = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self::json(status, &error.status())
+    }
+
+    fn text(text: &str) -> Self {
+        let body = text.as_bytes().to_vec();
+        Self { status: StatusCode::OK, content_type: "text/plain; charset=utf-8", body, warnings: Vec::new() }
+    }
+
+    pub(super) fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(Body::from(self.body));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        for warning in &self.warnings {
+            if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{}\"", escaped(warning))) {
+                headers.append(header::WARNING, value);
+            }
+        }
+        response
+    }
+}
+
+/// A warning as a quoted string of a header: what a header cannot hold is left out.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars().take(1024) {
+        match c {
+            '"' | '\\' => {
+                let _ = write!(out, "\\{c}");
+            }
+            '\n' | '\t' => out.push(' '),
+            c if c.is_ascii() && !c.is_ascii_control() => out.push(c),
+            // The client undoes percent-encoding nowhere, so that letters outside of ASCII stay as they are.
+            c if !c.is_control() => out.push(c),
+            _ => {}
+        }
+    }
+    out
+}
+
+/// Answers a request that is no watch.
+pub(super) fn answer(cluster: &MemoryCluster, parts: &Parts, body: &Bytes) -> Reply {
+    let reply = respond(cluster, parts, body);
+    let mut reply = reply.unwrap_or_else(|error| Reply::error(&error));
+    reply.warnings = cluster.take_warnings();
+    reply
+}
+
+fn respond(cluster: &MemoryCluster, parts: &Parts, body: &Bytes) -> Result<Reply, ClusterError> {
+    let path = parts.uri.path();
+    let query = parts.uri.query().unwrap_or_default();
+    if matches!(path, "/healthz" | "/livez" | "/readyz") || path.starts_with("/readyz/") || path.starts_with("/livez/")
+    {
+        return Ok(Reply::text("ok"));
+    }
+    if path == "/openapi/v2"
+        && parts.headers.get(header::ACCEPT).is_none_or(|accept| !accept.to_str().unwrap_or_default().contains("json"))
+    {
+        return Err(ClusterError::denied(406, "NotAcceptable", "only JSON is served"));
+    }
+    let Some(form) = form(&parts.headers) else {
+        let message = "only the following media types are accepted: application/json";
+        return Err(ClusterError::denied(406, "NotAcceptable", message));
+    };
+    if let Some(rest) = path.strip_prefix("/openapi/") {
+        let document = openapi::document(cluster, rest).ok_or_else(ClusterError::no_such_path)?;
+        return Ok(Reply::json(StatusCode::OK, &document));
+    }
+    let discovery = cluster.discovery()?;
+    if let Some(core) = [("/api", true), ("/apis", false)].into_iter().find(|(p, _)| *p == path).map(|(_, core)| core)
+        && form == Form::Aggregated
+    {
+        let mut reply = Reply::json(StatusCode::OK, &ephor_cluster::discovery::aggregated(&discovery, core));
+        reply.content_type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+        return Ok(reply);
+    }
+    let request =
+        RawRequest { method: method(parts)?, path: with_manager(parts), body: decoded(parts, body)?, dry_run: false };
+    let answer = cluster.raw(&request)?;
+    let target = raw::target(&discovery, path);
+    let status = match request.method {
+        Method::Post if target.as_ref().is_some_and(|t| t.subresource.is_none()) => StatusCode::CREATED,
+        Method::Post => StatusCode::CREATED,
+        _ => StatusCode::OK,
+    };
+    let answer = match &target {
+        Some(target) => shaped(cluster, target, form, query, answer),
+        None => answer,
+    };
+    Ok(Reply::json(status, &answer))
+}
+
+/// The answer in the form that was asked for.
+pub(super) fn shaped(cluster: &MemoryCluster, target: &Target, form: Form, query: &str, answer: Value) -> Value {
+    let is_status = answer.str_at(&["kind"]) == Some("Status");
+    match form {
+        Form::Table if !is_status => table::table(cluster, &target.resource, query, &answer),
+        Form::Metadata if !is_status => metadata(&answer),
+        _ => answer,
+    }
+}
+
+/// Objects without anything but their metadata.
+fn metadata(answer: &Value) -> Value {
+    let partial = |object: &Value| {
+        Value::from([
+            ("apiVersion", Value::from("meta.k8s.io/v1")),
+            ("kind", Value::from("PartialObjectMetadata")),
+            ("metadata", object.get("metadata").cloned().unwrap_or_default()),
+        ])
+    };
+    match answer.get("items").and_then(Value::as_array) {
+        Some(items) => Value::from([
+            ("apiVersion", Value::from("meta.k8s.io/v1")),
+            ("items", Value::array(items.iter().map(partial).collect())),
+            ("kind", Value::from("PartialObjectMetadataList")),
+            ("metadata", answer.get("metadata").cloned().unwrap_or_default()),
+        ]),
+        None => partial(answer),
+    }
+}
+
+fn content_type(parts: &Parts) -> &str {
+    let given = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    given.split(';').next().unwrap_or_default().trim()
+}
+
+fn method(parts: &Parts) -> Result<Method, ClusterError> {
+    match parts.method {
+        Verb::GET | Verb::HEAD => Ok(Method::Get),
+        Verb::POST => Ok(Method::Post),
+        Verb::PUT => Ok(Method::Put),
+        Verb::DELETE => Ok(Method::Delete),
+        Verb::PATCH => {
+            let kinds = [PatchKind::Json, PatchKind::Merge, PatchKind::Strategic, PatchKind::Apply];
+            let given = content_type(parts);
+            kinds.into_iter().find(|kind| kind.content_type() == given).map(Method::Patch).ok_or_else(|| {
+                let known: Vec<&str> = kinds.iter().map(|kind| kind.content_type()).collect();
+                unsupported(&known.join(", "))
+            })
+        }
+        _ => Err(ClusterError::method_not_allowed()),
+    }
+}
+
+fn unsupported(accepted: &str) -> ClusterError {
+    ClusterError::unsupported_media_type(format!(
+        "the body of the request was in an unknown format - accepted media types include: {accepted}"
+    ))
+}
+
+/// What was sent; `None` if nothing was.
+fn decoded(parts: &Parts, body: &Bytes) -> Result<Option<Value>, ClusterError> {
+    if body.is_empty() {
+        return Ok(None);
+    }
+    if body.starts_with(wire::MAGIC) {
+        return wire::decode(body).map(Some).map_err(|error| match error {
+            wire::WireError::Malformed => ClusterError::bad_request(error.to_string()),
+            wire::WireError::UnknownKind { .. } => unsupported("application/json, application/yaml"),
+        });
+    }
+    let text = std::str::from_utf8(body).map_err(|_| ClusterError::bad_request("the body is not UTF-8"))?;
+    let kind = content_type(parts);
+    if kind.ends_with("protobuf") {
+        return Err(unsupported("application/json, application/yaml"));
+    }
+    let value = if kind.ends_with("yaml") {
+        yaml::parse_value(text).map_err(|error| ClusterError::bad_request(error.to_string()))?
+    } else {
+        Value::from_json(text).map_err(|error| {
+            ClusterError::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+        })?
+    };
+    Ok(Some(value))
+}
+
+/// Path and query, with the field manager that the client's name gives where it names none.
+fn with_manager(parts: &Parts) -> String {
+    let mut path = parts.uri.path_and_query().map_or_else(String::new, ToString::to_string);
+    let query = parts.uri.query().unwrap_or_default();
+    let is_apply = content_type(parts) == PatchKind::Apply.content_type();
+    if parts.method == Verb::GET || is_apply || query.split('&').any(|pair| pair.starts_with("fieldManager=")) {
+        return path;
+    }
+    let agent = parts.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let name: String = agent
+        .split('/')
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+        .take(128)
+        .collect();
+    if !name.is_empty() {
+        path.push(if path.contains('?') { '&' } else { '?' });
+        path.push_str("fieldManager=");
+        path.push_str(&name);
+    }
+    path
+}

@@ -1,0 +1,125 @@
+//! Ephor in the sandbox: the handlers and controllers of production, over the cluster in memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ephor_cluster::admission::User;
+use ephor_cluster::{Cluster, MemoryCluster};
+
+use super::admit::InProcess;
+use super::observe::ShownDecisions;
+use crate::admission::roles::Roles;
+use crate::admission::{HandlerOptions, Handlers, Parts};
+use crate::background::serve::{Background, lead};
+use crate::config::ConfigStore;
+use crate::events::{EventSettings, Recorder};
+use crate::facts::{Answers, ClusterFacts, NamespaceLabels};
+use crate::feed::Feed;
+use crate::globalcontext::GlobalContext;
+use crate::lease::Term;
+use crate::live::Live;
+use crate::policies::{ExceptionScope, PolicyStore};
+use crate::policy_admission::{Accounts, PolicyAdmission};
+use crate::status::StatusController;
+use crate::stop::Stop;
+use crate::webhooks::{RegisteredFrom, RegistrationBoard, WebhookSettings};
+
+/// Where Ephor's own objects are.
+pub(super) const NAMESPACE: &str = "kyverno";
+/// The `ConfigMap` that is followed.
+const CONFIG: &str = "kyverno";
+/// How long the start waits for what must be known first. In memory all of it is there at once.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Changes that come so soon after each other are swept up together.
+const SWEEP: Duration = Duration::from_millis(20);
+/// Threads of the background controllers.
+const BACKGROUND_WORKERS: usize = 2;
+
+/// Starts everything; it ends with `stop`. When this returns, every write is judged.
+pub(super) fn start(cluster: &MemoryCluster, live: &Live, stop: &Stop) {
+    let account = |name: &str| -> Arc<dyn Cluster> {
+        Arc::new(cluster.acting_as(User::service_account(NAMESPACE, &format!("kyverno-{name}-controller"))))
+    };
+    let admission = account("admission");
+    let exceptions = ExceptionScope::Everywhere;
+    let policies = PolicyStore::new(exceptions.clone());
+    let config = ConfigStore::new(NAMESPACE, CONFIG);
+    let policy_feeds = policies.follow(&admission, stop);
+    let (namespaces, namespace_feed) = NamespaceLabels::follow(&admission, stop);
+    let (roles, role_feeds) = Roles::follow(&admission, stop);
+    let (global, global_feed) = GlobalContext::follow(&admission, None, stop);
+    let mut feeds = vec![config.follow(&admission, stop), namespace_feed, global_feed];
+    feeds.extend(role_feeds);
+    let facts = ClusterFacts::new(Arc::clone(&admission)).with_namespaces(namespaces.clone());
+    let answers: Arc<dyn Answers> = Arc::new(facts.with(Arc::new(global)));
+    let events = Recorder::start(
+        &admission,
+        EventSettings::default(),
+        prometheus_client::metrics::counter::Counter::default(),
+        stop,
+    );
+    let handlers = Handlers::new(
+        Parts {
+            cluster: Arc::clone(&admission),
+            policies: policies.clone(),
+            config: config.clone(),
+            answers: Arc::clone(&answers),
+            namespaces,
+            roles,
+            observer: Arc::new(ShownDecisions::new(live.clone(), events.clone())),
+        },
+        HandlerOptions::in_process(NAMESPACE),
+    );
+    policy_feeds.wait_synced(PATIENCE);
+    for feed in &feeds {
+        Feed::wait_synced(feed, PATIENCE);
+    }
+    let own = PolicyAdmission::new(Arc::clone(&admission), Accounts::default(), exceptions.clone());
+    cluster.set_admission(Arc::new(InProcess::new(handlers, own)));
+
+    let term = Term::unlimited(stop);
+    // There are no webhooks to wait for: a policy that compiles is ready.
+    let settings = WebhookSettings { registered_from: RegisteredFrom::Static, ..WebhookSettings::default() };
+    let statuses =
+        StatusController::new(Arc::clone(&admission), policies.clone(), RegistrationBoard::default(), settings);
+    spawn("statuses", {
+        let term = term.clone();
+        move || statuses.run(&term)
+    });
+    let background = Background {
+        cluster: account("background"),
+        answers,
+        namespace: NAMESPACE.into(),
+        identity: "sandbox".into(),
+        leader_retry: Duration::from_secs(2),
+        workers: BACKGROUND_WORKERS,
+        resync: Duration::from_hours(1),
+        exceptions,
+        events,
+    };
+    spawn("background", move || lead(&background, &term));
+    spawn("cluster controllers", {
+        let (cluster, stop) = (cluster.clone(), stop.clone());
+        move || sweep(&cluster, &stop)
+    });
+    super::observe::show_lists(cluster, live, &policies, stop);
+}
+
+/// Kubernetes' own controllers: whenever something changed, what it leaves to do.
+fn sweep(cluster: &MemoryCluster, stop: &Stop) {
+    let mut seen = 0;
+    while !stop.is_stopped() {
+        let revision = cluster.wait_for_change(seen, Duration::from_millis(250));
+        if revision != seen {
+            stop.wait(SWEEP);
+            cluster.reconcile();
+            seen = revision;
+        }
+    }
+}
+
+pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) {
+    if let Err(error) = std::thread::Builder::new().name(name.to_owned()).spawn(run) {
+        tracing::error!(%error, name, "cannot start a thread");
+    }
+}

@@ -1,0 +1,176 @@
+//! `ephor sandbox`: an API server in one process, with policies, and nothing that runs.
+//!
+//! A [`MemoryCluster`] behind HTTP ([`server`], `api`, `watch`), with the admission handlers and the background
+//! controllers of production asked in process (`engine`, `admit`). Who may come in is decided by [`gate`]. kubectl and
+//! other clients need no more than the kubeconfig.
+
+mod admit;
+mod api;
+mod columns;
+mod engine;
+pub mod gate;
+mod json_path;
+pub mod kubeconfig;
+mod observe;
+mod openapi;
+pub mod server;
+mod table;
+#[cfg(test)]
+mod tests;
+pub mod tls;
+mod watch;
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use ephor_cluster::memory::Options;
+use ephor_cluster::{Cluster as _, ClusterError, MemoryCluster, WriteOptions};
+use ephor_expr::{Str, Value};
+use jiff::Timestamp;
+
+use self::gate::Gate;
+use self::server::Served;
+use self::tls::Certificate;
+use crate::live::Live;
+use crate::stop::Stop;
+
+/// A sandbox, running. Dropping it does not stop it; its [`Stop`] does.
+pub struct Sandbox {
+    cluster: MemoryCluster,
+    live: Live,
+    token: Str,
+    certificate: Certificate,
+    listener: TcpListener,
+    port: u16,
+    stop: Stop,
+}
+
+/// An object that the sandbox did not take, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refused {
+    /// The object.
+    pub object: Value,
+    /// Why.
+    pub error: ClusterError,
+}
+
+impl Sandbox {
+    /// A sandbox at that port of the loopback interface (0 for any), with the objects of a state that was kept or with
+    /// those of a new cluster. Nothing is judged before [`Sandbox::enforce`].
+    pub fn new(port: u16, kept: Option<Vec<Value>>, stop: &Stop) -> io::Result<Self> {
+        let listener = server::listen(port)?;
+        let port = listener.local_addr()?.port();
+        let token = kubeconfig::token()?;
+        let options = Options {
+            seed: u64::from_str_radix(token.get(..16).unwrap_or_default(), 16).unwrap_or_default(),
+            clock: Some(Arc::new(now)),
+            ..Options::server()
+        };
+        let cluster = MemoryCluster::new(options);
+        let certificate = Certificate::new()?;
+        let sandbox = Self { cluster, live: Live::new(), token, certificate, listener, port, stop: stop.clone() };
+        let namespace = Value::from([
+            ("apiVersion", Value::from("v1")),
+            ("kind", Value::from("Namespace")),
+            ("metadata", Value::from([("name", Value::from(engine::NAMESPACE))])),
+        ]);
+        // Objects of a kept state replace these.
+        let first = crate::crds::all().into_iter().chain([namespace]);
+        let refused = sandbox.add(first);
+        debug_assert!(refused.is_empty(), "{refused:?}");
+        if let Some(kept) = kept {
+            let unloaded = sandbox.cluster.load(kept);
+            for left in unloaded {
+                tracing::warn!(error = %left.error, "an object of the kept state is left out");
+            }
+        }
+        Ok(sandbox)
+    }
+
+    /// Creates objects, or makes those that exist be so; gives back those that were refused.
+    pub fn add(&self, objects: impl IntoIterator<Item = Value>) -> Vec<Refused> {
+        let refuse = |object: Value| self.put(&object).err().map(|error| Refused { object, error });
+        objects.into_iter().filter_map(refuse).collect()
+    }
+
+    fn put(&self, object: &Value) -> Result<(), ClusterError> {
+        let text = |key: &str| object.str_at(&[key]).unwrap_or_default();
+        let resource = self.cluster.resolve(text("apiVersion"), text("kind"))?;
+        let mut object = object.clone();
+        if resource.namespaced
+            && object.str_at(&["metadata", "namespace"]).is_none_or(str::is_empty)
+            && let Some(metadata) =
+                object.as_object_mut().and_then(|members| members.get_mut("metadata")).and_then(Value::as_object_mut)
+        {
+            metadata.insert("namespace", "default");
+        }
+        let options = WriteOptions { field_manager: "ephor-sandbox".into(), ..WriteOptions::default() };
+        if resource.namespaced {
+            self.make_namespace(object.str_at(&["metadata", "namespace"]).unwrap_or_default(), &options)?;
+        }
+        match self.cluster.create(&resource, object.clone(), &options) {
+            Err(error) if error.kind() == ephor_cluster::ErrorKind::AlreadyExists => {
+                let name = object.str_at(&["metadata", "name"]).unwrap_or_default().to_owned();
+                let namespace = object.str_at(&["metadata", "namespace"]).filter(|_| resource.namespaced);
+                let namespace = namespace.map(str::to_owned);
+                let patch = ephor_cluster::Patch::merge(object);
+                self.cluster.patch(&resource, namespace.as_deref(), &name, &patch, &options).map(drop)
+            }
+            created => created.map(drop),
+        }
+    }
+
+    /// Files are taken out of their context, so the namespaces that they take for granted are made.
+    fn make_namespace(&self, name: &str, options: &WriteOptions) -> Result<(), ClusterError> {
+        let namespaces = self.cluster.resolve("v1", "Namespace")?;
+        if self.cluster.get(&namespaces, None, name).is_ok() {
+            return Ok(());
+        }
+        let metadata = Value::from([("name", Value::from(name))]);
+        let namespace = Value::from([
+            ("apiVersion", Value::from("v1")),
+            ("kind", Value::from("Namespace")),
+            ("metadata", metadata),
+        ]);
+        self.cluster.create(&namespaces, namespace, options).map(drop)
+    }
+
+    /// Has every write judged by policies from now on, and starts the controllers.
+    pub fn enforce(&self) {
+        engine::start(&self.cluster, &self.live, &self.stop);
+    }
+
+    /// The cluster.
+    pub fn cluster(&self) -> &MemoryCluster {
+        &self.cluster
+    }
+
+    /// The URL of the API server.
+    pub fn url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.port)
+    }
+
+    /// The URL of the live view, for browsers.
+    pub fn live_url(&self) -> String {
+        format!("http://127.0.0.1:{}/ephor/#{}", self.port, self.token)
+    }
+
+    /// The text of the kubeconfig.
+    pub fn kubeconfig(&self) -> String {
+        kubeconfig::text(&self.url(), &self.certificate.pem, &self.token)
+    }
+
+    /// Serves until the stop signal. Gives back all objects, for another time.
+    pub fn serve(self) -> io::Result<Vec<Value>> {
+        let gate = Gate::new(self.port, self.token.clone());
+        let served = Served { cluster: self.cluster.clone(), gate, stop: self.stop.clone() };
+        server::serve(self.listener, &self.certificate, served, self.live, &self.token)?;
+        Ok(self.cluster.objects())
+    }
+}
+
+/// The time as objects carry it.
+fn now() -> Str {
+    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into()
+}

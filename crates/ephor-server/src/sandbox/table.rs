@@ -1,0 +1,97 @@
+//! Tables: what `kubectl get` shows of each kind.
+//!
+//! Built-in kinds have their columns in [`super::columns`]; custom kinds say theirs in their definition
+//! (`additionalPrinterColumns`).
+
+use ephor_cluster::resource::{Origin, Resource};
+use ephor_cluster::{Cluster as _, MemoryCluster};
+use ephor_expr::{Map, Value};
+use jiff::Timestamp;
+
+use super::columns::{self, Column};
+use super::json_path;
+
+/// The table of an answer: of a list or of one object.
+pub(super) fn table(cluster: &MemoryCluster, resource: &Resource, query: &str, answer: &Value) -> Value {
+    let columns = columns_of(cluster, resource);
+    let includes = query.split('&').find_map(|pair| pair.strip_prefix("includeObject=")).unwrap_or("Metadata");
+    let now = Timestamp::now();
+    let one = [answer.clone()];
+    let objects = answer.get("items").and_then(Value::as_array).unwrap_or(&one);
+    let rows = objects.iter().map(|object| row(resource, &columns, object, includes, now));
+    let mut members = Map::from_iter([
+        ("apiVersion".into(), Value::from("meta.k8s.io/v1")),
+        ("columnDefinitions".into(), Value::array(columns.iter().map(Column::definition).collect())),
+        ("kind".into(), Value::from("Table")),
+        ("metadata".into(), list_metadata(answer)),
+        ("rows".into(), Value::array(rows.collect())),
+    ]);
+    if answer.get("items").is_none() {
+        members.insert("metadata", list_metadata(answer));
+    }
+    Value::object(members)
+}
+
+fn list_metadata(answer: &Value) -> Value {
+    let kept = ["resourceVersion", "continue", "remainingItemCount"].into_iter();
+    Value::object(kept.filter_map(|key| Some((key.into(), answer.at(&["metadata", key])?.clone()))).collect())
+}
+
+fn row(resource: &Resource, columns: &[Column], object: &Value, includes: &str, now: Timestamp) -> Value {
+    let cells = columns.iter().map(|column| column.cell(object, now)).collect();
+    let mut members = Map::from_iter([("cells".into(), Value::array(cells))]);
+    match includes {
+        "None" => {}
+        "Object" => {
+            let mut whole = object.clone();
+            if let Some(members) = whole.as_object_mut() {
+                members.insert("apiVersion", resource.api_version());
+                members.insert("kind", resource.kind.clone());
+            }
+            members.insert("object", whole);
+        }
+        _ => {
+            let partial = Value::from([
+                ("apiVersion", Value::from("meta.k8s.io/v1")),
+                ("kind", Value::from("PartialObjectMetadata")),
+                ("metadata", object.get("metadata").cloned().unwrap_or_default()),
+            ]);
+            members.insert("object", partial);
+        }
+    }
+    Value::object(members)
+}
+
+fn columns_of(cluster: &MemoryCluster, resource: &Resource) -> Vec<Column> {
+    if resource.origin == Origin::BuiltIn {
+        return columns::built_in(resource);
+    }
+    let mut columns = vec![columns::name()];
+    let own = defined(cluster, resource);
+    let has_age = own.iter().any(|column| column.is_titled("Age"));
+    columns.extend(own);
+    if !has_age {
+        columns.push(columns::age());
+    }
+    columns
+}
+
+/// The columns that the definition of a custom kind declares.
+fn defined(cluster: &MemoryCluster, resource: &Resource) -> Vec<Column> {
+    let Ok(kind) = cluster.resolve("apiextensions.k8s.io/v1", "CustomResourceDefinition") else { return Vec::new() };
+    let name = format!("{}.{}", resource.plural, resource.group);
+    let Ok(definition) = cluster.get(&kind, None, &name) else { return Vec::new() };
+    let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
+    let version = versions.iter().find(|version| version.str_at(&["name"]) == Some(&resource.version));
+    let declared = version.and_then(|v| v.get("additionalPrinterColumns")).and_then(Value::as_array);
+    declared
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|column| {
+            let text = |key: &str| column.str_at(&[key]);
+            let priority = column.get("priority").and_then(Value::as_i64).unwrap_or(0);
+            let path = json_path::parse(text("jsonPath")?)?;
+            Some(Column::custom(text("name")?, text("type").unwrap_or("string"), priority, path))
+        })
+        .collect()
+}

@@ -1,0 +1,152 @@
+//! The sandbox from outside, without a client program.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use ephor_expr::Value;
+
+use super::*;
+
+struct Running {
+    port: u16,
+    token: Str,
+    stop: Stop,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.stop();
+    }
+}
+
+fn run(objects: &[&str]) -> Running {
+    let stop = Stop::new();
+    let sandbox = Sandbox::new(0, None, &stop).unwrap();
+    sandbox.enforce();
+    let refused = sandbox.add(objects.iter().map(|text| Value::from_json(text).unwrap()));
+    assert!(refused.is_empty(), "{refused:?}");
+    let running = Running { port: sandbox.port, token: sandbox.token.clone(), stop };
+    std::thread::spawn(move || sandbox.serve());
+    running
+}
+
+impl Running {
+    fn send(&self, verb: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, String, String) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let mut text = format!("{verb} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+        let own = [("Host", format!("127.0.0.1:{}", self.port)), ("Authorization", format!("Bearer {}", self.token))];
+        for (key, value) in &own {
+            if !headers.iter().any(|(given, _)| given == key) {
+                text.extend([*key, ": ", value.as_str(), "\r\n"]);
+            }
+        }
+        for (key, value) in headers {
+            text.extend([*key, ": ", *value, "\r\n"]);
+        }
+        stream.write_all(format!("{text}\r\n{body}").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let code = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (code, head.to_owned(), body.to_owned())
+    }
+
+    fn post(&self, path: &str, body: &str) -> (u16, Value) {
+        let (code, _, body) = self.send("POST", path, &[("Content-Type", "application/json")], body);
+        (code, Value::from_json(&body).unwrap())
+    }
+}
+
+const NO_LATEST: &str = r#"{"apiVersion":"kyverno.io/v1","kind":"ClusterPolicy","metadata":{"name":"no-latest"},"spec":{"rules":[
+    {"name":"tag","match":{"any":[{"resources":{"kinds":["Pod"]}}]},"validate":{"failureAction":"Enforce","message":"no latest","pattern":{"spec":{"containers":[{"image":"!*:latest"}]}}}}]}}"#;
+
+fn pod(image: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p"}},"spec":{{"containers":[{{"name":"c","image":"{image}"}}]}}}}"#
+    )
+}
+
+#[test]
+fn a_policy_is_enforced_over_http() {
+    let running = run(&[NO_LATEST]);
+    let pods = "/api/v1/namespaces/default/pods";
+    // The policy is followed by a watch of its own.
+    let mut refused = running.post(pods, &pod("x:latest"));
+    for _ in 0..200 {
+        if refused.0 == 400 {
+            break;
+        }
+        running.send("DELETE", &format!("{pods}/p"), &[], "");
+        std::thread::sleep(Duration::from_millis(10));
+        refused = running.post(pods, &pod("x:latest"));
+    }
+    let message = refused.1.str_at(&["message"]).unwrap_or_default();
+    assert!(message.starts_with("admission webhook \"validate.kyverno.svc-fail\" denied the request:"), "{message}");
+    assert_eq!(running.post(pods, &pod("x:1")).0, 201);
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let (code, _, body) = running.send("GET", pods, &[("Accept", table)], "");
+    let shown = Value::from_json(&body).unwrap();
+    assert_eq!((code, shown.str_at(&["kind"])), (200, Some("Table")));
+}
+
+#[test]
+fn strangers_stay_outside() {
+    let running = run(&[]);
+    let path = "/api/v1/namespaces";
+    let code = |headers: &[(&str, &str)]| running.send("GET", path, headers, "").0;
+    assert_eq!(code(&[]), 200);
+    assert_eq!(code(&[("Authorization", "Bearer wrong")]), 401);
+    assert_eq!(code(&[("Host", "evil.example")]), 403);
+    assert_eq!(code(&[("Origin", "http://evil.example")]), 403);
+    assert_eq!(running.send("GET", "/readyz", &[("Authorization", "none")], "").0, 200);
+}
+
+#[test]
+fn media_types_that_are_not_spoken_are_refused_as_clients_expect() {
+    let running = run(&[]);
+    let protobuf = "application/vnd.kubernetes.protobuf";
+    assert_eq!(running.send("GET", "/api/v1/pods", &[("Accept", protobuf)], "").0, 406);
+    assert_eq!(
+        running
+            .send("GET", "/api/v1/pods", &[("Accept", "application/vnd.kubernetes.protobuf,application/json")], "")
+            .0,
+        200
+    );
+    assert_eq!(running.send("POST", "/api/v1/namespaces", &[("Content-Type", protobuf)], "k8s").0, 415);
+    assert_eq!(running.send("PATCH", "/api/v1/namespaces/default", &[("Content-Type", "text/plain")], "{}").0, 415);
+    assert_eq!(running.send("POST", "/api/v1/namespaces", &[("Content-Type", "application/json")], "{").0, 400);
+}
+
+#[test]
+fn a_watch_tells_what_happens() {
+    let running = run(&[]);
+    let path = "/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds=1&sendInitialEvents=true&allowWatchBookmarks=true";
+    let watch = std::thread::scope(|scope| {
+        let watching = scope.spawn(|| running.send("GET", path, &[], "").2);
+        std::thread::sleep(Duration::from_millis(300));
+        running.post("/api/v1/namespaces/default/configmaps", r#"{"metadata":{"name":"a"}}"#);
+        watching.join().unwrap()
+    });
+    assert!(watch.contains("k8s.io/initial-events-end"), "{watch}");
+    assert!(watch.contains(r#""name":"a""#) && watch.contains(r#""type":"ADDED""#), "{watch}");
+}
+
+#[test]
+fn warnings_come_as_headers() {
+    let running = run(&[]);
+    let odd = r#"{"metadata":{"name":"a"},"colour":1}"#;
+    let path = "/api/v1/namespaces/default/configmaps";
+    let (code, head, _) = running.send("POST", path, &[("Content-Type", "application/json")], odd);
+    assert_eq!(code, 201);
+    assert!(head.contains(r#"warning: 299 - "unknown field \"colour\"""#), "{head}");
+    assert_eq!(running.post(&format!("{path}?fieldValidation=Strict"), odd).0, 400);
+}
+
+#[test]
+fn namespaces_that_files_take_for_granted_are_made() {
+    let map = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"shop"}}"#;
+    let running = run(&[map]);
+    let (code, _, _) = running.send("GET", "/api/v1/namespaces/shop", &[], "");
+    assert_eq!(code, 200);
+}

@@ -1,0 +1,365 @@
+//! `ephor serve admission`: everything the role consists of, wired together.
+//!
+//! Every replica follows policies, configuration, namespaces, roles and certificates, and answers webhooks as soon as
+//! it knows them and has a certificate. One of them leads ([`Leading`]). A signal to stop ends leading at once, so that
+//! another replica goes on, and then serving, when the requests in work are answered.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum_server::Handle;
+use ephor_cluster::Cluster;
+use jiff::Timestamp;
+
+use crate::admission::http::{self, Callers, CallersError, Limits, Reviews};
+use crate::admission::observe::Observer;
+use crate::admission::path::{self, Lane, Webhook};
+use crate::admission::roles::Roles;
+use crate::admission::{AdmissionRequest, Answer, Effort, HandlerOptions, Handlers, Parts, Waiting};
+use crate::certs::{CertFeeds, CertSettings, CertStore};
+use crate::config::ConfigStore;
+use crate::events::{EventSettings, Reason, Recorder, SuccessEvents};
+use crate::facts::{ClusterFacts, NamespaceLabels, Source};
+use crate::feed::Feed;
+use crate::globalcontext::GlobalContext;
+use crate::leading::Leading;
+use crate::lease::{self, LeaseOptions};
+use crate::metrics::{self, CountedCluster, Metrics};
+use crate::network::{self, Network};
+use crate::policies::{ExceptionScope, PolicyFeeds, PolicyStore};
+use crate::policy_admission::{Accounts, PolicyAdmission};
+use crate::settings::{AdmissionSettings, CommonSettings};
+use crate::stop::Stop;
+use crate::webhooks::paths;
+
+/// Why a role does not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The port cannot be had.
+    #[error("cannot listen on port {port}: {error}")]
+    Listen {
+        /// The port.
+        port: u16,
+        /// Why.
+        error: io::Error,
+    },
+    /// TLS cannot be set up.
+    #[error("cannot set up TLS: {0}")]
+    Tls(#[from] rustls::Error),
+    /// The certificates of callers cannot be checked.
+    #[error(transparent)]
+    Callers(#[from] CallersError),
+    /// The operating system refuses something.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// How long requests in work are waited for when the role stops.
+const DRAIN: Duration = Duration::from_secs(25);
+/// Threads that read, judge and answer.
+const WORKERS: usize = 2;
+/// Threads for requests that wait for the cluster, at most.
+const BLOCKING: usize = 64;
+/// The lease of the role.
+const LEASE: &str = "kyverno";
+/// The lease of a shadow: it stands beside the engine that decides.
+const SHADOW_LEASE: &str = "ephor-shadow";
+
+/// Serves until `stop`. Returns when all requests in work are answered.
+pub fn admission(cluster: &Arc<dyn Cluster>, settings: &AdmissionSettings, stop: &Stop) -> Result<(), ServeError> {
+    announce(settings);
+    // What requests need goes on until the last one is answered.
+    let serving = Stop::new();
+    let metrics = Metrics::default();
+    let cluster: Arc<dyn Cluster> = Arc::new(CountedCluster::new(Arc::clone(cluster), metrics.clone()));
+    if let Some(port) = settings.common.metrics_port {
+        metrics::listen(&metrics, (Ipv4Addr::UNSPECIFIED, port).into(), &serving)
+            .map_err(|error| ServeError::Listen { port, error })?;
+    }
+    let role = Admission::start(&cluster, settings, &metrics, &serving);
+    let election = role.elect(&cluster, settings, stop);
+    let served = role.serve(settings, stop);
+    stop.stop();
+    if let Some(election) = election
+        && election.join().is_err()
+    {
+        tracing::error!("the election panicked");
+    }
+    serving.stop();
+    served
+}
+
+fn announce(settings: &AdmissionSettings) {
+    let common = &settings.common;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        identity = %common.identity,
+        namespace = %common.namespace,
+        shadow = settings.shadow,
+        "ephor serves admission"
+    );
+    for (flag, why) in &common.without_effect {
+        tracing::info!(flag, why, "a flag has no effect");
+    }
+    if common.exceptions == ExceptionScope::Disabled {
+        tracing::info!("policy exceptions do not count: --enablePolicyException and --exceptionNamespace say which do");
+    }
+}
+
+/// The running role.
+struct Admission {
+    reviews: Arc<Served>,
+    leading: Arc<Leading>,
+    certs: CertStore,
+    policies: PolicyFeeds,
+    config: Feed,
+}
+
+impl Admission {
+    fn start(cluster: &Arc<dyn Cluster>, settings: &AdmissionSettings, metrics: &Metrics, stop: &Stop) -> Self {
+        let common = &settings.common;
+        let policies = PolicyStore::new(common.exceptions.clone());
+        let config = ConfigStore::new(&common.namespace, &common.config_name);
+        let certs = CertStore::new(CertSettings::of(settings));
+        let config_feed = config.follow(cluster, stop);
+        let cert_feeds = certs.follow(cluster, stop);
+        let (namespaces, namespace_feed) = NamespaceLabels::follow(cluster, stop);
+        let (roles, role_feeds) = Roles::follow(cluster, stop);
+        let services: Arc<dyn Source> = Arc::new(network(common));
+        let (global, global_feed) = GlobalContext::follow(cluster, Some(Arc::clone(&services)), stop);
+        let facts = ClusterFacts::new(Arc::clone(cluster)).with_namespaces(namespaces.clone());
+        let parts = Parts {
+            cluster: Arc::clone(cluster),
+            policies: policies.clone(),
+            config: config.clone(),
+            answers: Arc::new(facts.with(Arc::new(global.clone())).with(services)),
+            namespaces,
+            roles,
+            observer: Arc::new(observers(cluster, settings, metrics, &config, stop)),
+        };
+        metrics.follow_config(cluster, &common.namespace, &common.metrics_config_name, stop);
+        metrics.follow_policies(&policies);
+        let policy_feeds = policies.follow(cluster, stop);
+        let own = PolicyAdmission::new(Arc::clone(cluster), accounts(settings), common.exceptions.clone());
+        let handlers = Handlers::new(parts, HandlerOptions::of(settings));
+        let (waiting, waiting_feed) = Waiting::follow(cluster, &common.namespace, stop);
+        handlers.count_update_requests(waiting);
+        let mut feeds = vec![config_feed.clone(), namespace_feed, global_feed, waiting_feed];
+        feeds.extend(role_feeds);
+        Self {
+            leading: Arc::new(
+                Leading::new(cluster, settings, &policies, &config, &certs).with_global_context(cluster, &global),
+            ),
+            reviews: Arc::new(Served {
+                handlers,
+                own,
+                shadow: settings.shadow,
+                policies: policy_feeds.clone(),
+                feeds,
+                cert_feeds,
+                certs: certs.clone(),
+            }),
+            certs,
+            policies: policy_feeds,
+            config: config_feed,
+        }
+    }
+
+    /// Takes part in the election, in a thread that ends with `stop`.
+    fn elect(
+        &self,
+        cluster: &Arc<dyn Cluster>,
+        settings: &AdmissionSettings,
+        stop: &Stop,
+    ) -> Option<std::thread::JoinHandle<()>> {
+        let options = LeaseOptions {
+            namespace: settings.common.namespace.clone(),
+            name: if settings.shadow { SHADOW_LEASE } else { LEASE }.into(),
+            identity: settings.common.identity.clone(),
+            retry: settings.common.leader_retry,
+        };
+        let (cluster, stop, leading) = (Arc::clone(cluster), stop.clone(), Arc::clone(&self.leading));
+        let (policies, config) = (self.policies.clone(), self.config.clone());
+        let elect = move || {
+            // A leader that does not know the policies yet would take their webhooks away.
+            while !(policies.synced() && config.synced()) {
+                if stop.wait(Duration::from_millis(50)) {
+                    return;
+                }
+            }
+            lease::run(&cluster, &options, &stop, |term| leading.start(term));
+        };
+        std::thread::Builder::new()
+            .name("election".into())
+            .spawn(elect)
+            .inspect_err(|error| tracing::error!(%error, "cannot start a thread; this replica never leads"))
+            .ok()
+    }
+
+    /// Answers requests until `stop`.
+    fn serve(&self, settings: &AdmissionSettings, stop: &Stop) -> Result<(), ServeError> {
+        let (verifier, callers) = match &settings.client_ca_file {
+            Some(file) => (Some(http::verifier(file)?), Callers::Named(settings.client_names.clone().into())),
+            None => (None, Callers::All),
+        };
+        let tls = Arc::new(self.certs.server_config(verifier)?);
+        let listener = listen(settings.port)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(WORKERS)
+            .max_blocking_threads(BLOCKING)
+            .thread_name("admission")
+            .enable_all()
+            .build()?;
+        let limits = Limits::default();
+        let router = http::router(Arc::clone(&self.reviews) as Arc<dyn Reviews>, limits, callers);
+        let served = runtime.block_on(async {
+            let handle = Handle::new();
+            tokio::spawn(drain(stop.clone(), handle.clone()));
+            tracing::info!(port = settings.port, "listening");
+            http::serve(listener, tls, router, limits, handle).await
+        });
+        // Whoever waits for the cluster still is not waited for.
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        Ok(served?)
+    }
+}
+
+/// Who is told of decisions: metrics, and Events unless this is a shadow, which writes nothing.
+fn observers(
+    cluster: &Arc<dyn Cluster>,
+    settings: &AdmissionSettings,
+    metrics: &Metrics,
+    config: &ConfigStore,
+    stop: &Stop,
+) -> Vec<Arc<dyn Observer>> {
+    let mut observers: Vec<Arc<dyn Observer>> = vec![Arc::new(metrics.clone())];
+    if settings.shadow {
+        return observers;
+    }
+    let common = &settings.common;
+    let event_settings = EventSettings {
+        max_queued: common.max_queued_events,
+        omitted: common.omit_events.iter().filter_map(|word| Reason::parse(word)).collect(),
+        host: common.identity.clone(),
+    };
+    let recorder = Recorder::start(cluster, event_settings, metrics.events_dropped(), stop);
+    recorder.set_success_events(SuccessEvents::of(&config.get()));
+    observers.push(Arc::new(recorder.clone()));
+    config.subscribe(move |config| recorder.set_success_events(SuccessEvents::of(config)));
+    observers
+}
+
+/// Ends serving when `stop` is given. Leading ends by the same signal and does not wait for the requests in work.
+async fn drain(stop: Stop, handle: Handle<std::net::SocketAddr>) {
+    while !stop.is_stopped() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    tracing::info!("ending");
+    handle.graceful_shutdown(Some(DRAIN));
+}
+
+fn listen(port: u16) -> Result<TcpListener, ServeError> {
+    let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
+        .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)))
+        .map_err(|error| ServeError::Listen { port, error })?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Services that policies may call.
+fn network(common: &CommonSettings) -> Network {
+    Network::of_cluster(network::Limits { answer: common.max_api_response, timeout: common.api_call_timeout })
+}
+
+fn accounts(settings: &AdmissionSettings) -> Accounts {
+    let known = |account: &ephor_expr::Str| Some(account.clone()).filter(|account| !account.is_empty());
+    Accounts {
+        admission: Some(settings.common.own_account()),
+        background: known(&settings.background_account),
+        reports: known(&settings.reports_account),
+        cleanup: None,
+    }
+}
+
+/// All webhooks of the role.
+struct Served {
+    handlers: Handlers,
+    own: PolicyAdmission,
+    shadow: bool,
+    policies: PolicyFeeds,
+    feeds: Vec<Feed>,
+    cert_feeds: CertFeeds,
+    certs: CertStore,
+}
+
+/// A webhook by its path.
+enum Target {
+    /// Resources.
+    Resources(Webhook, Lane),
+    /// Ephor's own kinds.
+    Own(fn(&PolicyAdmission, &AdmissionRequest) -> Answer, Own),
+}
+
+/// How long an answer about Ephor's own kinds takes.
+#[derive(PartialEq)]
+enum Own {
+    Immediate,
+    Blocking,
+}
+
+fn target(path: &str) -> Option<Target> {
+    Some(match path {
+        paths::POLICY_VALIDATE => Target::Own(PolicyAdmission::policy, Own::Blocking),
+        paths::POLICY_MUTATE => Target::Own(PolicyAdmission::policy_mutation, Own::Immediate),
+        paths::EXCEPTION_VALIDATE => Target::Own(PolicyAdmission::exception, Own::Immediate),
+        paths::GLOBAL_CONTEXT_VALIDATE => Target::Own(PolicyAdmission::global_context, Own::Blocking),
+        paths::CLEANUP_VALIDATE => Target::Own(PolicyAdmission::cleanup_policy, Own::Blocking),
+        paths::VERIFY_TTL => Target::Own(PolicyAdmission::ttl, Own::Immediate),
+        paths::VERIFY_MUTATE => Target::Own(PolicyAdmission::heartbeat, Own::Immediate),
+        path => {
+            let (webhook, lane) = path::parse(path)?;
+            Target::Resources(webhook, lane)
+        }
+    })
+}
+
+impl Served {
+    fn own(&self, answer: fn(&PolicyAdmission, &AdmissionRequest) -> Answer, request: &AdmissionRequest) -> Answer {
+        if self.shadow { Answer::allow() } else { answer(&self.own, request) }
+    }
+}
+
+impl Reviews for Served {
+    fn serves(&self, path: &str) -> bool {
+        target(path).is_some()
+    }
+
+    fn at_once(&self, path: &str, request: &AdmissionRequest) -> Option<Answer> {
+        match target(path)? {
+            Target::Resources(webhook, lane) => self.handlers.answer(webhook, &lane, request, Effort::Immediate).ok(),
+            Target::Own(answer, Own::Immediate) => Some(self.own(answer, request)),
+            Target::Own(_, Own::Blocking) => None,
+        }
+    }
+
+    fn answer(&self, path: &str, request: &AdmissionRequest) -> Answer {
+        match target(path) {
+            Some(Target::Resources(Webhook::Mutate, lane)) => self.handlers.mutate(request, &lane),
+            Some(Target::Resources(Webhook::Validate, lane)) => self.handlers.validate(request, &lane),
+            Some(Target::Own(answer, _)) => self.own(answer, request),
+            None => Answer::deny("there is no webhook at this path"),
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.policies.synced()
+            && self.feeds.iter().all(Feed::synced)
+            && self.cert_feeds.synced()
+            && self.certs.ready(Timestamp::now()).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests;

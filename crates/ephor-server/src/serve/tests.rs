@@ -1,0 +1,155 @@
+//! The role on a cluster in memory, asked over TLS as an API server asks.
+
+use ephor_cluster::{MemoryCluster, Resource, WriteOptions};
+use ephor_expr::Value;
+use ephor_expr::yaml::{Limits, parse_values};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+use super::*;
+
+fn yaml(text: &str) -> Value {
+    parse_values(text, &Limits::default()).unwrap().remove(0)
+}
+
+fn eventually<T>(what: impl Fn() -> Option<T>) -> T {
+    for _ in 0..3000 {
+        if let Some(found) = what() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("it never came");
+}
+
+/// A running role.
+struct Running {
+    cluster: Arc<dyn Cluster>,
+    port: u16,
+    stop: Stop,
+    thread: std::thread::JoinHandle<Result<(), ServeError>>,
+}
+
+impl Running {
+    fn start(flags: &[&str]) -> Self {
+        let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
+        let namespaces = cluster.resolve("v1", "Namespace").unwrap();
+        for name in ["kyverno", "default"] {
+            let namespace = yaml(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}"));
+            let _ = cluster.create(&namespaces, namespace, &WriteOptions::default());
+        }
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut all = vec![
+            format!("--webhookServerPort={port}"),
+            "--serverIP=127.0.0.1".to_owned(),
+            "--disableMetrics".to_owned(),
+            "--tlsKeyAlgorithm=ECDSA".to_owned(),
+        ];
+        all.extend(flags.iter().map(|flag| (*flag).to_owned()));
+        let settings = AdmissionSettings::parse(&all, &std::collections::BTreeMap::new()).unwrap();
+        let stop = Stop::new();
+        let thread = std::thread::spawn({
+            let (cluster, stop) = (Arc::clone(&cluster), stop.clone());
+            move || admission(&cluster, &settings, &stop)
+        });
+        Self { cluster, port, stop, thread }
+    }
+
+    fn kind(&self, api_version: &str, kind: &str) -> Resource {
+        self.cluster.resolve(api_version, kind).unwrap()
+    }
+
+    /// A client that trusts the role's CA, once there is one.
+    fn client(&self) -> ureq::Agent {
+        let secrets = self.kind("v1", "Secret");
+        let pem = eventually(|| {
+            let secret = self.cluster.get(&secrets, Some("kyverno"), "kyverno-svc.kyverno.svc.kyverno-tls-ca").ok()?;
+            let encoded = secret.str_at(&["data", "tls.crt"])?.to_owned();
+            base64::Engine::decode(&base64::engine::general_purpose::STANDARD, encoded).ok()
+        });
+        let root = Certificate::from_pem(&pem).unwrap();
+        let tls = TlsConfig::builder()
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+            .root_certs(RootCerts::new_with_certs(&[root]))
+            .build();
+        ureq::Agent::config_builder().tls_config(tls).http_status_as_error(false).proxy(None).build().into()
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("https://127.0.0.1:{}{path}", self.port)
+    }
+
+    fn ready(&self, client: &ureq::Agent) {
+        eventually(|| client.get(self.url("/health/readiness")).call().ok().filter(|answer| answer.status() == 200));
+    }
+
+    /// Whether a Pod without labels is let in.
+    fn allows(&self, client: &ureq::Agent) -> bool {
+        let review = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u",
+            "kind":{"group":"","version":"v1","kind":"Pod"},"resource":{"group":"","version":"v1","resource":"pods"},
+            "name":"p","namespace":"default","operation":"CREATE","userInfo":{"username":"alice"},
+            "object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"}}}}"#;
+        let post = client.post(self.url("/validate/fail")).header("Content-Type", "application/json");
+        let answer = Value::from_json(&post.send(review).unwrap().body_mut().read_to_string().unwrap()).unwrap();
+        answer.at(&["response", "allowed"]) == Some(&Value::Bool(true))
+    }
+
+    fn apply_policy(&self) {
+        let policy = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: require}, spec: \
+             {validationFailureAction: Enforce, rules: [{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: \
+             {message: denied, deny: {}}}]}}";
+        let kind = self.kind("kyverno.io/v1", "ClusterPolicy");
+        self.cluster.create(&kind, yaml(policy), &WriteOptions::default()).unwrap();
+    }
+
+    fn webhooks(&self, name: &str) -> usize {
+        let kind = self.kind("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration");
+        let found = self.cluster.get(&kind, None, name).ok();
+        found.and_then(|found| found.get("webhooks").and_then(Value::as_array).map(<[_]>::len)).unwrap_or_default()
+    }
+
+    fn end(self) {
+        self.stop.stop();
+        self.thread.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn a_role_starts_from_nothing_and_ends_when_it_is_told() {
+    let role = Running::start(&[]);
+    let client = role.client();
+    role.ready(&client);
+    assert!(role.allows(&client));
+    role.apply_policy();
+    eventually(|| (!role.allows(&client)).then_some(()));
+    eventually(|| (role.webhooks("kyverno-resource-validating-webhook-cfg") > 0).then_some(()));
+    let (cluster, leases) = (Arc::clone(&role.cluster), role.kind("coordination.k8s.io/v1", "Lease"));
+    role.end();
+    let lease = cluster.get(&leases, Some("kyverno"), "kyverno").unwrap();
+    assert_eq!(lease.str_at(&["spec", "holderIdentity"]), Some(""), "the lease is given back");
+}
+
+#[test]
+fn a_shadow_stands_beside_and_allows() {
+    let role = Running::start(&["--shadow"]);
+    let client = role.client();
+    role.ready(&client);
+    role.apply_policy();
+    eventually(|| (role.webhooks("ephor-shadow-resource-validating-webhook-cfg") > 0).then_some(()));
+    assert!(role.allows(&client));
+    assert_eq!(role.webhooks("kyverno-resource-validating-webhook-cfg"), 0);
+    role.end();
+}
+
+#[test]
+fn callers_show_a_certificate_where_one_is_asked_for() {
+    let made = rcgen::generate_simple_self_signed(["ca".to_owned()]).unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), made.cert.pem()).unwrap();
+    let role = Running::start(&[&format!("--clientCAFile={}", file.path().display())]);
+    let client = role.client();
+    // Probes show none.
+    role.ready(&client);
+    let post = client.post(role.url("/validate/fail")).header("Content-Type", "application/json");
+    assert_eq!(post.send("{}").unwrap().status(), 403);
+    role.end();
+}

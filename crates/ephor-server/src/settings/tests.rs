@@ -1,0 +1,119 @@
+//! Settings as users write them.
+
+use super::*;
+
+fn admission(arguments: &[&str], variables: &[(&str, &str)]) -> Result<AdmissionSettings, SettingsError> {
+    let arguments: Vec<String> = arguments.iter().map(|a| (*a).to_owned()).collect();
+    let environment = variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    AdmissionSettings::parse(&arguments, &environment)
+}
+
+#[test]
+fn without_flags_the_defaults_are_upstreams() {
+    let settings = admission(&[], &[]).unwrap();
+    assert_eq!((settings.port, settings.service_port, settings.webhook_timeout), (9443, 443, 10));
+    assert_eq!(settings.common.namespace, "kyverno");
+    assert_eq!(settings.common.exceptions, ExceptionScope::Disabled);
+    assert_eq!(settings.ca_secret, "kyverno-svc.kyverno.svc.kyverno-tls-ca");
+    assert_eq!(settings.renew_before, Duration::from_hours(360));
+    assert_eq!(settings.common.own_account(), "system:serviceaccount:kyverno:kyverno-admission-controller");
+}
+
+#[test]
+fn flags_are_read_as_go_reads_them() {
+    let settings = admission(
+        &[
+            "-webhookServerPort=1",
+            "--webhookTimeout",
+            "5",
+            "--shadow",
+            "--autoUpdateWebhooks=F",
+            "--v=4",
+            "-serverIP=::1",
+        ],
+        &[("KYVERNO_NAMESPACE", "ephor")],
+    )
+    .unwrap();
+    assert_eq!((settings.port, settings.webhook_timeout, settings.common.log.verbosity), (1, 5, 4));
+    assert!(settings.shadow && !settings.auto_update_webhooks);
+    assert_eq!(settings.server_address, Some(ServerAddress { host: "::1".into(), port: 1 }));
+    assert_eq!(settings.tls_secret, "kyverno-svc.ephor.svc.kyverno-tls-pair");
+}
+
+#[test]
+fn addresses_may_carry_a_port() {
+    for (text, host, port) in
+        [("10.0.0.1", "10.0.0.1", 9443), ("10.0.0.1:7", "10.0.0.1", 7), ("[::1]:7", "::1", 7), ("[::1]", "::1", 9443)]
+    {
+        let settings = admission(&[&format!("--serverIP={text}")], &[]).unwrap();
+        assert_eq!(settings.server_address, Some(ServerAddress { host: host.into(), port }), "{text}");
+    }
+}
+
+#[test]
+fn a_flag_beats_its_variable() {
+    let on = [("FLAG_PROTECT_MANAGED_RESOURCES", "true")];
+    assert!(admission(&[], &on).unwrap().common.protect_managed_resources);
+    assert!(!admission(&["--protectManagedResources=false"], &on).unwrap().common.protect_managed_resources);
+}
+
+#[test]
+fn exceptions_count_only_from_a_named_place() {
+    for (arguments, scope) in [
+        (&["--enablePolicyException"][..], ExceptionScope::Disabled),
+        (&["--exceptionNamespace=x"], ExceptionScope::Disabled),
+        (&["--enablePolicyException", "--exceptionNamespace=x"], ExceptionScope::Namespace("x".into())),
+        (&["--enablePolicyException", "--exceptionNamespace=*"], ExceptionScope::Everywhere),
+    ] {
+        assert_eq!(admission(arguments, &[]).unwrap().common.exceptions, scope, "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_honoured_is_refused_by_name() {
+    for (arguments, variables, error) in [
+        (&["--webhookTimout=5"][..], &[][..], "unknown flag `--webhookTimout` (did you mean `--webhookTimeout`?)"),
+        (&["--genWorkers=5"], &[], "unknown flag `--genWorkers`"),
+        (&["serve"], &[], "unexpected argument `serve`"),
+        (&["--v"], &[], "flag `--v` needs a value"),
+        (&["--v=-1"], &[], "`-1` is not a value of flag `--v`: expected a whole number"),
+        (
+            &["--webhookTimeout=31"],
+            &[],
+            "`31` is not a value of flag `--webhookTimeout`: expected seconds from 1 to 30",
+        ),
+        (
+            &["--enableTuf"],
+            &[],
+            "`--enableTuf=true` is not supported yet: image verification is not part of this version; only the default \
+             `false` is accepted",
+        ),
+        (&[], &[("FLAG_DUMP_PATCH", "true")], "unknown variable `FLAG_DUMP_PATCH` (did you mean `FLAG_DUMP_PATCHES`?)"),
+        (
+            &[],
+            &[("FLAG_DUMP_PATCHES", "yes")],
+            "`yes` is not a value of variable `FLAG_DUMP_PATCHES`: expected `true` or `false`",
+        ),
+    ] {
+        assert_eq!(admission(arguments, variables).unwrap_err().to_string(), error);
+    }
+}
+
+#[test]
+fn defaults_written_out_are_accepted_and_what_has_no_effect_is_told() {
+    let settings = admission(
+        &["--enableTuf=false", "--resyncPeriod=900s", "--clientRateLimitQPS=300", "--otelConfig=prometheus"],
+        &[],
+    )
+    .unwrap();
+    let names: Vec<_> = settings.common.without_effect.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["clientRateLimitQPS"]);
+}
+
+#[test]
+fn the_background_role_has_flags_of_its_own() {
+    let environment = [("BACKGROUND_SCAN_INTERVAL".to_owned(), "30s".to_owned())].into();
+    let settings = BackgroundSettings::parse(&["--genWorkers=3".to_owned()], &environment).unwrap();
+    assert_eq!((settings.workers, settings.scan_interval), (3, Duration::from_secs(30)));
+    assert!(BackgroundSettings::parse(&["--webhookTimeout=5".to_owned()], &BTreeMap::new()).is_err());
+}

@@ -1,0 +1,14 @@
+//! Status of policies: whether they hold, and what they were expanded to (controllers 8.1).
+//!
+//! [`Readiness`] says whether the API server sends what a policy must see; [`describe`] writes the status that follows,
+//! purely. [`StatusController`] is the leader's thread that writes what differs, several policies at a time.
+
+mod controller;
+mod document;
+mod readiness;
+#[cfg(test)]
+mod tests;
+
+pub use controller::StatusController;
+pub use document::{Description, describe};
+pub use readiness::{Readiness, readiness};

@@ -1,0 +1,102 @@
+//! Kind selectors as rules of a webhook: groups, versions and resources by their URL names.
+
+use ephor_cluster::Discovery;
+use ephor_engine::matching::{Gvk, KindSelector};
+use ephor_expr::Str;
+
+/// Where objects live that a rule of a webhook is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Scope {
+    /// Anywhere.
+    Any,
+    /// In namespaces.
+    Namespaced,
+}
+
+impl Scope {
+    /// The word on the wire.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Scope::Any => "*",
+            Scope::Namespaced => "Namespaced",
+        }
+    }
+}
+
+/// One resource that a webhook is called for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Target {
+    pub(super) group: Str,
+    pub(super) version: Str,
+    pub(super) scope: Scope,
+    /// With its subresource: `pods`, `pods/exec`, `*/scale`.
+    pub(super) resource: Str,
+}
+
+/// The resources that a selector means. None for a kind that is not served: nobody can make such objects.
+///
+/// `within` is the scope of the policy: a namespaced one sees nothing outside of namespaces.
+pub(super) fn targets(selector: &str, within: Scope, discovery: &Discovery) -> Vec<Target> {
+    let selector = KindSelector::parse(selector);
+    let wide = |part: &ephor_expr::scalar::wildcard::Wildcard| part.is_exact() || part.as_str() == "*";
+    if selector.kind.as_str() == "*" && wide(&selector.group) && wide(&selector.version) {
+        return of_any_kind(&selector, within);
+    }
+    let mut found = Vec::new();
+    let all: Box<dyn Iterator<Item = _>> = match selector.exact_kind() {
+        Some(kind) => Box::new(discovery.with_kind(kind)),
+        None => Box::new(discovery.iter()),
+    };
+    for resource in all {
+        let gvk = Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
+        if !selector.matches_kind(&gvk) || (within == Scope::Namespaced && !resource.namespaced) {
+            continue;
+        }
+        let scope = if resource.namespaced { Scope::Namespaced } else { Scope::Any };
+        let mut add = |name: Str| {
+            found.push(Target { group: gvk.group.clone(), version: gvk.version.clone(), scope, resource: name });
+        };
+        let below = |name: &str| [resource.plural.as_str(), "/", name].into_iter().collect::<Str>();
+        if selector.subresource.matches("") {
+            add(resource.plural.clone());
+            // Whoever judges Pods also judges the containers that are added to running ones.
+            if resource.plural == "pods" && resource.group.is_empty() {
+                add(below("ephemeralcontainers"));
+            }
+        }
+        match selector.subresource.as_str() {
+            "" => {}
+            "*" => add(below("*")),
+            name if selector.subresource.is_exact() => add(below(name)),
+            _ => {
+                for subresource in resource.subresources.iter() {
+                    if selector.subresource.matches(&subresource.name) {
+                        add(below(&subresource.name));
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+/// A selector of any kind needs no look at what is served.
+fn of_any_kind(selector: &KindSelector, within: Scope) -> Vec<Target> {
+    let target = |resource: &str| Target {
+        group: Str::new(selector.group.as_str()),
+        version: Str::new(selector.version.as_str()),
+        scope: within,
+        resource: Str::new(resource),
+    };
+    match selector.subresource.as_str() {
+        "" => {
+            let pods = matches!(selector.group.as_str(), "" | "*");
+            let containers = pods.then(|| target("pods/ephemeralcontainers"));
+            [target("*")].into_iter().chain(containers).collect()
+        }
+        "*" => vec![target("*/*")],
+        name if selector.subresource.is_exact() => vec![target(&format!("*/{name}"))],
+        // A webhook cannot name a part of the subresources of all kinds.
+        _ => vec![target("*/*")],
+    }
+}

@@ -1,0 +1,238 @@
+// The action tables, played on any cluster: in memory, in the sandbox, on a real API server. Included where needed.
+
+use ephor_expr::{Map, Value, yaml};
+
+/// A cluster in which background work goes on.
+pub(crate) trait Ground {
+    /// Creates an object or replaces it.
+    fn apply(&mut self, object: &Value);
+    /// Deletes an object.
+    fn delete(&mut self, object: &Value);
+    /// The object of that kind, namespace and name.
+    fn read(&self, object: &Value) -> Option<Value>;
+    /// Waits until `done` holds, or until nothing more will happen.
+    fn settle(&mut self, done: &dyn Fn(&Self) -> bool);
+}
+
+/// One cell.
+#[derive(Debug, Clone)]
+pub(crate) struct Cell {
+    pub(crate) event: String,
+    pub(crate) form: &'static str,
+    pub(crate) synchronize: bool,
+    pub(crate) namespaced: bool,
+    pub(crate) want: String,
+    /// Makes names unique.
+    pub(crate) number: usize,
+}
+
+/// All cells.
+pub(crate) fn cells(table: &str) -> Vec<Cell> {
+    let rows = yaml::parse_value(table).expect("the table is YAML");
+    let mut cells = Vec::new();
+    for row in rows.as_array().expect("a list") {
+        for form in ["data", "clone", "cloneList"] {
+            let Some(wants) = row.get(form).and_then(Value::as_array) else { continue };
+            for (synchronize, want) in [true, false].into_iter().zip(wants) {
+                // A Policy lists sources in its own namespace, which is also the target: there is nothing to copy.
+                for namespaced in if form == "cloneList" { &[false][..] } else { &[false, true] } {
+                    cells.push(Cell {
+                        event: row.str_at(&["event"]).expect("an event").to_owned(),
+                        form,
+                        synchronize,
+                        namespaced: *namespaced,
+                        want: want.as_str().expect("an outcome").to_owned(),
+                        number: cells.len(),
+                    });
+                }
+            }
+        }
+    }
+    cells
+}
+
+fn parse(text: &str) -> Value {
+    yaml::parse_value(text).expect("a document")
+}
+
+const MADE: &str = "bWFkZQ==";
+const NEW: &str = "bmV3";
+const EDITED: &str = "ZWRpdGVk";
+
+impl Cell {
+    fn space(&self) -> String {
+        format!("cell-{}", self.number)
+    }
+
+    fn sources(&self) -> String {
+        if self.namespaced { self.space() } else { format!("sources-{}", self.number) }
+    }
+
+    fn downstream_name(&self, target: &str) -> String {
+        if self.form == "cloneList" { "source".to_owned() } else { target.to_owned() }
+    }
+
+    fn secret(namespace: &str, name: &str, value: &str) -> Value {
+        parse(&format!(
+            "{{apiVersion: v1, kind: Secret, metadata: {{name: {name}, namespace: {namespace}, labels: {{copy: 'yes'}}}},
+              type: Opaque, data: {{k: {value}}}}}"
+        ))
+    }
+
+    fn source(&self, value: &str) -> Value {
+        Self::secret(&self.sources(), "source", value)
+    }
+
+    fn downstream(&self) -> Value {
+        Self::secret(&self.space(), &self.downstream_name("made"), MADE)
+    }
+
+    fn trigger(&self, label: &str, go: &str) -> Value {
+        parse(&format!(
+            "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: trigger, namespace: {}, labels: {{cell-{}: '{label}'}}}},
+              data: {{go: '{go}'}}}}",
+            self.space(),
+            self.number
+        ))
+    }
+
+    fn policy(&self, change: &Change) -> Value {
+        let (space, sources, number) = (self.space(), self.sources(), self.number);
+        let target = change.target.unwrap_or("made");
+        let common = format!(
+            "synchronize: {}, orphanDownstreamOnPolicyDelete: {}, generateExisting: {}",
+            self.synchronize && !change.desynchronize,
+            change.orphan,
+            change.existing
+        );
+        let value = change.value;
+        let generate = match self.form {
+            "data" => format!(
+                "{{{common}, apiVersion: v1, kind: Secret, name: {target}, namespace: {space},
+                   data: {{metadata: {{labels: {{copy: 'yes'}}}}, type: Opaque, data: {{k: {value}}}}}}}"
+            ),
+            "clone" => format!(
+                "{{{common}, apiVersion: v1, kind: Secret, name: {target}, namespace: {space},
+                   clone: {{namespace: {sources}, name: source}}}}"
+            ),
+            _ => {
+                let to = if change.target.is_some() { format!("{space}-moved") } else { space.clone() };
+                format!(
+                    "{{{common}, namespace: {to}, cloneList: {{namespace: {sources}, kinds: [v1/Secret],
+                       selector: {{matchLabels: {{copy: 'yes'}}}}}}}}"
+                )
+            }
+        };
+        let rule = format!(
+            "{{name: make, match: {{any: [{{resources: {{kinds: [ConfigMap], selector: {{matchLabels: {{cell-{number}: 'on'}}}}}}}}]}},
+               preconditions: {{all: [{{key: '{{{{ request.object.data.go }}}}', operator: Equals, value: 'yes'}}]}},
+               generate: {generate}}}"
+        );
+        let other = "{name: other, match: {any: [{resources: {kinds: [ConfigMap]}}]}, validate: {message: m, pattern: {kind: ConfigMap}}}";
+        let rules = if change.without_rule { other.to_owned() } else { format!("{rule}, {other}") };
+        let (kind, metadata) = if self.namespaced {
+            ("Policy", format!("{{name: policy-{number}, namespace: {space}}}"))
+        } else {
+            ("ClusterPolicy", format!("{{name: policy-{number}}}"))
+        };
+        parse(&format!("{{apiVersion: kyverno.io/v1, kind: {kind}, metadata: {metadata}, spec: {{rules: [{rules}]}}}}"))
+    }
+
+    /// Plays the cell; what was found instead of what is wanted.
+    pub(crate) fn play<G: Ground>(&self, ground: &mut G) -> Result<(), String> {
+        let base = Change { value: MADE, ..Change::default() };
+        for namespace in [self.space(), format!("{}-moved", self.space()), format!("sources-{}", self.number)] {
+            ground.apply(&parse(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}")));
+        }
+        if self.form != "data" {
+            ground.apply(&self.source(MADE));
+        }
+        let orphan = self.event.starts_with("orphan");
+        let base = Change { orphan, ..base };
+        ground.apply(&self.policy(&base));
+        ground.settle(&|_| false);
+        ground.apply(&self.trigger("on", "yes"));
+        ground.settle(&|ground| self.state(ground, "made") == "made");
+        let begun = self.state(ground, "made");
+        if begun != "made" {
+            return Err(format!("to begin with it is {begun}"));
+        }
+        match self.event.as_str() {
+            "nothing" => {}
+            "delete-downstream" => ground.delete(&self.downstream()),
+            "modify-downstream" => {
+                let mut live = ground.read(&self.downstream()).ok_or("it is not there")?;
+                if let Some(live) = live.as_object_mut() {
+                    live.insert("data", Map::from_iter([("k".into(), Value::from(EDITED))]));
+                }
+                ground.apply(&live);
+            }
+            // All that ties it to its policy is taken away: under synchronize it comes back.
+            "relabel-downstream" => {
+                let live = self.downstream();
+                ground.apply(&live);
+            }
+            "delete-rule" | "orphan-delete-rule" => ground.apply(&self.policy(&Change { without_rule: true, ..base })),
+            "delete-policy" | "orphan-delete-policy" => ground.delete(&self.policy(&base)),
+            "desynchronize-delete-rule" => {
+                ground.apply(&self.policy(&Change { desynchronize: true, ..base }));
+                ground.settle(&|_| false);
+                ground.apply(&self.policy(&Change { without_rule: true, ..base }));
+            }
+            "modify-rule" => ground.apply(&self.policy(&Change { value: NEW, ..base })),
+            "move-target" => ground.apply(&self.policy(&Change { target: Some("moved"), ..base })),
+            "modify-source" => ground.apply(&self.source(NEW)),
+            "delete-source" => ground.delete(&self.source(MADE)),
+            "delete-trigger" => ground.delete(&self.trigger("on", "yes")),
+            "unmatch-trigger" => ground.apply(&self.trigger("off", "yes")),
+            "precondition-false" => ground.apply(&self.trigger("on", "no")),
+            "reinstall" | "reinstall-missing" => {
+                ground.delete(&self.policy(&base));
+                ground.settle(&|_| false);
+                if self.event == "reinstall-missing" && ground.read(&self.downstream()).is_some() {
+                    ground.delete(&self.downstream());
+                    ground.settle(&|_| false);
+                }
+                if self.form != "data" {
+                    ground.apply(&self.source(NEW));
+                }
+                ground.apply(&self.policy(&Change { existing: true, value: NEW, ..base }));
+            }
+            event => return Err(format!("unknown event `{event}`")),
+        }
+        ground.settle(&|ground| self.state(ground, "made") == self.want);
+        if self.event == "move-target" && self.synchronize && self.form != "cloneList" {
+            ground.settle(&|ground| self.state(ground, "moved") == "made");
+            let moved = self.state(ground, "moved");
+            if moved != "made" {
+                return Err(format!("the object at the new target is {moved}"));
+            }
+        }
+        let state = self.state(ground, "made");
+        if state == self.want { Ok(()) } else { Err(format!("it is {state}, not {}", self.want)) }
+    }
+
+    fn state<G: Ground>(&self, ground: &G, target: &str) -> &'static str {
+        let Some(live) = ground.read(&Self::secret(&self.space(), &self.downstream_name(target), MADE)) else {
+            return "gone";
+        };
+        match live.str_at(&["data", "k"]) {
+            Some(MADE) => "made",
+            Some(NEW) => "new",
+            Some(EDITED) => "edited",
+            _ => "something else",
+        }
+    }
+}
+
+/// How a policy differs from the first one.
+#[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that an author can change")]
+struct Change {
+    value: &'static str,
+    target: Option<&'static str>,
+    orphan: bool,
+    existing: bool,
+    desynchronize: bool,
+    without_rule: bool,
+}

@@ -39,6 +39,8 @@ impl AtHand {
                         self.take(stream, &mut objects);
                     }
                 }
+                // A cluster answers for itself.
+                Input::Existing(_) => {}
                 Input::Text(file) => self.take(DocumentStream::new(file.text.as_bytes()), &mut objects),
             }
         }

@@ -12,10 +12,11 @@ use ephor_expr::yaml::{Limits, parse_values};
 use ephor_expr::{Map, Str, Value};
 
 use super::at_hand::AtHand;
+use super::existing::Existing;
 use super::judge::of_cluster;
 use super::pipeline::Input;
 use super::plan::{Card, Keep, Lane, Plan};
-use crate::host::{AllowedHost, Host, Network};
+use crate::host::{AllowedHost, Host, Live, Network};
 use crate::load::{
     LoadedExceptions, LoadedPolicies, Refused, STDIN, Values, expand, expand_lists, load_exceptions, load_policies,
     pick_exceptions, pick_exceptions_in, read, read_objects, read_user, read_values,
@@ -25,8 +26,11 @@ use crate::locate::{Located, SourceFile};
 /// What the user names.
 #[derive(Debug, Clone, Copy)]
 pub struct Selected<'a> {
-    /// Policies.
+    /// Policies; of a cluster those that it has stored if there are none.
     pub policies: &'a [String],
+    /// A cluster that is read from: it answers the questions of policies, and its objects are judged if there are no
+    /// others.
+    pub cluster: Option<&'a Existing>,
     /// Resources to judge.
     pub resources: &'a [String],
     /// Objects that mutate-existing rules may change.
@@ -67,13 +71,16 @@ pub struct Inputs {
 impl Inputs {
     /// Loads everything but the resources themselves.
     pub fn load(selected: &Selected<'_>) -> Self {
-        let mut policies = load_policies(selected.policies);
+        let mut policies = match selected.cluster {
+            Some(existing) if selected.policies.is_empty() => existing.policies(),
+            _ => load_policies(selected.policies),
+        };
         let mut findings = std::mem::take(&mut policies.findings);
-        let (resources, resource_findings) = open(selected, &policies);
+        let (mut resources, resource_findings) = open(selected, &policies);
         findings.extend(resource_findings);
         let exceptions = exceptions(selected, &mut policies, &resources, &mut findings);
         let exception_count = exceptions.len();
-        let cluster_scoped = cluster_scoped(selected.crds, &mut findings);
+        let mut cluster_scoped = cluster_scoped(selected.crds, &mut findings);
         let mut plan = plan(&policies, exceptions, selected, &mut findings);
         let mut others: Vec<Value> = policies.globals.into_iter().map(|(document, _)| document).collect();
         for target in selected.targets {
@@ -83,7 +90,20 @@ impl Inputs {
                 Err(faults) => findings.extend(faults),
             }
         }
-        plan.host = Host::new().with(AtHand::new(resources.clone(), others, cluster_scoped.clone()));
+        plan.host = match selected.cluster {
+            None => Host::new().with(AtHand::new(resources.clone(), others, cluster_scoped.clone())),
+            Some(existing) => {
+                let read = existing.cluster_scoped().and_then(|kinds| {
+                    cluster_scoped.extend(kinds);
+                    if selected.resources.is_empty() { existing.kinds(&plan) } else { Ok(Vec::new()) }
+                });
+                match read {
+                    Ok(kinds) => resources.extend(kinds.into_iter().map(Input::Existing)),
+                    Err(error) => findings.push(Located::plain("cluster", format!("cannot read the cluster: {error}"))),
+                }
+                Host::new().with(Live::new(Arc::clone(&existing.cluster), others))
+            }
+        };
         if !selected.allow_net.is_empty() {
             plan.host = plan.host.with(Network::of(selected.allow_net.to_vec()));
         }
@@ -131,10 +151,16 @@ fn exceptions(
 ) -> Vec<Exception> {
     let mut loaded = if selected.exceptions_with_resources {
         let mut picked = LoadedExceptions::default();
+        if let Some(existing) = selected.cluster.filter(|_| selected.resources.is_empty()) {
+            let mut stored = existing.policies();
+            picked.findings.append(&mut stored.findings);
+            picked.exceptions.extend(stored.exceptions.into_iter().map(|loaded| (loaded.exception, loaded.document)));
+        }
         for input in resources {
             picked.merge(match input {
                 Input::File(path) => pick_exceptions(&[path.display().to_string()]),
                 Input::Text(file) => pick_exceptions_in(file),
+                Input::Existing(_) => continue,
             });
         }
         picked
@@ -148,7 +174,7 @@ fn exceptions(
         exceptions.extend(within.into_iter().map(|loaded| loaded.exception));
     } else if !within.is_empty() {
         let message = format!(
-            "{} exception(s) in policy files are left out: `--exceptions-within-policies` applies them",
+            "{} exception(s) beside the policies are left out: `--exceptions-within-policies` applies them",
             within.len()
         );
         let mut finding = Located::plain("exceptions-left-out", message);

@@ -5,6 +5,7 @@
 //! findings are kept, so that memory does not grow with the resources.
 
 mod at_hand;
+mod existing;
 mod inputs;
 mod judge;
 pub mod pipeline;
@@ -14,6 +15,7 @@ mod row;
 mod run;
 mod sink;
 
+pub use existing::{Existing, Extent};
 pub use inputs::{Inputs, Selected};
 pub use judge::{Judged, Place};
 pub use plan::{Card, Keep, Lane, Plan};

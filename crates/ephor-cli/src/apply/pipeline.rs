@@ -1,6 +1,6 @@
 //! Resources through a plan, on all cores, in order.
 //!
-//! A reader splits files into documents and hands them out in chunks; workers parse and judge them; the caller's
+//! A reader splits files into documents, or lists the objects of a cluster, and hands them out in chunks; workers parse and judge them; the caller's
 //! thread puts the results back in order. Channels are bounded, so that a fast reader waits for slow workers.
 
 use std::collections::BTreeMap;
@@ -10,9 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ephor_cluster::object;
+use ephor_expr::Value;
 use ephor_expr::yaml::{DocumentStream, RawDocument, StreamError};
 
-use super::judge::Judged;
+use super::existing::KindOfObjects;
+use super::judge::{Judged, Place};
 use super::plan::Plan;
 use crate::load::read_resources;
 use crate::locate::{Located, SourceFile};
@@ -24,18 +27,30 @@ pub enum Input {
     File(PathBuf),
     /// Text at hand.
     Text(Arc<SourceFile>),
+    /// The objects of a kind in a cluster.
+    Existing(KindOfObjects),
+}
+
+/// Something to judge.
+enum Item {
+    /// What stands in a document.
+    Document(RawDocument),
+    /// An object.
+    Object(Value),
 }
 
 /// Documents that travel together.
 struct Chunk {
     number: u64,
-    documents: Vec<(Arc<str>, RawDocument)>,
+    items: Vec<(Arc<str>, Item)>,
     faults: Vec<Located>,
 }
 
 /// A chunk has about this much text: enough that handing it over costs nothing, little enough that the cores stay
 /// busy to the end.
 const CHUNK_BYTES: usize = 64 << 10;
+/// Of objects, whose size nobody counted, a chunk has so many.
+const CHUNK_OBJECTS: usize = 25;
 
 /// Judges all resources of `inputs` and gives what they come to, in input order, to `take`; it ends early when `take`
 /// fails.
@@ -70,12 +85,18 @@ fn work(plan: &Plan, queue: &Mutex<Receiver<Chunk>>, done: &SyncSender<(u64, Jud
         let received = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(chunk) = received else { return };
         let mut judged = Judged { faults: chunk.faults, ..Judged::default() };
-        for (file, document) in &chunk.documents {
+        for (file, item) in &chunk.items {
             // A fault of Ephor's own ends one document, not the run; the exit code says that something was not done.
-            let judging = AssertUnwindSafe(|| plan.judge_document(document, file, &mut judged));
+            let judging = AssertUnwindSafe(|| match item {
+                Item::Document(document) => plan.judge_document(document, file, &mut judged),
+                Item::Object(object) => plan.judge(object.clone(), &Place::new(Arc::clone(file), 1), &mut judged),
+            });
             if catch_unwind(judging).is_err() {
-                let message =
-                    format!("{file}:{}: ephor failed at this document: please report it", document.first_line);
+                let place = match item {
+                    Item::Document(document) => document.first_line.to_string(),
+                    Item::Object(object) => format!("{}/{}", object::namespace(object), object::name(object)),
+                };
+                let message = format!("{file}:{place}: ephor failed at this document: please report it");
                 judged.faults.push(Located::plain("internal", message));
             }
         }
@@ -91,7 +112,7 @@ struct Stopped;
 struct Reader {
     chunks: SyncSender<Chunk>,
     number: u64,
-    next: Vec<(Arc<str>, RawDocument)>,
+    next: Vec<(Arc<str>, Item)>,
     bytes: usize,
 }
 
@@ -109,6 +130,7 @@ impl Reader {
                 Input::Text(file) => {
                     self.read(DocumentStream::new(file.text.as_bytes()), &Arc::from(file.name.as_str()))
                 }
+                Input::Existing(objects) => self.read_existing(objects),
             };
             if read.is_err() {
                 return;
@@ -123,7 +145,7 @@ impl Reader {
             match document {
                 Ok(document) => {
                     self.bytes += document.text.len();
-                    self.next.push((Arc::clone(name), document));
+                    self.next.push((Arc::clone(name), Item::Document(document)));
                     if self.bytes >= CHUNK_BYTES {
                         self.send(Vec::new())?;
                     }
@@ -140,6 +162,23 @@ impl Reader {
         Ok(())
     }
 
+    fn read_existing(&mut self, objects: &KindOfObjects) -> Result<(), Stopped> {
+        let name: Arc<str> = Arc::from(objects.resource.qualified_plural());
+        let read = objects.read(|page| {
+            for object in page {
+                self.next.push((Arc::clone(&name), Item::Object(object)));
+                if self.next.len() >= CHUNK_OBJECTS {
+                    self.send(Vec::new())?;
+                }
+            }
+            Ok(())
+        });
+        match read {
+            Ok(taken) => taken,
+            Err(error) => self.fault(Located::plain("cluster", format!("cannot list {name}: {error}"))),
+        }
+    }
+
     /// Sends what was read so far, then the fault, so that order is kept.
     fn fault(&mut self, fault: Located) -> Result<(), Stopped> {
         self.send(Vec::new())?;
@@ -147,11 +186,11 @@ impl Reader {
     }
 
     fn send(&mut self, faults: Vec<Located>) -> Result<(), Stopped> {
-        let documents = std::mem::take(&mut self.next);
-        if documents.is_empty() && faults.is_empty() {
+        let items = std::mem::take(&mut self.next);
+        if items.is_empty() && faults.is_empty() {
             return Ok(());
         }
-        let chunk = Chunk { number: self.number, documents, faults };
+        let chunk = Chunk { number: self.number, items, faults };
         self.number += 1;
         self.bytes = 0;
         self.chunks.send(chunk).map_err(|_| Stopped)

@@ -1,15 +1,17 @@
-//! `ephor apply`: policies over resources in files.
+//! `ephor apply`: policies over resources in files, or over what exists in a cluster.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::bail;
 use clap::ValueEnum;
 
 use super::CommandResult;
-use crate::apply::{self, Inputs, Keep, Results, Selected};
+use super::cluster::ClusterArgs;
+use crate::apply::{self, Existing, Extent, Inputs, Keep, Results, Selected};
 use crate::exit::Exit;
-use crate::host::AllowedHost;
+use crate::host::{AllowedHost, ReadOnly};
 use crate::output::report::Format as ReportFormat;
 use crate::output::{exceptions, github, junit, markdown, report, sarif, structured, text};
 use crate::ui::Ui;
@@ -18,8 +20,9 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct Args {
-    /// Policies: files, directories, globs, or `-` for standard input.
-    #[arg(required = true, value_name = "POLICY")]
+    /// Policies: files, directories, globs, or `-` for standard input. With `--cluster` those that are stored there, if
+    /// none are given.
+    #[arg(required_unless_present = "cluster", value_name = "POLICY")]
     policies: Vec<String>,
     /// Resources to judge: files, directories, globs, or `-` for standard input.
     #[arg(long = "resource", short, visible_alias = "resources", value_delimiter = ',', value_name = "PATH")]
@@ -88,6 +91,11 @@ pub(super) struct Args {
     #[arg(long)]
     continue_on_fail: bool,
     #[command(flatten)]
+    cluster: ClusterArgs,
+    /// Only objects outside of namespaces.
+    #[arg(long, requires = "cluster", conflicts_with = "namespace")]
+    cluster_wide_resources: bool,
+    #[command(flatten)]
     not_built: NotBuilt,
 }
 
@@ -113,16 +121,6 @@ enum Format {
 /// Upstream's options that Ephor does not have: refused with a reason, never ignored.
 #[derive(Debug, clap::Args)]
 struct NotBuilt {
-    #[arg(long, short = 'c', hide = true)]
-    cluster: bool,
-    #[arg(long, hide = true)]
-    cluster_wide_resources: bool,
-    #[arg(long, hide = true, value_name = "PATH")]
-    kubeconfig: Option<String>,
-    #[arg(long, hide = true, value_name = "NAME")]
-    context: Option<String>,
-    #[arg(long, short = 'n', hide = true, value_name = "NAME")]
-    namespace: Option<String>,
     #[arg(long, hide = true)]
     registry: bool,
     #[arg(long, hide = true, value_name = "PATH")]
@@ -142,15 +140,9 @@ struct NotBuilt {
 impl NotBuilt {
     /// The first of them that is given, and what to do instead.
     fn refusal(&self) -> Option<String> {
-        let no_cluster = "reading from a cluster is not built yet: give files with `--resource`";
         let cel_only = "it serves policies of `policies.kyverno.io`, which are not supported yet";
         let no_registry = "image registries are not used yet: give the data in a values file (`--values-file`)";
         let asked = [
-            ("--cluster", self.cluster, no_cluster),
-            ("--cluster-wide-resources", self.cluster_wide_resources, no_cluster),
-            ("--kubeconfig", self.kubeconfig.is_some(), no_cluster),
-            ("--context", self.context.is_some(), no_cluster),
-            ("--namespace", self.namespace.is_some(), no_cluster),
             ("--registry", self.registry, no_registry),
             ("--context-file", self.context_file.is_some(), cel_only),
             ("--parameter-resource", !self.parameter_resource.is_empty(), cel_only),
@@ -165,7 +157,7 @@ impl NotBuilt {
 
 /// Applies policies to resources.
 pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
-    let ran = ran(args, ui)?;
+    let ran = ran(args, ui, ClusterArgs::connect)?;
     ui.errors(&ran.results.findings);
     ui.result(&ran.text)?;
     Ok(ran.exit)
@@ -178,12 +170,20 @@ pub(super) struct Ran {
     pub(super) exit: Exit,
 }
 
-pub(super) fn ran(args: &Args, ui: &Ui) -> anyhow::Result<Ran> {
+/// Runs, on the cluster that `connect` gives if one is asked for.
+pub(super) fn ran(
+    args: &Args,
+    ui: &Ui,
+    connect: impl FnOnce(&ClusterArgs) -> anyhow::Result<Arc<ReadOnly>>,
+) -> anyhow::Result<Ran> {
     if let Some(refusal) = args.not_built.refusal() {
         bail!(refusal);
     }
-    if args.resources.is_empty() {
-        bail!("no resources: give some with `--resource`");
+    if args.resources.is_empty() && !args.cluster.cluster {
+        bail!("no resources: give some with `--resource`, or `--cluster`");
+    }
+    if args.cluster.cluster && !args.targets.is_empty() {
+        bail!("`--target-resource`: with `--cluster` the targets are those of the cluster");
     }
     let dashes = [&args.policies, &args.resources, &args.targets, &args.exceptions];
     if dashes.into_iter().flatten().filter(|argument| *argument == "-").count() > 1 {
@@ -195,7 +195,9 @@ pub(super) fn ran(args: &Args, ui: &Ui) -> anyhow::Result<Ran> {
         Some(format) => format,
         None => Format::Text,
     };
-    let mut inputs = Inputs::load(&selected(args));
+    let cluster = args.cluster.cluster.then(|| connect(&args.cluster)).transpose()?;
+    let existing = cluster.map(|cluster| Existing { cluster, extent: extent(args) });
+    let mut inputs = Inputs::load(&selected(args, existing.as_ref()));
     let listing = args.policy_report || args.generate_exceptions;
     let text_only = format == Format::Text && !listing;
     let plan = &mut inputs.plan;
@@ -240,9 +242,19 @@ pub(super) fn ran(args: &Args, ui: &Ui) -> anyhow::Result<Ran> {
     Ok(Ran { results, text, exit })
 }
 
-fn selected(args: &Args) -> Selected<'_> {
+/// Which objects of a cluster are judged.
+fn extent(args: &Args) -> Extent {
+    match &args.cluster.namespace {
+        Some(namespace) => Extent::Namespace(namespace.into()),
+        None if args.cluster_wide_resources => Extent::ClusterWide,
+        None => Extent::Everything,
+    }
+}
+
+fn selected<'a>(args: &'a Args, cluster: Option<&'a Existing>) -> Selected<'a> {
     Selected {
         policies: &args.policies,
+        cluster,
         resources: &args.resources,
         targets: &args.targets,
         values: args.values_file.as_deref(),

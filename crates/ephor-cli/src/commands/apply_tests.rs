@@ -1,13 +1,15 @@
 //! `ephor apply` as a library call: arguments in, text and exit code out.
 
 use std::fs;
+use std::sync::Arc;
 
 use clap::Parser;
+use ephor_cluster::MemoryCluster;
 use tempfile::TempDir;
 
 use super::apply::{Args, ran};
 use crate::exit::Exit;
-use crate::host::net_tests::Server;
+use crate::host::ReadOnly;
 use crate::output::diagnostics;
 use crate::ui::Ui;
 
@@ -99,12 +101,12 @@ struct Line {
 }
 
 /// A directory with files.
-struct Desk {
+pub(super) struct Desk {
     directory: TempDir,
 }
 
 impl Desk {
-    fn new(files: &[(&str, &str)]) -> Self {
+    pub(super) fn new(files: &[(&str, &str)]) -> Self {
         let directory = TempDir::new().unwrap();
         for (name, text) in files {
             let path = directory.path().join(name);
@@ -115,14 +117,19 @@ impl Desk {
     }
 
     /// Runs `ephor apply` with these words, in which `@` is the directory; gives findings and output.
-    fn apply(&self, words: &str) -> (String, Exit) {
+    pub(super) fn apply(&self, words: &str) -> (String, Exit) {
+        self.apply_to(words, &MemoryCluster::default())
+    }
+
+    /// The same; this is the cluster of `--cluster`.
+    pub(super) fn apply_to(&self, words: &str, cluster: &MemoryCluster) -> (String, Exit) {
         let here = self.directory.path().display().to_string();
         let words = words.split_whitespace().map(|word| word.replace('@', &here));
         let line = match Line::try_parse_from(std::iter::once("apply".to_owned()).chain(words)) {
             Ok(line) => line,
             Err(error) => return (error.render().to_string(), Exit::CouldNot),
         };
-        match ran(&line.args, &Ui::new(true, true)) {
+        match ran(&line.args, &Ui::new(true, true), |_| Ok(Arc::new(ReadOnly::new(Arc::new(cluster.clone()))))) {
             Ok(ran) => {
                 let findings = ran.results.findings.iter();
                 let findings: String = findings.map(|f| diagnostics::concise(f) + "\n").collect();
@@ -400,7 +407,9 @@ fn wrong_arguments_are_refused_with_reasons() {
     for (words, reason) in [
         ("@/p", "no resources: give some with `--resource`"),
         ("- -r -", "`-` stands for standard input, which can be read only once"),
-        ("@/p --cluster", "`--cluster`: reading from a cluster is not built yet"),
+        ("@/p -r @/pods.yaml -n shop", "--cluster"),
+        ("@/p --cluster --target-resource @/pods.yaml", "the targets are those of the cluster"),
+        ("-r @/pods.yaml", "required arguments were not provided"),
         ("@/p -r @/pods.yaml --json x", "`--json`: it serves policies of `policies.kyverno.io`"),
         ("@/p -r @/pods.yaml -p --output-format sarif", "reports are YAML or JSON"),
         ("@/p -r @/pods.yaml -t --output-format json", "a table is text"),
@@ -436,7 +445,7 @@ spec:
 
 #[test]
 fn services_are_called_only_where_the_user_allows_it() {
-    let server = Server::start();
+    let server = ephor_testbed::JsonService::start();
     let policy = TEAMS_OF_SERVICE.replace("PORT", &server.port.to_string());
     let desk = Desk::new(&[("p.yaml", &policy), ("pods.yaml", PODS)]);
     let (text, exit) = desk.apply("@/p.yaml -r @/pods.yaml --allow-net 127.0.0.1");

@@ -1,14 +1,25 @@
 //! The sub-commands, a file each: its arguments and what it does.
 
+mod access;
 mod apply;
 #[cfg(test)]
 mod apply_tests;
+mod break_glass;
 mod check;
+mod cluster;
+#[cfg(test)]
+mod cluster_tests;
 mod completion;
 mod create;
 mod expand;
+mod explain;
+mod install;
 mod jp;
+mod plan;
+mod sandbox;
+mod serve;
 mod test;
+mod uninstall;
 mod version;
 
 use std::io;
@@ -36,6 +47,8 @@ pub struct Cli {
 enum Command {
     /// Judge resources by policies; mutate and generate.
     Apply(Box<apply::Args>),
+    /// For a while, let requests through when policies cannot be asked.
+    BreakGlass(break_glass::Args),
     /// Look for faults and old spellings in policies.
     Check(check::Args),
     /// Print a script that completes `ephor` commands in a shell.
@@ -44,10 +57,22 @@ enum Command {
     Create(create::Args),
     /// Print policies with the rules that auto-gen adds for Pod controllers.
     Expand(expand::Args),
+    /// Show why each rule comes to its verdict for a resource.
+    Explain(explain::Args),
+    /// Print what installs Ephor in a cluster.
+    Install(install::Args),
     /// Evaluate, parse and look up JMESPath.
     Jp(jp::Args),
+    /// Run an API server with policies in this process, for kubectl: no cluster needed.
+    Sandbox(sandbox::Args),
+    /// Show what generate and mutate-existing rules would create, change and delete.
+    Plan(plan::Args),
+    /// Run a role of Ephor in a cluster.
+    Serve(serve::Args),
     /// Run tests of policies.
     Test(test::Args),
+    /// Take Ephor out of a cluster, webhooks first.
+    Uninstall(uninstall::Args),
     /// Print the version.
     Version(version::Args),
 }
@@ -71,12 +96,19 @@ pub fn run(cli: Cli) -> Exit {
     let ui = Ui::new(cli.no_color, cli.quiet);
     let result = match cli.command {
         Command::Apply(args) => apply::run(&args, &ui),
+        Command::BreakGlass(args) => break_glass::run(&args, &ui),
         Command::Check(args) => check::run(&args, &ui),
         Command::Completion(args) => completion::run(&args, &ui),
         Command::Create(args) => create::run(&args, &ui),
         Command::Expand(args) => expand::run(&args, &ui),
+        Command::Explain(args) => explain::run(&args, &ui),
+        Command::Install(args) => install::run(&args, &ui),
         Command::Jp(args) => jp::run(&args, &ui),
+        Command::Sandbox(args) => sandbox::run(&args, &ui),
+        Command::Plan(args) => plan::run(&args, &ui),
+        Command::Serve(args) => serve::run(&args, &ui),
         Command::Test(args) => test::run(&args, &ui),
+        Command::Uninstall(args) => uninstall::run(&args, &ui),
         Command::Version(args) => version::run(&args, &ui),
     };
     match result {

@@ -1,30 +1,26 @@
 //! Answers to the engine's questions on the command line.
 //!
 //! A [`Host`] is a list of sources, asked in order: mocks and values of a test file, an in-memory cluster of the
-//! objects at hand, the network where the user allows it. What nobody answers is [`Fact::Unavailable`] with a reason:
+//! objects at hand or a real one that is only read, the network where the user allows it. What nobody answers is [`Fact::Unavailable`] with a reason:
 //! the rule that needs it is an error, never a silent pass.
 
-mod allowed;
-mod net;
-#[cfg(test)]
-pub(crate) mod net_tests;
+mod globals;
+mod live;
 mod objects;
+mod read_only;
 
-pub use allowed::{AllowedHost, InvalidHost};
-pub use net::Network;
+pub use ephor_server::network::{AllowedHost, InvalidHost, Network};
+pub use live::Live;
 pub use objects::ObjectsAtHand;
+pub use read_only::ReadOnly;
 
 use std::fmt;
 
 use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::gate::AllowedFetch;
 use ephor_expr::{Str, Value};
-
-/// Somebody who may know the answer to a question.
-pub trait Source: Send + Sync {
-    /// The answer; `None` if this source knows nothing of such questions.
-    fn answer(&self, fetch: &Fetch) -> Option<Fact>;
-}
+use ephor_server::facts::Answers;
+pub use ephor_server::facts::Source;
 
 /// All sources of a run.
 #[derive(Default)]
@@ -50,9 +46,10 @@ impl Host {
         self.sources.push(Box::new(source));
         self
     }
+}
 
-    /// The answer to a question that the engine's gate let through.
-    pub fn answer(&self, fetch: &AllowedFetch) -> Fact {
+impl Answers for Host {
+    fn answer(&self, fetch: &AllowedFetch) -> Fact {
         let fetch = fetch.fetch();
         self.sources.iter().find_map(|source| source.answer(fetch)).unwrap_or_else(|| unanswered(fetch))
     }
@@ -73,7 +70,7 @@ fn unanswered(fetch: &Fetch) -> Fact {
         }
         Fetch::Api { path, .. } => format!("the Kubernetes API is not reachable offline (`{path}`)"),
         Fetch::Service { url, .. } => {
-            let host = net::host_of(url).unwrap_or_else(|| "HOST".to_owned());
+            let host = ephor_server::network::host_of(url).unwrap_or_else(|| "HOST".to_owned());
             format!("`{url}` is not called without `--allow-net {host}` of `ephor apply`")
         }
         Fetch::Global { name } => format!("global context entry `{name}` is not at hand: give it in a values file"),
@@ -85,4 +82,33 @@ fn unanswered(fetch: &Fetch) -> Fact {
         Fetch::Objects { kind, .. } => format!("objects of kind {kind} are not at hand"),
     };
     Fact::Unavailable(reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use ephor_engine::policy::HttpMethod;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_called_names_the_flag() {
+        let unavailable = |fetch: Fetch| {
+            let fetch = ephor_engine::gate::allow(fetch, None).unwrap();
+            match Host::new().with(Network::of(vec!["example.com".parse().unwrap()])).answer(&fetch) {
+                Fact::Unavailable(reason) => reason,
+                other => panic!("{other:?}"),
+            }
+        };
+        let service = Fetch::Service {
+            method: HttpMethod::Get,
+            url: "https://data.test:8443/x".into(),
+            headers: Vec::new(),
+            body: None,
+            ca_bundle: None,
+        };
+        let reason = unavailable(service);
+        assert!(reason.contains("`--allow-net data.test`"), "{reason}");
+        let reason = unavailable(Fetch::Host { name: "data.test".into() });
+        assert!(reason.contains("`--allow-net data.test`"), "{reason}");
+    }
 }

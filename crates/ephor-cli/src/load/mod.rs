@@ -1,4 +1,4 @@
-//! Files into what the engine takes.
+//! Files, and policies of a cluster, into what the engine takes.
 
 mod exceptions;
 mod files;
@@ -6,6 +6,7 @@ mod lists;
 mod objects;
 mod policies;
 mod resources;
+mod stored;
 mod typed;
 mod userinfo;
 mod values;
@@ -16,6 +17,7 @@ pub use lists::expand_lists;
 pub use objects::{LoadedObject, read_objects};
 pub use policies::{LoadedException, LoadedPolicies, LoadedPolicy, Refused, load_file, load_policies};
 pub use resources::{ResourceText, normalise, read_resources};
+pub use stored::load_stored;
 pub use typed::{FREE, Shape, Typed, read_one, read_typed};
 pub use userinfo::read_user;
 pub use values::{

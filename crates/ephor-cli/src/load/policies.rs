@@ -94,6 +94,26 @@ const NOT_BUILT: [&str; 14] = [
     "MutatingAdmissionPolicyBinding",
 ];
 
+/// The kinds that [`load_policies`] knows what to do with, and that a cluster may have stored for Ephor.
+pub(super) const POLICY_KINDS: [&str; 16] = [
+    "ClusterPolicy",
+    "Policy",
+    "CleanupPolicy",
+    "ClusterCleanupPolicy",
+    "PolicyException",
+    "GlobalContextEntry",
+    "ValidatingPolicy",
+    "MutatingPolicy",
+    "GeneratingPolicy",
+    "DeletingPolicy",
+    "ImageValidatingPolicy",
+    "NamespacedValidatingPolicy",
+    "NamespacedMutatingPolicy",
+    "NamespacedGeneratingPolicy",
+    "NamespacedDeletingPolicy",
+    "NamespacedImageValidatingPolicy",
+];
+
 const KNOWN: [&str; 6] =
     ["ClusterPolicy", "Policy", "CleanupPolicy", "ClusterCleanupPolicy", "PolicyException", "GlobalContextEntry"];
 

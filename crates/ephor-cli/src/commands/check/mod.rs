@@ -7,12 +7,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::ValueEnum;
+use ephor_cluster::Cluster;
+use ephor_engine::check::MATCH_CONDITIONS;
 use similar::TextDiff;
 
 use super::CommandResult;
+use super::cluster::ClusterArgs;
 use crate::exit::Exit;
 use crate::fix;
-use crate::load::{self, LoadedPolicies, load_policies};
+use crate::load::{self, LoadedPolicies, load_policies, load_stored};
 use crate::locate::Located;
 use crate::output::findings;
 use crate::ui::Ui;
@@ -24,16 +27,20 @@ use crate::ui::Ui;
   ephor check policies/ --strict --output-format github
   ephor check policies/ --diff
   ephor check policies/ --fix
+  ephor check --cluster
 
 Looks at ClusterPolicy, Policy, CleanupPolicy, ClusterCleanupPolicy, PolicyException and GlobalContextEntry
-documents; other documents of directories are passed over.
+documents; other documents of directories are passed over. With `--cluster`, at those that a cluster has stored: what
+Ephor would not enforce there is listed.
 
 Exit codes: 0 nothing found but warnings, 1 faults found (with `--strict`, warnings too; with `--diff`, anything to
 fix), 2 some input cannot be read.")]
 pub(super) struct Args {
     /// Policy files, directories, globs, or `-` for standard input.
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required_unless_present = "cluster", conflicts_with = "cluster", value_name = "PATH")]
     paths: Vec<String>,
+    #[command(flatten)]
+    cluster: ClusterArgs,
     /// How to print findings.
     #[arg(long, short, default_value = "text", value_name = "FORMAT")]
     output_format: Format,
@@ -41,10 +48,10 @@ pub(super) struct Args {
     #[arg(long)]
     strict: bool,
     /// Rewrite old spellings in the files, before looking for faults. Only what keeps its meaning is rewritten.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "cluster")]
     fix: bool,
     /// Print what `--fix` would change, and change nothing.
-    #[arg(long, visible_alias = "dry-run")]
+    #[arg(long, visible_alias = "dry-run", conflicts_with = "cluster")]
     diff: bool,
 }
 
@@ -72,11 +79,42 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     if args.fix {
         write_fixes(args, ui)?;
     }
-    let mut loaded = load_policies(&args.paths);
+    let loaded = if args.cluster.cluster {
+        stored(&*args.cluster.connect()?, args.cluster.namespace.as_deref())?
+    } else {
+        load_policies(&args.paths)
+    };
+    let Checked { text, summary, exit } = check(loaded, args, ui);
+    ui.result(&text)?;
+    if !ui.quiet() {
+        ui.say(&summary);
+    }
+    Ok(exit)
+}
+
+/// The policies of a cluster.
+fn stored(cluster: &dyn Cluster, namespace: Option<&str>) -> anyhow::Result<LoadedPolicies> {
+    load_stored(cluster, namespace).context("cannot read the policies of the cluster")
+}
+
+/// What a check came to.
+struct Checked {
+    text: String,
+    summary: String,
+    exit: Exit,
+}
+
+fn check(mut loaded: LoadedPolicies, args: &Args, ui: &Ui) -> Checked {
     let mut found = std::mem::take(&mut loaded.findings);
     found.extend(exceptions::strays(&loaded));
-    for file in &loaded.files {
-        fix::point_out(file, &mut found);
+    if args.cluster.cluster {
+        // There the API server evaluates them.
+        found.retain(|finding| finding.code != MATCH_CONDITIONS);
+    } else {
+        // What a cluster has stored is no text to rewrite.
+        for file in &loaded.files {
+            fix::point_out(file, &mut found);
+        }
     }
     let files: Vec<String> = loaded.files.iter().map(|file| file.name.clone()).collect();
     sort(&mut found, &files);
@@ -91,11 +129,8 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
         Format::Github => findings::github(&found),
         Format::Junit => findings::junit(&found, &files, args.strict),
     };
-    ui.result(&text)?;
-    if !ui.quiet() {
-        ui.say(&summary(&loaded, &found));
-    }
-    Ok(exit(&found, args.strict))
+    let where_from = if args.cluster.cluster { ("stored object", "stored objects") } else { ("file", "files") };
+    Checked { text, summary: summary(&loaded, &found, where_from), exit: exit(&found, args.strict) }
 }
 
 fn exit(found: &[Located], strict: bool) -> Exit {
@@ -117,14 +152,14 @@ fn sort(found: &mut [Located], files: &[String]) {
     found.sort_by_cached_key(|finding| (file(finding), finding.span.map(|(start, _)| start.offset)));
 }
 
-fn summary(loaded: &LoadedPolicies, found: &[Located]) -> String {
+fn summary(loaded: &LoadedPolicies, found: &[Located], (one, many): (&str, &str)) -> String {
     let plural = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     let errors = found.iter().filter(|finding| finding.is_error()).count();
     let mut text = format!(
         "{}, {} in {}",
         plural(errors, "error", "errors"),
         plural(found.len() - errors, "warning", "warnings"),
-        plural(loaded.files.len(), "file", "files"),
+        plural(loaded.files.len(), one, many),
     );
     if loaded.passed_over > 0 {
         let documents = plural(loaded.passed_over, "document that is no policy", "documents that are no policies");
@@ -176,4 +211,69 @@ fn write_fixes(args: &Args, ui: &Ui) -> anyhow::Result<()> {
         ui.say(&format!("fixed {spellings} old spelling{} in {files} file{}", plural(spellings), plural(files)));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::commands::cluster_tests::cluster;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn stored_policies_that_would_not_be_enforced_are_listed() {
+        let cluster = cluster(
+            "
+{apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+---
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: signed}
+spec:
+  webhookConfiguration: {matchConditions: [{name: a, expression: 'true'}]}
+  rules:
+  - name: signature
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    verifyImages: [{imageReferences: ['*'], attestors: [{entries: [{keys: {publicKeys: k}}]}]}]
+---
+apiVersion: kyverno.io/v1
+kind: Policy
+metadata: {name: fine, namespace: shop}
+spec:
+  rules:
+  - name: labelled
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate: {message: m, pattern: {metadata: {labels: {team: '?*'}}}}
+---
+apiVersion: policies.kyverno.io/v1
+kind: ValidatingPolicy
+metadata: {name: cel}
+spec: {validations: [{expression: 'true'}]}
+",
+        );
+        let line = Line::try_parse_from(["check", "--cluster", "--output-format", "concise"]).unwrap();
+        let loaded = stored(&cluster, None).unwrap();
+        let Checked { text, summary, exit } = check(loaded, &line.args, &Ui::new(true, false));
+        insta::assert_snapshot!(format!("{text}{summary}"), @r"
+        ClusterPolicy/signed:13:5: error[not-supported]: `verifyImages` is not supported yet (spec.rules[0].verifyImages)
+        ValidatingPolicy/cel:2:7: error[not-supported]: kind `ValidatingPolicy` is not supported yet (kind)
+        2 errors, 0 warnings in 3 stored objects
+        ");
+        assert_eq!(exit, Exit::Findings);
+        let loaded = stored(&cluster, Some("elsewhere")).unwrap();
+        assert!(loaded.files.iter().all(|file| !file.name.starts_with("Policy/")));
+    }
+
+    #[test]
+    fn files_and_a_cluster_exclude_each_other() {
+        for words in [&["check"][..], &["check", "--cluster", "a.yaml"], &["check", "--cluster", "--fix"]] {
+            assert!(Line::try_parse_from(words).is_err(), "{words:?}");
+        }
+    }
 }

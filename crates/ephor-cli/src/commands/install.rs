@@ -1,0 +1,53 @@
+//! `ephor install`: the manifests of an installation.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use ephor_expr::yaml::parse_value;
+use ephor_server::install::{Release, Rendered, namespace, render, to_text};
+
+use super::CommandResult;
+use crate::exit::Exit;
+use crate::ui::Ui;
+
+/// Arguments of `ephor install`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Print the manifests, for `kubectl apply --server-side -f -`.
+    #[arg(long, required = true)]
+    print: bool,
+    /// The namespace that everything goes to.
+    #[arg(long, short, default_value = "kyverno")]
+    namespace: String,
+    /// A value of the chart, as Helm takes it (repeatable).
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// A file with values of the chart (repeatable; later files count more, `--set` counts most).
+    #[arg(long, short = 'f', value_name = "FILE")]
+    values: Vec<PathBuf>,
+    /// Leave the Namespace itself out.
+    #[arg(long)]
+    no_namespace: bool,
+}
+
+/// Prints the manifests.
+pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
+    let values: Vec<_> = args.values.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
+    let release =
+        Release { namespace: args.namespace.as_str().into(), values, settings: args.set.clone(), ..Release::default() };
+    let Rendered { mut objects, unknown } = render(&release).map_err(|error| anyhow!(error))?;
+    for (path, near) in unknown {
+        let hint = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+        ui.say(&format!("warning: the chart has no value `{path}`{hint}"));
+    }
+    if !args.no_namespace {
+        objects.insert(0, namespace(&release));
+    }
+    ui.result(&to_text(&objects))?;
+    Ok(Exit::Clean)
+}
+
+fn read(file: &Path) -> anyhow::Result<ephor_expr::Value> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    parse_value(&text).map_err(|error| anyhow!("{}: {error}", file.display()))
+}

@@ -1,0 +1,19 @@
+//! `ephor serve admission`.
+
+use ephor_server::serve;
+use ephor_server::settings::{AdmissionSettings, environment};
+
+use super::super::{CommandError, CommandResult};
+use super::start;
+use crate::exit::Exit;
+
+/// Runs the role until it is told to stop.
+pub(super) fn run(flags: &[String]) -> CommandResult {
+    let settings =
+        AdmissionSettings::parse(flags, &environment()).map_err(|error| CommandError::Other(error.into()))?;
+    start::log(&settings.common.log);
+    let stop = start::stop_on_signals()?;
+    let cluster = start::connect(&settings.common, "ephor-admission-controller")?;
+    serve::admission(&cluster, &settings, &stop).map_err(|error| CommandError::Other(error.into()))?;
+    Ok(Exit::Clean)
+}

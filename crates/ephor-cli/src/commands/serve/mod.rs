@@ -1,0 +1,43 @@
+//! `ephor serve`: the roles of Ephor in a cluster, as deployments run them. Flags are upstream's.
+
+mod admission;
+mod background;
+mod start;
+
+use clap::Subcommand;
+
+pub(super) use self::start::stop_on_signals;
+
+use super::CommandResult;
+use crate::ui::Ui;
+
+/// Arguments of `ephor serve`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    role: Role,
+}
+
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// Answer the webhooks of the API server.
+    Admission(Flags),
+    /// Make and keep what generate and mutate-existing rules want.
+    Background(Flags),
+}
+
+/// Flags of a role: those of upstream, with one dash or two.
+#[derive(Debug, clap::Args)]
+struct Flags {
+    /// Flags such as `--kubeconfig=FILE`; the guide lists them.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAG")]
+    flags: Vec<String>,
+}
+
+/// Runs a role until it is told to stop.
+pub(super) fn run(args: &Args, _ui: &Ui) -> CommandResult {
+    match &args.role {
+        Role::Admission(flags) => admission::run(&flags.flags),
+        Role::Background(flags) => background::run(&flags.flags),
+    }
+}

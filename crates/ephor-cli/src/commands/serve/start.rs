@@ -1,0 +1,68 @@
+//! What all roles do first: the log, the connection, the signals.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use ephor_cluster::Cluster;
+use ephor_kube::{Access, ConnectOptions, Definitions, KubeCluster, Limits};
+use ephor_server::Stop;
+use ephor_server::settings::{CommonSettings, LogFormat, LogSettings};
+use tracing::level_filters::LevelFilter;
+
+/// Begins to write the log, to stderr.
+pub(super) fn log(settings: &LogSettings) {
+    let level = match settings.verbosity {
+        0 => LevelFilter::ERROR,
+        1 => LevelFilter::WARN,
+        2 | 3 => LevelFilter::INFO,
+        4 | 5 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level).with_target(false);
+    match settings.format {
+        LogFormat::Text => lines.with_ansi(settings.color && std::io::stderr().is_terminal()).init(),
+        LogFormat::Json => lines.json().flatten_event(true).init(),
+    }
+}
+
+/// Connects to the cluster that the settings name.
+pub(super) fn connect(settings: &CommonSettings, client_name: &str) -> anyhow::Result<Arc<dyn Cluster>> {
+    let access = match &settings.kubeconfig {
+        Some(path) => Access::Kubeconfig { path: PathBuf::from(path), context: settings.context.clone() },
+        None => Access::Inferred { context: settings.context.clone() },
+    };
+    let options = ConnectOptions {
+        access,
+        definitions: Definitions::Followed,
+        limits_of_paths: Limits {
+            timeout: settings.api_call_timeout,
+            answer: usize::try_from(settings.max_api_response).unwrap_or(usize::MAX),
+        },
+        client_name: client_name.to_owned(),
+        ..ConnectOptions::default()
+    };
+    let cluster = KubeCluster::connect(&options).context("cannot connect to the cluster")?;
+    Ok(Arc::new(cluster))
+}
+
+/// A signal that is given when the process is asked to end.
+pub(in crate::commands) fn stop_on_signals() -> anyhow::Result<Stop> {
+    let stop = Stop::new();
+    let given = stop.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        runtime.block_on(async {
+            use tokio::signal::unix::{SignalKind, signal};
+            let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
+            let Ok(mut interrupt) = signal(SignalKind::interrupt()) else { return };
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        });
+        given.stop();
+    })?;
+    Ok(stop)
+}

@@ -1,9 +1,16 @@
 //! The project's own commands.
 //!
 //! `cargo xtask check` is what a commit must pass, `cargo xtask ci` what CI runs, `cargo xtask fuzz` a short run of
-//! every fuzz target.
+//! every fuzz target, `cargo xtask cluster up` a real control plane.
 
+mod chart;
+mod cluster;
+mod generate;
+mod image;
+mod load;
 mod purity;
+mod schemas;
+mod wire;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -15,7 +22,20 @@ usage: cargo xtask <command>
 
   check            format, lints, tests, documentation
   ci               check, each package alone, dependency policy, purity of the engine, release build
+                   packed as an image
+  generate         writes what is derived from code: the CustomResourceDefinitions of the chart
+  generate --check fails if what is written is not what the code says
+  image [BINARY]   a container image in target/image, an OCI layout: the binary (built for release unless named) and
+                   the libraries it needs; --ca-certificates FILE adds roots that service calls trust
   purity           the engine's dependency tree stays fit for wasm32
+  chart            the chart under Helm, which is built once (needs Go); its tests need `cluster build` too
+  cluster up       a real control plane until Ctrl-C: etcd, kube-apiserver, kube-controller-manager
+  cluster build    only builds the executables: needs Go, takes minutes once; KUBEBUILDER_ASSETS or
+                   EPHOR_CONTROL_PLANE_DIR says where they are
+  load             what admission costs: the release binary before a real API server; needs wrk and an idle machine
+  scenarios [...]  chainsaw scenarios against Ephor on real control planes; --help says more
+  schemas FILE DIR the tables of Kubernetes' types, from its api/openapi-spec/swagger.json and the directory with
+                   its Go modules (api@… and so on)
   fuzz [SECONDS]   every fuzz target for SECONDS (default 30); needs cargo-fuzz and a nightly toolchain
 ";
 
@@ -25,7 +45,16 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["check"] => check(),
         ["ci"] => ci(),
+        ["generate"] => generate::write(),
+        ["generate", "--check"] => generate::check(),
+        ["image", rest @ ..] => image::build(rest),
         ["purity"] => purity::check(),
+        ["chart"] => chart::check(),
+        ["cluster", "build"] => cluster::build(),
+        ["cluster", "up"] => cluster::up().map(|never| match never {}),
+        ["load"] => load::load(),
+        ["scenarios", rest @ ..] => scenarios(rest),
+        ["schemas", file, modules] => schemas::write(Path::new(file), Path::new(modules)),
         ["fuzz"] => fuzz("30"),
         ["fuzz", seconds] => fuzz(seconds),
         _ => Err(anyhow::anyhow!("{USAGE}")),
@@ -41,6 +70,7 @@ fn main() -> ExitCode {
 
 fn check() -> Result<()> {
     cargo(&["fmt", "--all", "--check"])?;
+    generate::check()?;
     cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
     cargo(&["test", "--workspace"])?;
     run(Command::new("cargo").args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "--deny warnings"))
@@ -56,8 +86,30 @@ fn ci() -> Result<()> {
     if !Command::new("cargo").args(["deny", "--version"]).output().is_ok_and(|output| output.status.success()) {
         cargo(&["install", "--locked", "cargo-deny"])?;
     }
+    cluster::build()?;
+    chart::lint()?;
+    cargo(&["build", "--release"])?;
+    // What serves under load in these tests is the release, as it will be in a cluster.
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
+    let ephor = std::path::absolute(format!("{target}/release/ephor"))?;
+    run(Command::new("cargo").args(["test", "--workspace", "--", "--ignored"]).env("EPHOR", ephor))?;
     cargo(&["deny", "check", "bans", "licenses", "sources"])?;
-    cargo(&["build", "--release"])
+    image::build(&[])
+}
+
+fn scenarios(arguments: &[&str]) -> Result<()> {
+    cluster::build()?;
+    let named = arguments.iter().any(|argument| argument.starts_with("--ephor")) || std::env::var_os("EPHOR").is_some();
+    if !named {
+        cargo(&["build", "--package", "ephor-cli"])?;
+    }
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
+    let mut command = Command::new("cargo");
+    command.args(["run", "--quiet", "--package", "ephor-scenarios", "--"]).args(arguments);
+    if !named {
+        command.env("EPHOR", format!("{target}/debug/ephor"));
+    }
+    run(&mut command)
 }
 
 fn fuzz(seconds: &str) -> Result<()> {
@@ -83,11 +135,15 @@ fn cargo(arguments: &[&str]) -> Result<()> {
 
 /// Runs a command in the project's root; its failure is ours.
 fn run(command: &mut Command) -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent directory")?;
+    let root = root()?;
     let shown = format!("{command:?}").replace('"', "");
     say(&format!("$ {shown}"));
     let status = command.current_dir(root).status().with_context(|| format!("cannot run {shown}"))?;
     if status.success() { Ok(()) } else { bail!("failed: {shown}") }
+}
+
+fn root() -> Result<&'static Path> {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent directory")
 }
 
 #[expect(clippy::print_stderr, reason = "progress of a developer's tool")]

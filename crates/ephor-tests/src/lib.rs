@@ -1,1 +1,3 @@
-//! Holds only integration tests: see `tests/`.
+//! What several integration tests share; the tests are in `tests/`.
+
+pub mod contract;

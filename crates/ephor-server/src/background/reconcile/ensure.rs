@@ -1,0 +1,94 @@
+//! One object, made to exist as it is wanted.
+
+use ephor_cluster::ErrorKind;
+use ephor_expr::Value;
+
+use super::pass::{Failure, LOOK_AGAIN, TRIES};
+use super::work::Work;
+use crate::background::index::GroupKind;
+use crate::background::rules::GenerateInfo;
+use crate::background::state::{Standing, key_of};
+use crate::plan::content::{essence, fingerprint, with_books_of};
+use crate::plan::{Action, Claim, Reason, Wanted, plan_downstream};
+
+impl Work<'_, '_> {
+    /// Makes one object exist as it is wanted.
+    pub(super) fn ensure(&mut self, rule: &GenerateInfo, wanted: &Wanted) -> Result<(), Failure> {
+        let api_version = wanted.object.str_at(&["apiVersion"]).unwrap_or_default();
+        let mut live: Option<Value> = None;
+        if let Some(settled) = self.known(rule, wanted) {
+            if settled {
+                return Ok(());
+            }
+            live = self.pass.env.read(api_version, &wanted.id)?;
+        }
+        for _ in 0..TRIES {
+            if let Some(live) = &live
+                && rule.terms.synchronize
+                && let Some(claim) = Claim::of(live).filter(|claim| key_of(&claim.owner) != *self.key)
+            {
+                match self.pass.lock().stands(&claim.owner, &wanted.id) {
+                    // Several triggers can want the same object; the first that has it keeps it.
+                    Standing::Firm => return Ok(()),
+                    Standing::Open => {
+                        return Err(Failure::Later(
+                            5 * LOOK_AGAIN,
+                            format!("{} belongs to another trigger", wanted.id),
+                        ));
+                    }
+                    Standing::Fallen => {}
+                }
+            }
+            let written = self.pass.lock().written.get(&wanted.id).cloned();
+            let Some(change) = plan_downstream(&rule.terms, wanted, live.as_ref(), written.as_ref()) else {
+                if let Some(live) = &live {
+                    self.pass.lock().note(live, self.pass.now);
+                }
+                return Ok(());
+            };
+            if change.reason == Reason::Differs && self.pass.lock().is_contested(&wanted.id, self.pass.now) {
+                return Err(Failure::Failed(format!("{} is changed again and again by somebody else", wanted.id)));
+            }
+            match self.pass.env.apply(&change) {
+                Ok(stored) => {
+                    if let Some(stored) = stored {
+                        let sent = match &change.action {
+                            Action::Replace { before, .. } => with_books_of(&wanted.object, before),
+                            _ => wanted.object.clone(),
+                        };
+                        self.pass.lock().note_own(&sent, &stored, self.pass.now);
+                        self.pass.tell(&self.key.policy, &rule.name, &change, stored);
+                    }
+                    self.done.changes += 1;
+                    return Ok(());
+                }
+                Err(error) if error.is(ErrorKind::AlreadyExists) || error.is(ErrorKind::Conflict) => {
+                    live = self.pass.env.read(api_version, &wanted.id)?;
+                }
+                Err(error) if error.is(ErrorKind::NotFound) && live.is_some() => live = None,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Failure::Failed(format!("{} changes all the time", wanted.id)))
+    }
+
+    /// What is known of a wanted object: whether it is settled; `None` if it is not known to exist.
+    pub(super) fn known(&self, rule: &GenerateInfo, wanted: &Wanted) -> Option<bool> {
+        let state = self.pass.lock();
+        let seen = state.index.find(&wanted.id)?;
+        if !state.index.is_synced(&GroupKind::of(&wanted.id)) {
+            return Some(false);
+        }
+        if seen.terminating {
+            return Some(true);
+        }
+        let Some(downstream) = &seen.downstream else { return Some(!rule.terms.synchronize) };
+        if downstream.claim.owner != wanted.owner || !rule.terms.synchronize {
+            return Some(false);
+        }
+        let sent = fingerprint(&essence(&wanted.object));
+        let as_written =
+            state.written.get(&wanted.id).is_some_and(|w| w.stored == downstream.essence && w.sent == sent);
+        Some(as_written || downstream.essence == sent)
+    }
+}

@@ -1,0 +1,116 @@
+//! What the engine says about a trigger, and how its questions are answered.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ephor_engine::fetch::{Fact, Fetch};
+use ephor_engine::gate::AllowedFetch;
+use ephor_engine::outcome::{Outcome, Phase};
+use ephor_engine::policy::Operation;
+use ephor_engine::review::Review;
+use ephor_expr::{Str, Value};
+
+use super::pass::{Asked, Pass};
+use super::work::Work;
+use crate::background::index::GroupKind;
+use crate::background::queue::WorkKey;
+use crate::background::trigger::{TriggerRef, admission_request, review_of_existing, review_of_request};
+use crate::facts::{Answers, evaluate, labels_of};
+use crate::plan::ObjectId;
+use crate::update_request::UpdateRequest;
+
+struct Recorder<'r, 'p> {
+    pub(super) pass: &'r Pass<'p>,
+    pub(super) key: &'r WorkKey,
+}
+
+impl Answers for Recorder<'_, '_> {
+    fn answer(&self, fetch: &AllowedFetch) -> Fact {
+        // Registered first: what changes after the answer makes the key run again.
+        match fetch.fetch() {
+            Fetch::Object { api_version, kind, namespace, name } => {
+                let mut state = self.pass.lock();
+                state.depend(self.key, api_version, kind, namespace, name);
+                let id = ObjectId::new(api_version, kind, namespace, name);
+                if state.index.is_wide(&GroupKind::of(&id))
+                    && let Some(object) = state.index.find(&id).and_then(|seen| state.index.recent.get(seen))
+                {
+                    return Fact::Found(object);
+                }
+            }
+            Fetch::Objects { api_version, kind, namespace } => {
+                self.pass.lock().depend(self.key, api_version, kind, namespace, "");
+            }
+            Fetch::NamespaceLabels { name } => {
+                let state = self.pass.lock();
+                let id = ObjectId::new("v1", "Namespace", "", name);
+                if let Some(object) = state.index.find(&id).and_then(|seen| state.index.recent.get(seen)) {
+                    return Fact::Found(labels_of(&object));
+                }
+            }
+            _ => {}
+        }
+        let fact = self.pass.env.answers.answer(fetch);
+        if let (Fetch::Object { .. }, Fact::Found(object)) = (fetch.fetch(), &fact) {
+            self.pass.lock().note(object, self.pass.now);
+        }
+        fact
+    }
+}
+
+/// What a policy's rules made of a trigger.
+pub(super) struct Judged {
+    pub(super) outcomes: BTreeMap<Str, Outcome>,
+    pub(super) operation: Operation,
+}
+
+impl Work<'_, '_> {
+    pub(super) fn judge(
+        &self,
+        asked: Option<&Asked>,
+        trigger: &TriggerRef,
+        object: &Value,
+        made: Option<&str>,
+        remembered: Option<Arc<UpdateRequest>>,
+    ) -> Judged {
+        let review = self.review(asked, trigger, object, made, remembered);
+        let operation = review.operation;
+        let exceptions = Arc::clone(&self.pass.lock().snapshot.exceptions);
+        let recorder = Recorder { pass: self.pass, key: self.key };
+        let done = evaluate(&self.info.set, &exceptions, review, Phase::Generate, &recorder);
+        Judged { outcomes: done.outcomes.into_iter().map(|o| (o.rule.clone(), o)).collect(), operation }
+    }
+
+    pub(super) fn review(
+        &self,
+        asked: Option<&Asked>,
+        trigger: &TriggerRef,
+        object: &Value,
+        made: Option<&str>,
+        remembered: Option<Arc<UpdateRequest>>,
+    ) -> Review {
+        let asked = asked.and_then(|asked| Some((Arc::clone(&asked.request), asked.admission.clone()?)));
+        let remembered = || remembered.and_then(|request| Some((Arc::clone(&request), admission_request(&request)?)));
+        if let Some((request, admission)) = asked.or_else(remembered) {
+            let subresource = !admission.sub_resource.is_empty();
+            let (new, old) = match admission.operation {
+                _ if subresource => (admission.object.clone(), admission.old_object.clone()),
+                Operation::Create => (object.clone(), Value::Null),
+                Operation::Update => (object.clone(), admission.old_object.clone()),
+                Operation::Delete => (Value::Null, admission.old_object.clone()),
+                Operation::Connect => (admission.object.clone(), Value::Null),
+            };
+            return review_of_request(&request, &admission, trigger, new, old, self.pass.clock);
+        }
+        let operation =
+            made.and_then(Operation::parse).filter(|o| *o == Operation::Update).unwrap_or(Operation::Create);
+        review_of_existing(object, operation, &self.info.uid, self.pass.clock)
+    }
+
+    /// What the request was that an owned object was made by.
+    pub(super) fn operation_of(&self, id: &ObjectId) -> Option<Str> {
+        let state = self.pass.lock();
+        let downstream = state.index.find(id)?.downstream.as_ref()?;
+        Some(downstream.claim.stamp.as_ref()?.operation.clone())
+    }
+}

@@ -1,0 +1,111 @@
+//! One policy and one trigger.
+
+use std::collections::BTreeMap;
+
+use super::pass::{Asked, Done, Failure, LOOK_AGAIN, Pass};
+use super::work::Work;
+use crate::background::queue::{Task, WorkKey};
+use crate::background::rules::PolicyInfo;
+use crate::background::state::{State, label_parts};
+use crate::background::trigger::TriggerRef;
+use crate::plan::{Cause, ObjectId};
+
+impl Pass<'_> {
+    /// Makes good what a policy wants for a trigger.
+    pub fn reconcile(&self, key: &WorkKey, asked: Option<&Asked>) -> Result<Done, Failure> {
+        let (info, owned, trigger, forced) = {
+            let state = self.lock();
+            let (namespace, name) = label_parts(&key.policy);
+            let owned = state.index.owned(namespace, name, &key.trigger);
+            let info = state.infos.get(&key.policy).cloned();
+            let trigger = Self::locate(&state, key, info.as_deref(), &owned, asked);
+            (info, owned, trigger, state.forced.contains(key))
+        };
+        let Some(info) = info else { return self.without_policy(key, &owned) };
+        if info.program.is_none() {
+            // A policy that is refused says nothing, so that nothing is done on its account.
+            return Ok(Done::default());
+        }
+        let mut work = Work {
+            pass: self,
+            key,
+            info: &info,
+            trigger,
+            asked,
+            forced,
+            rendered: BTreeMap::new(),
+            done: Done::default(),
+            failure: None,
+        };
+        work.run(owned)?;
+        let Work { rendered, done, failure, .. } = work;
+        let mut state = self.lock();
+        for id in state.set_rendered(key, rendered) {
+            for other in state.others_wanting(&id, key) {
+                state.queue.add(Task::Reconcile(other), self.now);
+            }
+        }
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        state.forced.remove(key);
+        state.known.remove(&key.trigger);
+        if done.trigger_gone {
+            state.clear_dependencies(key);
+            state.contexts.remove(key);
+        }
+        Ok(done)
+    }
+
+    pub(super) fn locate(
+        state: &State,
+        key: &WorkKey,
+        info: Option<&PolicyInfo>,
+        owned: &[ObjectId],
+        asked: Option<&Asked>,
+    ) -> Option<TriggerRef> {
+        if let Some(asked) = asked {
+            let context = asked.request.spec.rule_context.iter().find(|context| context.trigger.uid == key.trigger);
+            if let Some(context) = context {
+                return Some(TriggerRef::of_spec(&context.trigger));
+            }
+        }
+        if info.is_some()
+            && let Some(seen) = state.index.with_uid(state.index.kinds(), &key.trigger)
+        {
+            return Some(TriggerRef::of_seen(seen));
+        }
+        let claimed = owned.iter().filter_map(|id| state.index.find(id)?.downstream.as_ref());
+        state
+            .known
+            .get(&key.trigger)
+            .cloned()
+            .or_else(|| claimed.map(|d| TriggerRef::of_claim(&d.claim)).max_by_key(|trigger| !trigger.name.is_empty()))
+    }
+
+    /// The policy is not among those that are known: whether that is true is asked before anything goes.
+    pub(super) fn without_policy(&self, key: &WorkKey, owned: &[ObjectId]) -> Result<Done, Failure> {
+        if !owned.is_empty() && self.policy_document(key)?.is_some() {
+            let known = self.lock().snapshot.policies.contains_key(&key.policy);
+            // It is there but has no rules of this sort any more; or it came a moment ago.
+            if !known {
+                return Err(Failure::Later(LOOK_AGAIN, format!("policy {} is not known yet", key.policy)));
+            }
+        }
+        let mut done = Done::default();
+        for id in owned {
+            done.changes += self.remove(key, id, Cause::PolicyGone, None)?;
+        }
+        let mut state = self.lock();
+        state.clear_dependencies(key);
+        state.contexts.remove(key);
+        state.known.remove(&key.trigger);
+        for id in state.set_rendered(key, BTreeMap::new()) {
+            for other in state.others_wanting(&id, key) {
+                state.queue.add(Task::Reconcile(other), self.now);
+            }
+        }
+        done.trigger_gone = true;
+        Ok(done)
+    }
+}

@@ -1,0 +1,181 @@
+//! One piece of work at hand: what it works with, what is asked and what comes of it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ephor_cluster::ClusterError;
+use ephor_cluster::query::Filter;
+use ephor_engine::policy::Operation;
+use ephor_expr::{Str, Value};
+
+use crate::admission::AdmissionRequest;
+use crate::background::index::GroupKind;
+use crate::background::queue::{Moment, WorkKey};
+use crate::background::state::State;
+use crate::background::trigger::TriggerRef;
+use crate::background::writer::{Env, Note, WriteError};
+use crate::plan::{Change, ObjectId};
+use crate::policies::PolicyKey;
+use crate::update_request::{ResourceSpec, UpdateRequest};
+
+/// Why work is not done.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// It is too early: again after that many milliseconds.
+    #[error("waiting: {1}")]
+    Later(Moment, String),
+    /// It failed.
+    #[error("{0}")]
+    Failed(String),
+    /// Another replica leads.
+    #[error("leadership is lost")]
+    Lost,
+}
+
+impl From<ClusterError> for Failure {
+    fn from(error: ClusterError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Lost(_) => Self::Lost,
+            WriteError::Cluster(error) => error.into(),
+        }
+    }
+}
+
+/// What was done.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Done {
+    /// Objects that the rules want and that exist.
+    pub generated: Vec<ResourceSpec>,
+    /// How many changes were made.
+    pub changes: usize,
+    /// Whether the trigger is gone.
+    pub trigger_gone: bool,
+}
+
+/// A request behind the work.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The request.
+    pub request: Arc<UpdateRequest>,
+    /// What admission was asked; `None` for requests without.
+    pub admission: Option<AdmissionRequest>,
+    /// The rules it is about.
+    pub rules: BTreeSet<Str>,
+    /// Those of them that shall let go of what they made.
+    pub released: BTreeSet<Str>,
+    /// How long ago it was first seen, in milliseconds.
+    pub age: Moment,
+}
+
+impl Asked {
+    /// Whether what it is about came with it and is no stored object.
+    pub(super) fn brings_its_object(&self) -> bool {
+        let admission = self.admission.as_ref();
+        admission.is_some_and(|a| a.operation == Operation::Connect || !a.sub_resource.is_empty())
+    }
+}
+
+/// How long a request waits for what it is about to come true: it is written before the API server stores the object.
+pub const PATIENCE: Moment = 3_000;
+pub(super) const LOOK_AGAIN: Moment = 200;
+/// How often a change is planned anew when the object has changed meanwhile.
+pub(super) const TRIES: usize = 4;
+
+/// A trigger, as it is found.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found {
+    /// It is there.
+    Live(Value),
+    /// It is gone, or about to go.
+    Gone,
+}
+
+/// One piece of work at hand.
+pub struct Pass<'p> {
+    /// What to work with.
+    pub env: &'p Env,
+    /// What is known.
+    pub state: &'p Mutex<State>,
+    /// When this is.
+    pub now: Moment,
+    /// The same as the engine has it.
+    pub clock: jiff::Timestamp,
+}
+
+impl Pass<'_> {
+    /// The state, for a moment.
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The live trigger.
+    pub fn find(&self, trigger: &TriggerRef) -> Result<Found, Failure> {
+        let id = ObjectId::new(&trigger.api_version, &trigger.kind, &trigger.namespace, &trigger.name);
+        if !trigger.name.is_empty() {
+            let recent = {
+                let state = self.lock();
+                let seen = state.index.find(&id).filter(|seen| seen.uid == trigger.uid);
+                seen.filter(|_| state.index.is_wide(&GroupKind::of(&id))).and_then(|seen| state.index.recent.get(seen))
+            };
+            if let Some(object) = recent {
+                return Ok(found(object));
+            }
+            let Some(object) = self.env.read(&trigger.api_version, &id)? else { return Ok(Found::Gone) };
+            if !trigger.uid.is_empty() && object.str_at(&["metadata", "uid"]) != Some(&*trigger.uid) {
+                return Ok(Found::Gone);
+            }
+            self.lock().note(&object, self.now);
+            return Ok(found(object));
+        }
+        // Made by upstream, which notes no names: looked for by UID.
+        let resource = self.env.resource(&trigger.api_version, &trigger.kind)?;
+        let filter = Filter { namespace: Some(trigger.namespace.clone()), ..Filter::default() };
+        let (objects, _) = crate::feed::list(&*self.env.cluster, &resource, &filter)?;
+        let with_uid = objects.into_iter().find(|o| o.str_at(&["metadata", "uid"]) == Some(&*trigger.uid));
+        Ok(with_uid.map_or(Found::Gone, found))
+    }
+
+    pub(in crate::background) fn policy_document(&self, key: &WorkKey) -> Result<Option<Value>, Failure> {
+        let kind = if key.policy.namespace.is_some() { "Policy" } else { "ClusterPolicy" };
+        let namespace = key.policy.namespace.as_deref().unwrap_or_default();
+        let id = ObjectId::new("kyverno.io/v1", kind, namespace, &key.policy.name);
+        match self.env.read("kyverno.io/v1", &id) {
+            Ok(found) => Ok(found),
+            // Not even the kind is served: nothing can be said about the policy.
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn tell(&self, policy: &PolicyKey, rule: &str, change: &Change, object: Value) {
+        let change = Box::new(change.clone());
+        (self.env.observer)(&Note::Changed { policy: policy.clone(), rule: rule.into(), change, object });
+    }
+
+    pub(super) fn forget(&self, id: &ObjectId) {
+        let mut state = self.lock();
+        let uid = state.index.find(id).map(|seen| seen.uid.clone());
+        if let Some(uid) = uid {
+            state.index.lose(&GroupKind::of(id), &uid);
+        }
+        state.written.remove(id);
+    }
+
+    /// After a deletion: the object may still be there, held by finalizers; the watch will tell.
+    pub(super) fn forget_object(&self, id: &ObjectId, live: &Value) {
+        let held = live.at(&["metadata", "finalizers"]).and_then(Value::as_array).is_some_and(|f| !f.is_empty());
+        if !held {
+            self.forget(id);
+        }
+    }
+}
+
+fn found(object: Value) -> Found {
+    let going = object.str_at(&["metadata", "deletionTimestamp"]).is_some();
+    if going { Found::Gone } else { Found::Live(object) }
+}

@@ -1,0 +1,79 @@
+//! Objects that are wanted no more.
+
+use ephor_cluster::ErrorKind;
+
+use super::pass::{Failure, Pass, TRIES};
+use super::work::Work;
+use crate::background::queue::{Task, WorkKey};
+use crate::background::rules::GenerateInfo;
+use crate::background::state::key_of;
+use crate::plan::{Cause, Claim, ObjectId, Removal, Terms, plan_removal};
+
+impl Pass<'_> {
+    /// Takes away an object that a key owns, if it may; how many changes that took.
+    pub(super) fn remove(
+        &self,
+        key: &WorkKey,
+        id: &ObjectId,
+        cause: Cause,
+        terms: Option<&Terms>,
+    ) -> Result<usize, Failure> {
+        for _ in 0..TRIES {
+            let (api_version, rendered, others) = {
+                let state = self.lock();
+                let version = state.index.find(id).map(|seen| seen.api_version.clone());
+                let rendered = state.rendered.get(key).is_some_and(|rendered| rendered.contains_key(id));
+                (version, rendered, state.others_wanting(id, key))
+            };
+            let Some(api_version) = api_version else { return Ok(0) };
+            let Some(live) = self.env.read(&api_version, id)? else {
+                self.forget(id);
+                return Ok(0);
+            };
+            let Some(claim) = Claim::of(&live).filter(|claim| key_of(&claim.owner) == *key) else {
+                self.lock().note(&live, self.now);
+                return Ok(0);
+            };
+            let former = self.lock().former.get(&(key.policy.clone(), claim.owner.rule.clone())).cloned();
+            let removal = Removal {
+                live: &live,
+                claim: &claim,
+                cause,
+                terms: terms.or(former.as_ref()),
+                rendered,
+                recorded: false,
+            };
+            let Some(change) = plan_removal(&removal) else { return Ok(0) };
+            if !others.is_empty() {
+                // Somebody else wants it: it changes hands instead.
+                let mut state = self.lock();
+                for other in others {
+                    state.queue.add(Task::Reconcile(other), self.now);
+                }
+                return Ok(0);
+            }
+            match self.env.apply(&change) {
+                Ok(stored) => {
+                    match stored {
+                        Some(stored) => self.lock().note(&stored, self.now),
+                        None => self.forget_object(id, &live),
+                    }
+                    self.tell(&key.policy, &claim.owner.rule, &change, live);
+                    return Ok(1);
+                }
+                Err(error) if error.is(ErrorKind::Conflict) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Failure::Failed(format!("{id} changes all the time")))
+    }
+}
+
+impl Work<'_, '_> {
+    pub(super) fn remove_all(&mut self, rule: &GenerateInfo, own: &[ObjectId], cause: Cause) -> Result<(), Failure> {
+        for id in own {
+            self.done.changes += self.pass.remove(self.key, id, cause, Some(&rule.terms))?;
+        }
+        Ok(())
+    }
+}

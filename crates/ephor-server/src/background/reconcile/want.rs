@@ -1,0 +1,172 @@
+//! What a rule renders, made good.
+
+use std::collections::BTreeSet;
+
+use ephor_engine::policy::Operation;
+use ephor_expr::{Str, Value};
+
+use super::pass::Failure;
+use super::work::Work;
+use crate::background::rules::GenerateInfo;
+use crate::background::state::label_parts;
+use crate::background::trigger::TriggerRef;
+use crate::background::writer::{Env, WriteError};
+use crate::plan::claim::CLONE_SOURCE;
+use crate::plan::content::set_meta;
+use crate::plan::{Cause, Claim, ObjectId, Owner, Wanted, plan_downstream};
+use crate::update_request::ResourceSpec;
+
+impl Work<'_, '_> {
+    /// Makes good what a rule renders; `unsourced` are objects that lack their source.
+    pub(super) fn want(
+        &mut self,
+        rule: &GenerateInfo,
+        own: &[ObjectId],
+        trigger: &TriggerRef,
+        operation: Operation,
+        rendered: &[ephor_engine::outcome::Downstream],
+        unsourced: &[ObjectId],
+    ) -> Result<(), Failure> {
+        let (policy_namespace, policy) = label_parts(&self.key.policy);
+        let owner = Owner {
+            policy_namespace: policy_namespace.into(),
+            policy: policy.into(),
+            rule: rule.name.clone(),
+            trigger: self.key.trigger.clone(),
+        };
+        let mut first_failure = None;
+        let mut wanted_ids = BTreeSet::new();
+        for downstream in rendered {
+            let object = self.complete(&downstream.object)?;
+            let wanted =
+                Wanted::new(object, downstream.form, owner.clone(), &rule.terms, &trigger.name, operation.as_str());
+            // Of elements or rules that render the same object, the first counts.
+            let taken = self.rendered.get(&wanted.id).is_some_and(|by| *by != rule.name);
+            if !wanted_ids.insert(wanted.id.clone()) || taken {
+                continue;
+            }
+            if rule.terms.synchronize {
+                self.rendered.insert(wanted.id.clone(), rule.name.clone());
+            }
+            match self.ensure(rule, &wanted) {
+                Ok(()) => {
+                    self.record(&wanted.id);
+                    if let Some(source) = downstream.source.as_ref().filter(|_| rule.terms.synchronize) {
+                        self.mark_source(source);
+                    }
+                }
+                Err(Failure::Lost) => return Err(Failure::Lost),
+                Err(failure) => {
+                    first_failure.get_or_insert(failure);
+                }
+            }
+        }
+        for id in own.iter().filter(|id| !wanted_ids.contains(*id)) {
+            let cause = if unsourced.contains(id) { Cause::SourceGone } else { Cause::NoLongerRendered };
+            self.done.changes += self.pass.remove(self.key, id, cause, Some(&rule.terms))?;
+        }
+        first_failure.map_or(Ok(()), Err)
+    }
+
+    /// The object with what only discovery knows: its group, and whether it lives in a namespace.
+    pub(super) fn complete(&self, rendered: &Value) -> Result<Value, Failure> {
+        let mut object = rendered.clone();
+        let text = |key: &str| Str::new(rendered.str_at(&[key]).unwrap_or_default());
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let Some(completed) = self.pass.lock().completed(&api_version, &kind) else {
+            return Err(Failure::Failed(format!("kind {kind} is served by several groups or none: set `apiVersion`")));
+        };
+        if api_version.is_empty()
+            && let Some(members) = object.as_object_mut()
+        {
+            members.insert("apiVersion", completed.clone());
+        }
+        let resource = self.pass.env.resource(&completed, &kind)?;
+        let namespace = rendered.str_at(&["metadata", "namespace"]).unwrap_or_default();
+        let own = self.key.policy.namespace.as_deref();
+        if resource.namespaced && namespace.is_empty() {
+            set_meta(&mut object, "namespace", Some(own.unwrap_or("default").into()));
+        } else if !resource.namespaced {
+            set_meta(&mut object, "namespace", None);
+        }
+        // INVARIANT: a Policy writes into its own namespace and nowhere else.
+        if let Some(own) = own
+            && object.str_at(&["metadata", "namespace"]) != Some(own)
+        {
+            return Err(Failure::Failed(format!(
+                "a Policy of namespace `{own}` generates objects of that namespace only"
+            )));
+        }
+        Ok(object)
+    }
+
+    /// Tells objects of a rule that does not synchronize any more that they are on their own.
+    pub(super) fn restamp(&mut self, rule: &GenerateInfo, own: &[ObjectId]) -> Result<(), Failure> {
+        for id in own {
+            let (api_version, differs) = {
+                let state = self.pass.lock();
+                let Some(seen) = state.index.find(id) else { continue };
+                let stamp = seen.downstream.as_ref().and_then(|d| d.claim.stamp.as_ref());
+                (seen.api_version.clone(), stamp.is_some_and(|s| s.synchronize || s.orphan != rule.terms.orphan))
+            };
+            if !differs {
+                continue;
+            }
+            let Some(live) = self.pass.env.read(&api_version, id)? else { continue };
+            let Some(claim) = Claim::of(&live) else { continue };
+            let wanted = Wanted {
+                id: id.clone(),
+                object: live.clone(),
+                form: claim.stamp.as_ref().map_or(ephor_engine::outcome::Form::Data, |stamp| stamp.form),
+                owner: claim.owner,
+            };
+            if let Some(change) = plan_downstream(&rule.terms, &wanted, Some(&live), None) {
+                if let Some(stored) = self.pass.env.apply(&change)? {
+                    self.pass.lock().note(&stored, self.pass.now);
+                    self.pass.tell(&self.key.policy, &rule.name, &change, stored);
+                }
+                self.done.changes += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds an object to what the request made.
+    pub(super) fn record(&mut self, id: &ObjectId) {
+        let state = self.pass.lock();
+        let seen = state.index.find(id);
+        let spec = ResourceSpec {
+            api_version: seen.map(|seen| seen.api_version.clone()).unwrap_or_default(),
+            kind: id.kind.clone(),
+            namespace: id.namespace.clone(),
+            name: id.name.clone(),
+            uid: seen.map(|seen| seen.uid.clone()).unwrap_or_default(),
+        };
+        drop(state);
+        self.done.generated.push(spec);
+    }
+
+    /// Marks an object as one that others are copied from, as upstream does: its admission looks for the mark. What is
+    /// lost without it is made good by watching, so that a failure is only logged.
+    pub(super) fn mark_source(&self, source: &Value) {
+        if source.at(&["metadata", "labels", CLONE_SOURCE]).is_some() {
+            return;
+        }
+        let text = |keys: &[&str]| source.at(keys).cloned().unwrap_or_default();
+        let id = ObjectId::of(source);
+        let metadata = Value::from([
+            ("labels", Value::from([(CLONE_SOURCE, Value::from(""))])),
+            ("resourceVersion", text(&["metadata", "resourceVersion"])),
+            ("uid", text(&["metadata", "uid"])),
+        ]);
+        let patch = ephor_cluster::Patch::merge(Value::from([("metadata", metadata)]));
+        let result = (self.pass.env.fence)().map_err(WriteError::from).and_then(|()| {
+            let resource = self.pass.env.resource(source.str_at(&["apiVersion"]).unwrap_or_default(), &id.kind)?;
+            Ok(self.pass.env.cluster.patch(&resource, id.namespace(), &id.name, &patch, &Env::options())?)
+        });
+        match result {
+            Ok(stored) => self.pass.lock().note(&stored, self.pass.now),
+            Err(error) => tracing::debug!(source = %id, %error, "the source could not be marked"),
+        }
+    }
+}

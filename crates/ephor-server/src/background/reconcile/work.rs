@@ -1,0 +1,268 @@
+//! The rules of one policy, one after the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ephor_cluster::LabelSelector;
+use ephor_cluster::query::Filter;
+use ephor_engine::outcome::Verdict;
+use ephor_engine::policy::Operation;
+use ephor_expr::{Str, Value};
+
+use super::judge::Judged;
+use super::pass::{Asked, Done, Failure, Found, LOOK_AGAIN, PATIENCE, Pass};
+use crate::background::index::{GroupKind, Seen};
+use crate::background::queue::WorkKey;
+use crate::background::rules::{GenerateInfo, PolicyInfo};
+use crate::background::state::label_parts;
+use crate::background::trigger::TriggerRef;
+use crate::background::writer::Note;
+use crate::plan::claim::{POLICY_NAME, POLICY_NAMESPACE};
+use crate::plan::{Cause, ObjectId};
+
+/// The rules of one policy and one trigger.
+pub(super) struct Work<'w, 'p> {
+    pub(super) pass: &'w Pass<'p>,
+    pub(super) key: &'w WorkKey,
+    pub(super) info: &'w PolicyInfo,
+    pub(super) trigger: Option<TriggerRef>,
+    pub(super) asked: Option<&'w Asked>,
+    pub(super) forced: bool,
+    pub(super) rendered: BTreeMap<ObjectId, Str>,
+    pub(super) done: Done,
+    pub(super) failure: Option<Failure>,
+}
+
+impl Work<'_, '_> {
+    pub(super) fn run(&mut self, mut owned: Vec<ObjectId>) -> Result<(), Failure> {
+        owned.extend(self.unwatched(&owned)?);
+        let by_rule = self.by_rule(&owned);
+        // Rules that are gone: the document decides, not what could be compiled of it.
+        let gone: Vec<(&Str, &Vec<ObjectId>)> =
+            by_rule.iter().filter(|(rule, _)| !self.info.declared.contains(*rule)).collect();
+        if !gone.is_empty() {
+            let live = self.pass.policy_document(self.key)?;
+            let live = live.as_ref().and_then(|live| live.at(&["spec", "rules"])).and_then(Value::as_array);
+            for (rule, ids) in gone {
+                let back = live.unwrap_or_default().iter().any(|r| r.str_at(&["name"]) == Some(rule));
+                for id in ids.iter().filter(|_| !back) {
+                    self.done.changes += self.pass.remove(self.key, id, Cause::RuleGone, None)?;
+                }
+            }
+        }
+        let Some(trigger) = self.trigger.clone() else {
+            // Nobody knows what it was: nothing can be said about it.
+            self.done.trigger_gone = true;
+            return Ok(());
+        };
+        let found = match self.find(&trigger) {
+            // What a request brought along is enough.
+            Err(Failure::Failed(_)) if self.asked.is_some_and(Asked::brings_its_object) => Found::Gone,
+            found => found?,
+        };
+        self.done.trigger_gone = found == Found::Gone;
+        let mut judged = [None, None];
+        for rule in &self.info.generate {
+            let none = Vec::new();
+            let own = by_rule.get(&rule.name).unwrap_or(&none);
+            let result = self.rule(rule, own, &trigger, &found, &mut judged);
+            match result {
+                Ok(()) => {}
+                Err(Failure::Lost) => return Err(Failure::Lost),
+                Err(failure) => {
+                    // What the rule rendered before stays its own while it cannot be judged.
+                    let before = self.pass.lock().rendered.get(self.key).cloned().unwrap_or_default();
+                    self.rendered.extend(before.into_iter().filter(|(_, name)| *name == rule.name));
+                    if let Failure::Failed(message) = &failure {
+                        let (policy, rule) = (self.key.policy.clone(), rule.name.clone());
+                        (self.pass.env.observer)(&Note::Failed { policy, rule, message: message.clone() });
+                    }
+                    self.failure.get_or_insert(match failure {
+                        Failure::Failed(message) => Failure::Failed(format!("rule {}: {message}", rule.name)),
+                        failure => failure,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Downstreams of kinds that cannot be watched (yet): asked for.
+    pub(super) fn unwatched(&self, known: &[ObjectId]) -> Result<Vec<ObjectId>, Failure> {
+        let mut found = Vec::new();
+        let synchronizing = self.info.generate.iter().filter(|rule| rule.terms.synchronize);
+        let kinds: BTreeSet<(Str, Str)> = synchronizing.flat_map(|rule| rule.downstream_kinds.clone()).collect();
+        for (api_version, kind) in kinds {
+            let group_kind = GroupKind::new(&api_version, &kind);
+            let api_version = {
+                let state = self.pass.lock();
+                if state.index.is_synced(&group_kind) {
+                    continue;
+                }
+                state.completed(&api_version, &kind)
+            };
+            let Some(api_version) = api_version else { continue };
+            let Ok(resource) = self.pass.env.resource(&api_version, &kind) else { continue };
+            let (namespace, name) = label_parts(&self.key.policy);
+            let uid = &self.key.trigger;
+            let text =
+                format!("{POLICY_NAME}={name},{POLICY_NAMESPACE}={namespace},generate.kyverno.io/trigger-uid={uid}");
+            let Ok(labels) = LabelSelector::parse(&text) else { continue };
+            let filter = Filter { labels, ..Filter::default() };
+            let (objects, _) = crate::feed::list(&*self.pass.env.cluster, &resource, &filter)?;
+            for object in objects {
+                self.pass.lock().note(&object, self.pass.now);
+                let id = ObjectId::of(&object);
+                if !known.contains(&id) {
+                    found.push(id);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn by_rule(&self, owned: &[ObjectId]) -> BTreeMap<Str, Vec<ObjectId>> {
+        let state = self.pass.lock();
+        let mut by_rule: BTreeMap<Str, Vec<ObjectId>> = BTreeMap::new();
+        for id in owned {
+            if let Some(owner) = state.index.find(id).and_then(|seen| seen.owner()) {
+                by_rule.entry(owner.rule.clone()).or_default().push(id.clone());
+            }
+        }
+        by_rule
+    }
+
+    /// The trigger, and whether what a request says about it has come true.
+    pub(super) fn find(&self, trigger: &TriggerRef) -> Result<Found, Failure> {
+        let found = self.pass.find(trigger)?;
+        let Some((asked, admission)) = self.asked.and_then(|asked| Some((asked, asked.admission.as_ref()?))) else {
+            return Ok(found);
+        };
+        if !admission.sub_resource.is_empty() || asked.age >= PATIENCE {
+            return Ok(found);
+        }
+        let version = |object: &Value| object.str_at(&["metadata", "resourceVersion"]).map(Str::new);
+        let early = match (&found, admission.operation) {
+            (Found::Gone, Operation::Create) | (Found::Live(_), Operation::Delete) => true,
+            // The object as it was before the request: it is not stored yet, or never will be.
+            (Found::Live(live), Operation::Update) => {
+                !admission.old_object.is_null() && version(live) == version(&admission.old_object)
+            }
+            _ => false,
+        };
+        if early {
+            return Err(Failure::Later(LOOK_AGAIN, "the request has not come true yet".to_owned()));
+        }
+        Ok(found)
+    }
+
+    pub(super) fn rule(
+        &mut self,
+        rule: &GenerateInfo,
+        own: &[ObjectId],
+        trigger: &TriggerRef,
+        found: &Found,
+        judged: &mut [Option<Judged>; 2],
+    ) -> Result<(), Failure> {
+        let mut asked = self.asked.filter(|asked| asked.rules.contains(&rule.name));
+        let operation = asked.and_then(|asked| Some(asked.admission.as_ref()?.operation));
+        let payload = asked.and_then(|asked| asked.admission.as_ref()).filter(|admission| {
+            matches!(admission.operation, Operation::Delete | Operation::Connect) || !admission.sub_resource.is_empty()
+        });
+        if operation == Some(Operation::Delete) && matches!(found, Found::Live(_)) {
+            // It was not deleted after all.
+            asked = None;
+        }
+        if !rule.terms.synchronize {
+            self.restamp(rule, own)?;
+            if asked.is_none() && !(self.forced && rule.traits.namespace_selector) {
+                return Ok(());
+            }
+        }
+        let released = asked.is_some_and(|asked| asked.released.contains(&rule.name));
+        if released && !rule.terms.synchronize {
+            return Ok(());
+        }
+        if released && rule.traits.event_bound {
+            return self.remove_all(rule, own, Cause::TriggerUnmatched);
+        }
+        let object = match found {
+            Found::Gone if payload.is_some() && !released => Value::Null,
+            Found::Gone => {
+                if rule.terms.synchronize {
+                    let made_by_end =
+                        |id: &ObjectId| self.operation_of(id).is_some_and(|o| o == "DELETE" || o == "CONNECT");
+                    let own: Vec<ObjectId> =
+                        own.iter().filter(|id| !rule.traits.on_delete && !made_by_end(id)).cloned().collect();
+                    return self.remove_all(rule, &own, Cause::TriggerGone);
+                }
+                return match operation {
+                    Some(Operation::Create | Operation::Update) => {
+                        Err(Failure::Failed(format!("trigger {} {} is not there", trigger.kind, trigger.name)))
+                    }
+                    _ => Ok(()),
+                };
+            }
+            Found::Live(object) => object.clone(),
+        };
+        if asked.is_none() && !self.in_force(rule, own, &object) {
+            return Ok(());
+        }
+        // What a request alone can tell is judged by the last one.
+        let remembered = rule.traits.event_bound.then(|| self.pass.lock().contexts.get(self.key).cloned()).flatten();
+        if asked.is_none() && rule.traits.event_bound && remembered.is_none() {
+            return Ok(());
+        }
+        if rule.terms.synchronize && rule.traits.unstable && !own.is_empty() {
+            // Rendered once: another rendering would be another object.
+            for id in own {
+                self.rendered.insert(id.clone(), rule.name.clone());
+                self.record(id);
+            }
+            return Ok(());
+        }
+        // What was made once is judged as it was made then, whatever request comes later.
+        if rule.terms.synchronize && !rule.traits.event_bound && !own.is_empty() && !object.is_null() {
+            asked = None;
+        }
+        let [by_request, by_itself] = judged;
+        let slot = if asked.is_some() { by_request } else { by_itself };
+        if slot.is_none() {
+            let made = own.iter().find_map(|id| self.operation_of(id));
+            *slot = Some(self.judge(asked, trigger, &object, made.as_deref(), remembered));
+        }
+        let Some(Judged { outcomes, operation }) = slot.as_ref() else { return Ok(()) };
+        let operation = *operation;
+        let Some(outcome) = outcomes.get(&rule.name) else {
+            return self.remove_all(rule, own, Cause::TriggerUnmatched);
+        };
+        let detail = outcome.detail.as_deref();
+        match outcome.verdict {
+            Verdict::Pass => {
+                let wanted = detail.map(|d| d.generated.as_slice()).unwrap_or_default();
+                self.want(rule, own, trigger, operation, wanted, &[])
+            }
+            Verdict::Error => match detail.and_then(|d| d.incomplete.as_ref()) {
+                Some(incomplete) => {
+                    let unsourced: Vec<ObjectId> = incomplete
+                        .unsourced
+                        .iter()
+                        .map(|u| ObjectId::new(&u.api_version, &u.kind, &u.namespace, &u.name))
+                        .collect();
+                    self.want(rule, own, trigger, operation, &incomplete.generated, &unsourced)?;
+                    Err(Failure::Failed(outcome.message.to_string()))
+                }
+                None => Err(Failure::Failed(outcome.message.to_string())),
+            },
+            // An exception keeps things as they are.
+            Verdict::Skip if detail.is_some_and(|d| !d.exceptions.is_empty()) => {
+                self.rendered.extend(own.iter().map(|id| (id.clone(), rule.name.clone())));
+                Ok(())
+            }
+            _ => self.remove_all(rule, own, Cause::TriggerUnmatched),
+        }
+    }
+
+    pub(super) fn in_force(&self, rule: &GenerateInfo, own: &[ObjectId], object: &Value) -> bool {
+        !own.is_empty() || self.forced || self.pass.lock().in_force(self.info, rule, &Seen::of(object))
+    }
+}

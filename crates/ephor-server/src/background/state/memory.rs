@@ -1,0 +1,174 @@
+//! What is remembered: the state itself, what keys render and depend on, what fails.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ephor_cluster::Discovery;
+use ephor_expr::Str;
+
+use super::kinds::Watch;
+use super::names::key_of;
+use super::requests::Pending;
+use crate::background::index::{GroupKind, Index};
+use crate::background::queue::{Moment, Queue, Task, WorkKey};
+use crate::background::rules::PolicyInfo;
+use crate::background::trigger::TriggerRef;
+use crate::plan::{ObjectId, Owner, Terms, Written};
+use crate::policies::{PolicyKey, Snapshot};
+use crate::update_request::UpdateRequest;
+
+/// What an evaluation read: a kind, a namespace (empty: all) and a name (empty: all).
+pub type Dependency = (GroupKind, Str, Str);
+
+/// The state.
+#[derive(Debug, Default)]
+pub struct State {
+    /// The policies.
+    pub snapshot: Arc<Snapshot>,
+    /// What of them matters.
+    pub infos: BTreeMap<PolicyKey, Arc<PolicyInfo>>,
+    /// What rules said that are gone.
+    pub former: BTreeMap<(PolicyKey, Str), Terms>,
+    /// What is known of the cluster.
+    pub index: Index,
+    /// What is to be done.
+    pub queue: Queue,
+    /// Requests that are not done, by name.
+    pub requests: BTreeMap<Str, Pending>,
+    /// Requests that are done: name and UID.
+    pub finished: BTreeMap<Str, Str>,
+    /// What each key's rules render, with the rule; synchronizing rules only.
+    pub rendered: BTreeMap<WorkKey, BTreeMap<ObjectId, Str>>,
+    pub(super) wanted_by: BTreeMap<ObjectId, BTreeSet<WorkKey>>,
+    pub(super) depends: BTreeMap<Dependency, BTreeSet<WorkKey>>,
+    pub(super) dependencies: BTreeMap<WorkKey, BTreeSet<Dependency>>,
+    /// What was written last.
+    pub written: BTreeMap<ObjectId, Written>,
+    /// Keys that an event has brought into force.
+    pub forced: BTreeSet<WorkKey>,
+    /// Triggers that were named, by UID.
+    pub known: BTreeMap<Str, TriggerRef>,
+    /// The last request of keys whose rules cannot be judged without.
+    pub contexts: BTreeMap<WorkKey, Arc<UpdateRequest>>,
+    /// Triggers that rules have acted for once, of policies that are not through: policy, generation, trigger.
+    pub acted: BTreeSet<(PolicyKey, i64, Str)>,
+    /// What fails, by policy and what it is about.
+    pub failures: BTreeMap<PolicyKey, BTreeMap<Str, String>>,
+    /// Kinds of downstreams and sources that turned up.
+    pub(super) learned: BTreeMap<GroupKind, Watch>,
+    /// How often objects were put right lately.
+    pub(super) corrections: BTreeMap<ObjectId, (u32, Moment)>,
+    /// What is served.
+    pub discovery: Arc<Discovery>,
+}
+
+/// More corrections of one object than this within [`CORRECTION_SPAN`] mean that somebody else writes it too.
+const MAX_CORRECTIONS: u32 = 5;
+const CORRECTION_SPAN: Moment = 30_000;
+
+impl State {
+    /// Registers that a key has read something, before it does.
+    pub fn depend(&mut self, key: &WorkKey, api_version: &str, kind: &str, namespace: &str, name: &str) {
+        let dependency = (GroupKind::new(api_version, kind), Str::new(namespace), Str::new(name));
+        self.learn(api_version, kind, true);
+        self.depends.entry(dependency.clone()).or_default().insert(key.clone());
+        self.dependencies.entry(key.clone()).or_default().insert(dependency);
+    }
+
+    /// Forgets what a key depended on, before it is judged anew.
+    pub fn clear_dependencies(&mut self, key: &WorkKey) {
+        for dependency in self.dependencies.remove(key).unwrap_or_default() {
+            if let Some(keys) = self.depends.get_mut(&dependency) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.depends.remove(&dependency);
+                }
+            }
+        }
+    }
+
+    /// Sets what the synchronizing rules of a key render; gives back what they do not render any more.
+    pub fn set_rendered(&mut self, key: &WorkKey, rendered: BTreeMap<ObjectId, Str>) -> Vec<ObjectId> {
+        let old = self.rendered.remove(key).unwrap_or_default();
+        for id in rendered.keys() {
+            self.wanted_by.entry(id.clone()).or_default().insert(key.clone());
+        }
+        let lost: Vec<ObjectId> = old.into_keys().filter(|id| !rendered.contains_key(id)).collect();
+        for id in &lost {
+            if let Some(keys) = self.wanted_by.get_mut(id) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.wanted_by.remove(id);
+                }
+            }
+        }
+        if !rendered.is_empty() {
+            self.rendered.insert(key.clone(), rendered);
+        }
+        lost
+    }
+
+    /// Another key that wants an object.
+    pub fn others_wanting(&self, id: &ObjectId, key: &WorkKey) -> Vec<WorkKey> {
+        self.wanted_by.get(id).into_iter().flatten().filter(|other| *other != key).cloned().collect()
+    }
+
+    /// Whether the owner that an object claims looks after it, as far as is known.
+    pub fn stands(&self, owner: &Owner, id: &ObjectId) -> Standing {
+        let key = key_of(owner);
+        let Some(info) = self.infos.get(&key.policy) else { return Standing::Fallen };
+        if !info.rule(&owner.rule).is_some_and(|rule| rule.terms.synchronize) {
+            return Standing::Fallen;
+        }
+        if self.rendered.get(&key).is_some_and(|rendered| rendered.contains_key(id)) {
+            Standing::Firm
+        } else if self.queue.holds(&Task::Reconcile(key)) {
+            Standing::Open
+        } else {
+            Standing::Fallen
+        }
+    }
+
+    /// Notes that an object is put right once more; whether that has happened too often lately.
+    pub fn is_contested(&mut self, id: &ObjectId, now: Moment) -> bool {
+        if self.corrections.len() > 4096 {
+            self.corrections.retain(|_, (_, since)| now.saturating_sub(*since) < CORRECTION_SPAN);
+        }
+        let (count, since) = self.corrections.entry(id.clone()).or_insert((0, now));
+        if now.saturating_sub(*since) > CORRECTION_SPAN {
+            (*count, *since) = (0, now);
+        }
+        *count += 1;
+        *count > MAX_CORRECTIONS
+    }
+
+    /// Notes what became of something that a policy wants.
+    pub fn set_failure(&mut self, policy: &PolicyKey, what: &str, failure: Option<String>, now: Moment) {
+        let known = self.failures.get(policy).and_then(|failures| failures.get(what));
+        if known == failure.as_ref() {
+            return;
+        }
+        match failure {
+            Some(message) => {
+                self.failures.entry(policy.clone()).or_default().insert(what.into(), message);
+            }
+            None => {
+                if let Some(failures) = self.failures.get_mut(policy) {
+                    failures.remove(what);
+                }
+            }
+        }
+        self.queue.add(Task::Report(policy.clone()), now);
+    }
+}
+
+/// How sure an owner's claim is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It renders the object.
+    Firm,
+    /// It has not been judged yet.
+    Open,
+    /// It does not want the object any more.
+    Fallen,
+}

@@ -1,0 +1,17 @@
+//! What the background controller knows and has to do: watch events and policies in, work out. No cluster, no clock.
+//!
+//! - [`memory`]: the state itself, and what it remembers of its own work.
+//! - [`objects`], [`policies`], [`requests`]: what is seen, and the work that it asks for.
+//! - [`kinds`]: what must be watched. [`names`]: policies and keys, as labels name them.
+
+mod kinds;
+mod memory;
+mod names;
+mod objects;
+mod policies;
+mod requests;
+
+pub use kinds::Watch;
+pub use memory::{Dependency, Standing, State};
+pub use names::{key_of, label_parts, policy_key};
+pub use requests::Pending;

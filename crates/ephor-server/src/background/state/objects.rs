@@ -1,0 +1,114 @@
+//! Objects of the cluster, and the work that their changes ask for.
+
+use std::collections::BTreeSet;
+
+use ephor_engine::matching::Gvk;
+use ephor_expr::{Str, Value};
+
+use super::memory::State;
+use super::names::{key_of, label_parts};
+use crate::background::index::{GroupKind, Seen, Touched};
+use crate::background::queue::{Moment, Task, WorkKey};
+use crate::background::rules::{GenerateInfo, PolicyInfo, may_match};
+use crate::feed::Change;
+use crate::plan::{ObjectId, Written};
+
+impl State {
+    /// Takes in what a feed says of a kind.
+    pub fn observe(&mut self, kind: &GroupKind, wide: bool, change: Change, now: Moment) {
+        for touched in self.index.apply(kind, wide, change) {
+            self.touched(&touched, now);
+        }
+    }
+
+    /// Takes in an object that was read or written.
+    pub fn note(&mut self, object: &Value, now: Moment) {
+        if let Some(touched) = self.index.note(Seen::of(object), object) {
+            self.touched(&touched, now);
+        }
+    }
+
+    /// Takes in an object that was written by this controller: nobody need look at it again because of that.
+    pub fn note_own(&mut self, sent: &Value, stored: &Value, now: Moment) {
+        self.written.insert(ObjectId::of(stored), Written::new(sent, stored));
+        if let Some(touched) = self.index.note(Seen::of(stored), stored) {
+            self.touched_as_input(&touched, now);
+        }
+    }
+
+    fn touched(&mut self, touched: &Touched, now: Moment) {
+        let Some(seen) = touched.seen().cloned() else { return };
+        let appeared = touched.before.is_none() || touched.after.is_none();
+        if touched.after.is_none() {
+            self.written.remove(&seen.id);
+        }
+        if touched.content_changed() {
+            let owners = [&touched.before, &touched.after].into_iter().flatten().filter_map(Seen::owner);
+            let owners: Vec<WorkKey> = owners.map(key_of).collect();
+            for key in owners {
+                self.queue.add(Task::Reconcile(key), now);
+            }
+        }
+        if appeared || touched.content_changed() {
+            for key in self.wanted_by.get(&seen.id).cloned().unwrap_or_default() {
+                self.queue.add(Task::Reconcile(key), now);
+            }
+        }
+        self.touched_as_input(touched, now);
+    }
+
+    /// An object as trigger, as source, as namespace.
+    fn touched_as_input(&mut self, touched: &Touched, now: Moment) {
+        let Some(seen) = touched.seen().cloned() else { return };
+        let kind = GroupKind::of(&seen.id);
+        let keys = self.keys_of_trigger(&seen);
+        let name = |namespace: &str, name: &str| (kind.clone(), Str::new(namespace), Str::new(name));
+        let dependencies = [name(&seen.id.namespace, &seen.id.name), name(&seen.id.namespace, ""), name("", "")];
+        let dependents = dependencies.iter().filter_map(|dependency| self.depends.get(dependency)).flatten();
+        let keys: BTreeSet<WorkKey> = keys.into_iter().chain(dependents.cloned()).collect();
+        for key in keys {
+            self.queue.add(Task::Reconcile(key), now);
+        }
+        if touched.relabelled()
+            && self.infos.values().any(|info| info.generate.iter().any(|r| r.traits.namespace_selector))
+        {
+            self.queue.add(Task::Relabelled(seen.id.name), now);
+        }
+    }
+
+    fn keys_of_trigger(&self, seen: &Seen) -> Vec<WorkKey> {
+        let gvk = gvk_of(seen);
+        let infos = self.infos.values().filter(|info| info.sees(&seen.id.namespace));
+        infos
+            .filter(|info| {
+                info.generate.iter().any(|rule| {
+                    rule.terms.synchronize && may_match(rule.kinds.as_deref(), &gvk) && self.in_force(info, rule, seen)
+                })
+            })
+            .map(|info| WorkKey { policy: info.key.clone(), trigger: seen.uid.clone() })
+            .collect()
+    }
+
+    /// Whether a synchronizing rule is bound to look after a trigger, without being asked. It is for triggers that
+    /// came after it, for those that it made something for, and for all if it says so.
+    pub fn in_force(&self, info: &PolicyInfo, rule: &GenerateInfo, seen: &Seen) -> bool {
+        let key = WorkKey { policy: info.key.clone(), trigger: seen.uid.clone() };
+        let owns = || {
+            let (namespace, name) = label_parts(&info.key);
+            !self.index.owned(namespace, name, &seen.uid).is_empty()
+        };
+        // What it rendered once it goes on with, also when somebody has deleted that.
+        if self.forced.contains(&key) || self.contexts.contains_key(&key) || self.rendered.contains_key(&key) {
+            return true;
+        }
+        // What this controller made is no trigger, unless the rule says that it is.
+        if rule.traits.skips_own && seen.downstream.is_some() {
+            return owns();
+        }
+        rule.terms.existing || (!info.since.is_empty() && seen.created > info.since) || owns()
+    }
+}
+
+pub(super) fn gvk_of(seen: &Seen) -> Gvk {
+    Gvk::new(&seen.api_version, &seen.id.kind)
+}

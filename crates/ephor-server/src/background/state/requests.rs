@@ -1,0 +1,120 @@
+//! `UpdateRequest`s, and the work that they ask for.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ephor_expr::{Str, Value};
+
+use super::memory::State;
+use crate::background::queue::{Moment, Task, WorkKey};
+use crate::background::requests::retry_pause;
+use crate::feed::Change;
+use crate::update_request::{State as RequestState, UpdateRequest};
+
+/// An `UpdateRequest` that is not done.
+#[derive(Debug, Clone)]
+pub struct Pending {
+    /// The object.
+    pub object: Value,
+    /// When it was first seen.
+    pub since: Moment,
+}
+
+/// How many finished requests may wait for their end.
+const MAX_FINISHED: usize = 100;
+/// How long a finished request stays, in milliseconds.
+const FINISHED_STAY: Moment = 10_000;
+/// How many contexts of requests are kept.
+const MAX_CONTEXTS: usize = 1000;
+
+impl State {
+    /// Takes in what a feed says of `UpdateRequest`s.
+    pub fn observe_requests(&mut self, change: Change, now: Moment) {
+        match change {
+            Change::Reset(objects) => {
+                let names: BTreeSet<Str> = objects.iter().map(name_of).collect();
+                let known: Vec<Str> = self.requests.keys().chain(self.finished.keys()).cloned().collect();
+                for name in known.into_iter().filter(|name| !names.contains(name)) {
+                    self.request_gone(&name);
+                }
+                for object in objects {
+                    self.request_seen(object, now);
+                }
+            }
+            Change::Set(object) => self.request_seen(object, now),
+            Change::Gone(object) => self.request_gone(&name_of(&object)),
+        }
+    }
+
+    fn request_gone(&mut self, name: &Str) {
+        self.requests.remove(name);
+        self.finished.remove(name);
+        for task in [Task::Request(name.clone()), Task::Collect(name.clone())] {
+            self.queue.forget(&task);
+        }
+    }
+
+    /// Takes in a request as it is now.
+    pub fn request_seen(&mut self, object: Value, now: Moment) {
+        let name = name_of(&object);
+        let uid = Str::new(object.str_at(&["metadata", "uid"]).unwrap_or_default());
+        if object.str_at(&["metadata", "deletionTimestamp"]).is_some() {
+            return;
+        }
+        let state = match object.str_at(&["status", "state"]) {
+            Some("Completed") => RequestState::Completed,
+            Some("Skip") => RequestState::Skip,
+            Some("Failed") => RequestState::Failed,
+            _ => RequestState::Pending,
+        };
+        match state {
+            RequestState::Completed | RequestState::Skip => {
+                self.requests.remove(&name);
+                self.queue.forget(&Task::Request(name.clone()));
+                if self.finished.insert(name.clone(), uid).is_none() {
+                    self.queue.add_at(Task::Collect(name), now + FINISHED_STAY, now);
+                }
+                if self.finished.len() > MAX_FINISHED {
+                    let names: Vec<Str> = self.finished.keys().cloned().collect();
+                    for name in names {
+                        self.queue.add(Task::Collect(name), now);
+                    }
+                }
+            }
+            RequestState::Failed | RequestState::Pending => {
+                let since = self.requests.get(&name).map_or(now, |pending| pending.since);
+                // Its writer and this controller both touch it: what is known of it must not go backwards.
+                let older = |a: &Value, b: &Value| version_of(a) < version_of(b);
+                if self.requests.get(&name).is_some_and(|known| older(&object, &known.object)) {
+                    return;
+                }
+                let retries = object.at(&["status", "retryCount"]).and_then(Value::as_i64).unwrap_or(0);
+                self.requests.insert(name.clone(), Pending { object, since });
+                if state == RequestState::Failed {
+                    let pause = retry_pause(retries);
+                    if !self.queue.holds(&Task::Request(name.clone())) {
+                        self.queue.add_at(Task::Request(name), now + pause, now);
+                    }
+                } else {
+                    self.queue.add(Task::Request(name), now);
+                }
+            }
+        }
+    }
+
+    /// Remembers the request that a key's rules cannot be judged without.
+    pub fn remember_context(&mut self, key: &WorkKey, request: &Arc<UpdateRequest>) {
+        if self.contexts.len() >= MAX_CONTEXTS && !self.contexts.contains_key(key) {
+            self.contexts.pop_first();
+        }
+        self.contexts.insert(key.clone(), Arc::clone(request));
+    }
+}
+
+fn name_of(object: &Value) -> Str {
+    Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default())
+}
+
+fn version_of(object: &Value) -> u64 {
+    object.str_at(&["metadata", "resourceVersion"]).and_then(|version| version.parse().ok()).unwrap_or(u64::MAX)
+}

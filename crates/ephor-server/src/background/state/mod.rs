@@ -1,8 +1,8 @@
 //! What the background controller knows and has to do: watch events and policies in, work out. No cluster, no clock.
 //!
-//! - [`memory`]: the state itself, and what it remembers of its own work.
-//! - [`objects`], [`policies`], [`requests`]: what is seen, and the work that it asks for.
-//! - [`kinds`]: what must be watched. [`names`]: policies and keys, as labels name them.
+//! - `memory`: the state itself, and what it remembers of its own work.
+//! - `objects`, `policies`, `requests`: what is seen, and the work that it asks for.
+//! - `kinds`: what must be watched. `names`: policies and keys, as labels name them.
 
 mod kinds;
 mod memory;

@@ -22,6 +22,23 @@ fn the_example_workloads_break_six_rules() {
 }
 
 #[test]
+fn the_tour_of_the_sandbox_comes_out_as_promised() {
+    let output = ephor(&["sandbox", "examples/policies", "--resources", "examples/workloads.yaml", "--tour"]);
+    let told = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{told}{}", text(&output.stderr));
+    assert!(told.contains("\nAll came out as promised, "), "{told}");
+}
+
+#[test]
+fn a_tour_without_its_policies_breaks_its_promises() {
+    let output = ephor(&["sandbox", "examples/policies/namespace-defaults.yaml", "--tour"]);
+    let told = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{told}{}", text(&output.stderr));
+    assert!(told.contains("pod/web created\nexpected: the policy allowed-registries to refuse this\n"), "{told}");
+    assert!(told.contains("\nNot all came out as promised, "), "{told}");
+}
+
+#[test]
 fn the_example_suite_passes() {
     let output = ephor(&["test", "examples/tests"]);
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));

@@ -35,8 +35,8 @@ const SWEEP: Duration = Duration::from_millis(20);
 /// Threads of the background controllers.
 const BACKGROUND_WORKERS: usize = 2;
 
-/// Starts everything; it ends with `stop`. When this returns, every write is judged.
-pub(super) fn start(cluster: &MemoryCluster, live: &Live, stop: &Stop) {
+/// Starts everything; it ends with `stop`. When this returns, every write is judged by the policies given back.
+pub(super) fn start(cluster: &MemoryCluster, live: &Live, stop: &Stop) -> PolicyStore {
     let account = |name: &str| -> Arc<dyn Cluster> {
         Arc::new(cluster.acting_as(User::service_account(NAMESPACE, &format!("kyverno-{name}-controller"))))
     };
@@ -103,6 +103,7 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, stop: &Stop) {
         move || sweep(&cluster, &stop)
     });
     super::observe::show_lists(cluster, live, &policies, stop);
+    policies
 }
 
 /// Kubernetes' own controllers: whenever something changed, what it leaves to do.

@@ -22,10 +22,11 @@ mod watch;
 
 use std::io;
 use std::net::TcpListener;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use ephor_cluster::memory::Options;
-use ephor_cluster::{Cluster as _, ClusterError, MemoryCluster, WriteOptions};
+use ephor_cluster::{Cluster as _, ClusterError, ListQuery, MemoryCluster, WriteOptions, object};
 use ephor_expr::{Str, Value};
 use jiff::Timestamp;
 
@@ -33,7 +34,13 @@ use self::gate::Gate;
 use self::server::Served;
 use self::tls::Certificate;
 use crate::live::Live;
+use crate::policies::{PolicyKey, PolicyStore};
 use crate::stop::Stop;
+
+/// How long [`Sandbox::settle`] waits at most.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// A sandbox, running. Dropping it does not stop it; its [`Stop`] does.
 pub struct Sandbox {
@@ -44,6 +51,7 @@ pub struct Sandbox {
     listener: TcpListener,
     port: u16,
     stop: Stop,
+    enforced: OnceLock<PolicyStore>,
 }
 
 /// An object that the sandbox did not take, and why.
@@ -69,7 +77,16 @@ impl Sandbox {
         };
         let cluster = MemoryCluster::new(options);
         let certificate = Certificate::new()?;
-        let sandbox = Self { cluster, live: Live::new(), token, certificate, listener, port, stop: stop.clone() };
+        let sandbox = Self {
+            cluster,
+            live: Live::new(),
+            token,
+            certificate,
+            listener,
+            port,
+            stop: stop.clone(),
+            enforced: OnceLock::new(),
+        };
         let namespace = Value::from([
             ("apiVersion", Value::from("v1")),
             ("kind", Value::from("Namespace")),
@@ -138,7 +155,30 @@ impl Sandbox {
 
     /// Has every write judged by policies from now on, and starts the controllers.
     pub fn enforce(&self) {
-        engine::start(&self.cluster, &self.live, &self.stop);
+        self.enforced.get_or_init(|| engine::start(&self.cluster, &self.live, &self.stop));
+    }
+
+    /// Waits until all stored policies are enforced as they are stored: what happens to them is followed by watches.
+    pub fn settle(&self) {
+        let Some(enforced) = self.enforced.get() else { return };
+        let begun = Instant::now();
+        while !self.is_settled(enforced) && begun.elapsed() < PATIENCE && !self.stop.is_stopped() {
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn is_settled(&self, enforced: &PolicyStore) -> bool {
+        let known = enforced.snapshot();
+        ["ClusterPolicy", "Policy"].iter().all(|kind| {
+            let Ok(resource) = self.cluster.resolve("kyverno.io/v1", kind) else { return true };
+            let Ok(stored) = self.cluster.list(&resource, &ListQuery::all()) else { return true };
+            stored.items.iter().all(|document| {
+                let generation = document.at(&["metadata", "generation"]).and_then(Value::as_i64);
+                known.policies.get(&PolicyKey::of(document)).is_some_and(|policy| {
+                    policy.uid() == object::text(document, "uid") && Some(policy.generation()) == generation
+                })
+            })
+        })
     }
 
     /// The cluster.

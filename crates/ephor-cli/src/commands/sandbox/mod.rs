@@ -1,19 +1,22 @@
 //! `ephor sandbox`: an API server in this process, with policies, for kubectl.
 
+mod files;
+mod kubectl;
+mod tour;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use ephor_expr::yaml::{Limits, parse_documents};
-use ephor_expr::{Map, Value};
+use ephor_expr::Value;
+use ephor_kube::{Access, ConnectOptions, KubeCluster};
 use ephor_server::Stop;
 use ephor_server::sandbox::kubeconfig::write_private;
 use ephor_server::sandbox::{Refused, Sandbox};
 
 use super::{CommandError, CommandResult, serve};
 use crate::exit::Exit;
-use crate::load;
 use crate::ui::Ui;
 
 /// Arguments of `ephor sandbox`.
@@ -33,34 +36,71 @@ pub(super) struct Args {
     /// Keeps all objects in this file when the sandbox stops, and begins with those that are in it.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    /// Shows on `examples/policies` what policies do, with the commands that one would type, and stops. Exit code 1 says
+    /// that something came out otherwise.
+    #[arg(long, conflicts_with = "state")]
+    tour: bool,
 }
 
 /// Runs the sandbox until it is told to stop.
 pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
-    let resources = documents(&args.resources)?;
-    let policies = documents(&args.policies)?;
-    let kept = args.state.as_deref().map(kept).transpose()?.flatten();
+    let begun = Instant::now();
+    let resources = files::documents(&args.resources)?;
+    let policies = files::documents(&args.policies)?;
+    let kept = args.state.as_deref().map(files::kept).transpose()?.flatten();
     let stop = serve::stop_on_signals()?;
     let sandbox = Sandbox::new(args.port, kept, &stop).context("cannot start the sandbox")?;
     let mut refused = sandbox.add(resources);
     sandbox.enforce();
     refused.extend(sandbox.add(policies));
+    sandbox.settle();
     report(ui, &refused);
     let config = args.kubeconfig.clone().unwrap_or_else(|| temporary(std::process::id()));
     write_private(&config, &sandbox.kubeconfig()).with_context(|| format!("cannot write `{}`", config.display()))?;
-    ui.result(&welcome(&sandbox, &config))?;
-    let objects = sandbox.serve().context("the sandbox cannot serve");
+    let served = if args.tour {
+        ui.result(&format!("The sandbox is ready: {}\n", sandbox.url()))?;
+        serve_tour(sandbox, &config, begun, &stop, ui)
+    } else {
+        ui.result(&welcome(&sandbox, &config))?;
+        sandbox.serve().context("the sandbox cannot serve").map(|objects| (objects, true)).map_err(CommandError::from)
+    };
     if args.kubeconfig.is_none() {
         // Of no use any more, and with a token in it.
         let _ = fs::remove_file(&config);
     }
-    let objects = objects?;
+    let (objects, as_promised) = served?;
     if let Some(path) = &args.state {
         let text = Value::from([("objects", Value::array(objects))]).to_json();
         write_private(path, &text).with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     settle(&stop);
-    Ok(if refused.is_empty() { Exit::Clean } else { Exit::Findings })
+    Ok(if refused.is_empty() && as_promised { Exit::Clean } else { Exit::Findings })
+}
+
+/// Serves for as long as the tour takes. Gives back the objects, and whether all came out as promised.
+fn serve_tour(
+    sandbox: Sandbox,
+    config: &Path,
+    begun: Instant,
+    stop: &Stop,
+    ui: &Ui,
+) -> Result<(Vec<Value>, bool), CommandError> {
+    std::thread::scope(|scope| {
+        let serving = scope.spawn(|| sandbox.serve());
+        let access = Access::Kubeconfig { path: config.to_owned(), context: None };
+        let options = ConnectOptions { access, client_name: "kubectl".to_owned(), ..ConnectOptions::default() };
+        let taken = KubeCluster::connect(&options)
+            .context("cannot connect to the sandbox")
+            .map_err(CommandError::from)
+            .and_then(|cluster| Ok(tour::take(&cluster, ui.colour(), &mut |text| ui.result(text))?));
+        stop.stop();
+        let objects = serving.join().map_err(|_| anyhow::anyhow!("the sandbox broke down"))?;
+        let objects = objects.context("the sandbox cannot serve")?;
+        let as_promised = taken?;
+        let verdict = if as_promised { "All came out" } else { "Not all came out" };
+        ui.result(&format!("\n{verdict} as promised, {:.1} s after the start.\n", begun.elapsed().as_secs_f64()))?;
+        Ok((objects, as_promised))
+    })
 }
 
 /// Gives threads that write a moment to see that it is over.
@@ -88,39 +128,4 @@ fn report(ui: &Ui, refused: &[Refused]) {
         let text = |keys: &[&str]| object.str_at(keys).unwrap_or_default().to_owned();
         ui.say(&format!("error: {} {}: {error}", text(&["kind"]), text(&["metadata", "name"])));
     }
-}
-
-/// The objects of files, definitions and namespaces first, so that the order of files does not matter.
-fn documents(arguments: &[String]) -> Result<Vec<Value>, CommandError> {
-    let mut objects = Vec::new();
-    for argument in arguments {
-        for path in load::expand(argument).map_err(anyhow::Error::from)? {
-            let file = load::read(&path).map_err(anyhow::Error::from)?;
-            let read = parse_documents(&file.text, &Limits::default());
-            let read = read.map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?;
-            let found = read.into_iter().flat_map(|document| load::expand_lists(document.value));
-            // Test suites and values stand among policies.
-            objects.extend(found.filter(|object| {
-                object.str_at(&["apiVersion"]).is_some_and(|version| !version.starts_with("cli.kyverno.io"))
-                    && object.str_at(&["kind"]).is_some()
-            }));
-        }
-    }
-    objects.sort_by_key(|object| match object.str_at(&["kind"]) {
-        Some("CustomResourceDefinition") => 0,
-        Some("Namespace") => 1,
-        _ => 2,
-    });
-    Ok(objects)
-}
-
-/// The objects that were kept; `None` if there is no such file yet.
-fn kept(path: &Path) -> Result<Option<Vec<Value>>, CommandError> {
-    if !path.exists() {
-        return Ok(None);
-    }
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    let state = Value::from_json(&text).with_context(|| format!("`{}` holds no state", path.display()))?;
-    let objects = state.as_object().and_then(|members: &Map| members.get("objects")).and_then(Value::as_array);
-    Ok(Some(objects.unwrap_or_default().to_vec()))
 }

@@ -33,6 +33,7 @@ pub mod lease;
 pub mod live;
 pub mod metrics;
 pub mod network;
+pub mod plain_http;
 pub mod plan;
 pub mod policies;
 pub mod policy_admission;

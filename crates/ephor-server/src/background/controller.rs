@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ephor_cluster::Discovery;
 
@@ -15,7 +16,7 @@ use super::reconcile::{Failure, Pass};
 use super::state::{State, Watch};
 use super::writer::Env;
 use crate::feed::Change;
-use crate::policies::Snapshot;
+use crate::policies::{PolicyKey, Snapshot};
 
 /// What came of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,10 +82,13 @@ impl Controller {
 
     /// Does the next piece of work that is due.
     pub fn step(&self, now: Moment) -> Step {
-        let task = {
+        let (task, policy) = {
             let mut state = self.state();
             match state.queue.take(now) {
-                Some(task) => task,
+                Some(task) => {
+                    let policy = state.policy_of(&task);
+                    (task, policy)
+                }
                 None => return Step::Idle(state.queue.next_due()),
             }
         };
@@ -95,8 +99,17 @@ impl Controller {
             tracing::error!(?task, "a piece of work has panicked");
             Settled::Failed
         });
-        self.state().queue.settle(task, settled, now);
+        self.settle(task, policy.as_ref(), settled, now);
         Step::Worked
+    }
+
+    fn settle(&self, task: Task, policy: Option<&PolicyKey>, settled: Settled, now: Moment) {
+        let ended = self.state().queue.settle(task, settled, now);
+        match settled {
+            Settled::Done => self.env.metrics.background_done(policy, Duration::from_millis(ended.lag)),
+            Settled::Retry(_) | Settled::Failed => self.env.metrics.background_retried(policy, ended.failures),
+            Settled::Later(_) => {}
+        }
     }
 
     fn work(&self, pass: &Pass<'_>, task: &Task) -> Settled {

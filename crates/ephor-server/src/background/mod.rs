@@ -10,7 +10,9 @@
 //! - [`state`]: watch events and policies in, work out. [`trigger`]: the object that a rule is about, as a review.
 //! - [`existing`]: triggers that were there before their policy. [`mutate`]: patches of existing objects.
 //! - [`preview`]: what it would do, without doing it.
-//! - [`conditions`]: what policies say about it. [`controller`]: one step. [`serve`]: threads around it.
+//! - [`conditions`]: what policies say about it. [`standing`], [`telling`]: what metrics, probes and
+//!   Events say about it.
+//! - [`controller`]: one step. [`serve`]: threads around it.
 //!
 //! Everything but [`serve`] runs without threads and clocks, so that tests decide what happens when.
 
@@ -25,7 +27,9 @@ pub mod reconcile;
 pub mod requests;
 pub mod rules;
 pub mod serve;
+pub mod standing;
 pub mod state;
+pub mod telling;
 #[cfg(test)]
 mod tests;
 pub mod trigger;

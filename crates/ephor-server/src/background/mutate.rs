@@ -1,6 +1,7 @@
 //! Mutate rules for existing targets.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use ephor_cluster::write::Part;
 use ephor_cluster::{ErrorKind, WriteOptions};
@@ -53,15 +54,21 @@ impl Pass<'_> {
     pub fn mutate_for(&self, info: &PolicyInfo, rule: &str, review: &Review) -> Result<Vec<ResourceSpec>, Failure> {
         let exceptions = Arc::clone(&self.lock().snapshot.exceptions);
         let mut conflict = None;
+        let subject = if review.object.is_null() { &review.old_object } else { &review.object };
+        let trigger = TriggerRef::of_object(subject);
         for _ in 0..TRIES {
             conflict = None;
+            let begun = Instant::now();
             let done = evaluate(&info.set, &exceptions, review.clone(), Phase::MutateExisting, &*self.env.answers);
+            if let Some(program) = &info.program {
+                self.env.metrics.background_judged(program, review, &done.outcomes, begun.elapsed());
+            }
             let mut patched = Vec::new();
             let mut failure = None;
             for outcome in done.outcomes.iter().filter(|o| rule.is_empty() || o.rule == rule) {
                 let targets = outcome.detail.as_deref().map(|d| d.targets.as_slice()).unwrap_or_default();
                 for target in targets.iter().filter(|target| target.verdict == Verdict::Pass) {
-                    match self.write_target(info, &outcome.rule, target) {
+                    match self.write_target(info, &outcome.rule, &trigger, target) {
                         Ok(Some(spec)) => patched.push(spec),
                         // The target is gone, or there was nothing to change.
                         Ok(None) => {}
@@ -82,7 +89,8 @@ impl Pass<'_> {
             return match failure {
                 Some(message) => {
                     let (policy, rule) = (info.key.clone(), Str::new(rule));
-                    (self.env.observer)(&Note::Failed { policy, rule, message: message.clone() });
+                    let trigger = Some(trigger);
+                    (self.env.observer)(&Note::Failed { policy, rule, trigger, message: message.clone() });
                     Err(Failure::Failed(message))
                 }
                 None => Ok(patched),
@@ -96,6 +104,7 @@ impl Pass<'_> {
         &self,
         info: &PolicyInfo,
         rule: &Str,
+        trigger: &TriggerRef,
         target: &PatchedTarget,
     ) -> Result<Option<ResourceSpec>, WriteError> {
         let id = ObjectId::of(&target.after);
@@ -110,8 +119,8 @@ impl Pass<'_> {
             tracing::warn!(policy = %info.key, %rule, target = %id, "patched again and again: a loop");
             let message =
                 format!("{id} is patched again and again: the rule's own changes, or another's, bring it back");
-            let (policy, rule) = (info.key.clone(), rule.clone());
-            (self.env.observer)(&Note::Failed { policy: policy.clone(), rule, message: message.clone() });
+            let (policy, rule, trigger) = (info.key.clone(), rule.clone(), Some(trigger.clone()));
+            (self.env.observer)(&Note::Failed { policy: policy.clone(), rule, trigger, message: message.clone() });
             self.lock().set_failure(&policy, &format!("target {id}"), Some(message), self.now);
             return Ok(None);
         }
@@ -138,8 +147,8 @@ impl Pass<'_> {
         let spec = ResourceSpec::of_object(&stored);
         let action = Action::Replace { before: target.before.clone(), after: target.after.clone() };
         let change = Change { id, api_version: api_version.into(), action, reason: Reason::Mutated };
-        let (policy, rule) = (info.key.clone(), rule.clone());
-        (self.env.observer)(&Note::Changed { policy, rule, change: Box::new(change), object: stored });
+        let (policy, rule, trigger) = (info.key.clone(), rule.clone(), Some(trigger.clone()));
+        (self.env.observer)(&Note::Changed { policy, rule, trigger, change: Box::new(change), object: stored });
         Ok(Some(spec))
     }
 }

@@ -21,6 +21,7 @@ use super::state::{State, key_of};
 use super::trigger::review_of_existing;
 use super::writer::{Env, Note};
 use crate::facts::Answers;
+use crate::metrics::Metrics;
 use crate::plan::claim::{MANAGED_BY, POLICY_NAME};
 use crate::plan::content::set_meta;
 use crate::plan::{Change, Claim};
@@ -63,6 +64,7 @@ pub fn preview(
         answers: Arc::clone(answers),
         fence: Arc::new(|| Ok(())),
         namespace: "kyverno".into(),
+        metrics: Metrics::default(),
         observer: Arc::new(move |note| {
             if let Note::Changed { policy, rule, change, .. } = note {
                 let planned = Planned { policy: policy.clone(), rule: rule.clone(), change: (**change).clone() };

@@ -37,6 +37,25 @@ pub enum Task {
     Collect(Str),
 }
 
+impl Task {
+    /// Sorts of work, as metrics name them.
+    pub const SORTS: [&'static str; 7] =
+        ["report", "request", "reconcile", "existing", "relabelled", "sweep", "collect"];
+
+    /// Which sort this is.
+    pub fn sort(&self) -> &'static str {
+        match self {
+            Self::Report(_) => "report",
+            Self::Request(_) => "request",
+            Self::Reconcile(_) => "reconcile",
+            Self::Existing(_) => "existing",
+            Self::Relabelled(_) => "relabelled",
+            Self::Sweep => "sweep",
+            Self::Collect(_) => "collect",
+        }
+    }
+}
+
 /// What became of a piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
@@ -44,6 +63,8 @@ pub enum Settled {
     Done,
     /// It is to be done again, after that many milliseconds.
     Later(Moment),
+    /// It failed: again after that many milliseconds.
+    Retry(Moment),
     /// It failed: again after a pause that grows.
     Failed,
 }
@@ -52,9 +73,19 @@ pub enum Settled {
 const FIRST_PAUSE: Moment = 500;
 const LONGEST_PAUSE: Moment = 60_000;
 
+/// Work that was settled, as the queue knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// How long ago it was due first, in milliseconds.
+    pub lag: Moment,
+    /// How often it has failed in a row.
+    pub failures: u32,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Item {
     due: Moment,
+    /// Since when it is to be done; tries that failed do not change it.
     since: Moment,
     failures: u32,
     running: bool,
@@ -68,8 +99,6 @@ pub struct Queue {
     items: BTreeMap<Task, Item>,
     ready: BTreeSet<(Moment, u64, Task)>,
     order: u64,
-    /// How often work was put off after a failure.
-    pub retries: u64,
 }
 
 impl Queue {
@@ -88,12 +117,13 @@ impl Queue {
             } else if due < item.due {
                 self.ready.remove(&(item.due, item.order, task.clone()));
                 (item.due, item.order) = (due, order);
+                item.since = item.since.min(due);
                 self.ready.insert((due, order, task));
             }
             return;
         }
         self.ready.insert((due, order, task.clone()));
-        self.items.insert(task, Item { due, since: now, failures: 0, running: false, again: false, order });
+        self.items.insert(task, Item { due, since: due.max(now), failures: 0, running: false, again: false, order });
     }
 
     /// The next work that is due; it is not given out again before [`Queue::settle`].
@@ -110,33 +140,39 @@ impl Queue {
     }
 
     /// Says what became of work that was taken.
-    pub fn settle(&mut self, task: Task, settled: Settled, now: Moment) {
-        let Some(item) = self.items.get_mut(&task) else { return };
+    pub fn settle(&mut self, task: Task, settled: Settled, now: Moment) -> Ended {
+        let Some(item) = self.items.get_mut(&task) else { return Ended { lag: 0, failures: 0 } };
         item.running = false;
+        let lag = now.saturating_sub(item.since);
         let due = match settled {
             Settled::Done => {
                 item.failures = 0;
                 item.again.then_some(now)
             }
             Settled::Later(pause) => Some(now + pause),
+            Settled::Retry(pause) => {
+                item.failures += 1;
+                Some(now + pause)
+            }
             Settled::Failed => {
-                self.retries += 1;
                 item.failures += 1;
                 let pause = FIRST_PAUSE.saturating_mul(1 << (item.failures - 1).min(10)).min(LONGEST_PAUSE);
                 // Something happened meanwhile, so that it may go better at once.
                 Some(if item.again { now } else { now + pause })
             }
         };
+        let ended = Ended { lag, failures: item.failures };
         let Some(due) = due else {
             self.items.remove(&task);
-            return;
+            return ended;
         };
-        if item.failures == 0 {
+        if settled == Settled::Done {
             item.since = now;
         }
         self.order += 1;
         (item.due, item.order) = (due, self.order);
         self.ready.insert((due, self.order, task));
+        ended
     }
 
     /// Whether work is asked for or under way.
@@ -162,10 +198,17 @@ impl Queue {
         self.items.len()
     }
 
-    /// How long the oldest work that is due has been waiting, in milliseconds.
-    pub fn age(&self, now: Moment) -> Moment {
-        let due = self.items.values().filter(|item| item.due <= now || item.running);
-        due.map(|item| now.saturating_sub(item.since)).max().unwrap_or(0)
+    /// All work of each sort: how much there is, and how long the oldest that should be done by now has been waiting,
+    /// in milliseconds. Work that failed waits for its next try.
+    pub fn backlog(&self, now: Moment) -> BTreeMap<&'static str, (usize, Moment)> {
+        let mut backlog: BTreeMap<&'static str, (usize, Moment)> =
+            Task::SORTS.into_iter().map(|sort| (sort, (0, 0))).collect();
+        for (task, item) in &self.items {
+            let (depth, age) = backlog.entry(task.sort()).or_default();
+            *depth += 1;
+            *age = (*age).max(now.saturating_sub(item.since));
+        }
+        backlog
     }
 }
 

@@ -94,6 +94,7 @@ impl Pass<'_> {
             Err(Failure::Failed(message)) => {
                 tracing::debug!(request = %name, %message, "failed");
                 if failed && retries >= MAX_RETRIES {
+                    self.env.metrics.background_given_up();
                     self.lock().set_failure(&key, &what, None, self.now);
                     return self.delete_request(name, &request.metadata.uid);
                 }
@@ -106,7 +107,7 @@ impl Pass<'_> {
                     retry_count,
                 };
                 match self.write_status(&pending.object, &status) {
-                    Settled::Done => Settled::Later(retry_pause(retry_count)),
+                    Settled::Done => Settled::Retry(retry_pause(retry_count)),
                     settled => settled,
                 }
             }

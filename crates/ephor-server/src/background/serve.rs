@@ -14,13 +14,15 @@ use ephor_expr::Str;
 use super::controller::{Controller, Step};
 use super::index::GroupKind;
 use super::queue::Moment;
+use super::standing::Readiness;
 use super::state::Watch;
-use super::writer::{Env, Note, Observer};
-use crate::events::notes::{failed, generated, mutated_existing};
-use crate::events::{Component, Recorder, Reference};
+use super::telling::observer;
+use super::writer::Env;
+use crate::events::Recorder;
 use crate::facts::Answers;
 use crate::feed::{Change, Feed, Watched};
 use crate::lease::{LeaseOptions, Term};
+use crate::metrics::Metrics;
 use crate::plan::claim::{MANAGED_BY, POLICY_NAME};
 use crate::policies::{ExceptionScope, PolicyStore};
 use crate::stop::Stop;
@@ -47,6 +49,10 @@ pub struct Background {
     pub exceptions: ExceptionScope,
     /// Who writes events.
     pub events: Recorder,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Whether this replica is ready, for whoever asks.
+    pub readiness: Readiness,
 }
 
 impl std::fmt::Debug for Background {
@@ -70,6 +76,7 @@ pub fn run(background: &Background, stop: &Stop) {
         identity: background.identity.clone(),
         retry: background.leader_retry,
     };
+    background.metrics.background_stands(&background.namespace, None);
     crate::lease::run(&background.cluster, &lease, stop, |term| {
         let (background, term) = (background.clone(), term.clone());
         spawn("background".to_owned(), move || lead(&background, &term));
@@ -79,6 +86,7 @@ pub fn run(background: &Background, stop: &Stop) {
 /// Does the work for one term; returns at its end.
 pub fn lead(background: &Background, term: &Term) {
     let stop = term.stop().clone();
+    background.readiness.begins(&stop);
     let store = PolicyStore::new(background.exceptions.clone());
     let fence = term.clone();
     let controller = Controller::new(Env {
@@ -86,8 +94,10 @@ pub fn lead(background: &Background, term: &Term) {
         answers: Arc::clone(&background.answers),
         fence: Arc::new(move || fence.fence()),
         namespace: background.namespace.clone(),
-        observer: observer(background.events.clone(), store.clone()),
+        observer: observer(background.events.clone(), background.metrics.clone(), store.clone()),
+        metrics: background.metrics.clone(),
     });
+    background.metrics.follow_policies(&store);
     let bell = Arc::new(Bell::default());
     let feeds = store.follow(&background.cluster, &stop);
     // Half of the policies would look as if the other half were gone.
@@ -137,7 +147,9 @@ pub fn lead(background: &Background, term: &Term) {
             }
         });
     }
+    background.readiness.works();
     follow(background, &controller, &bell, &stop);
+    background.metrics.background_stands(&background.namespace, None);
 }
 
 /// Keeps a feed for each kind that must be followed; returns with `stop`.
@@ -164,6 +176,10 @@ fn follow(background: &Background, controller: &Controller, bell: &Arc<Bell>, st
             let stop = stop.child();
             start_feed(background, controller, bell, &kind, &watch, &stop);
             feeds.insert(kind, (watch, stop));
+        }
+        if round.is_multiple_of(5) {
+            let standing = controller.state().standing(now());
+            background.metrics.background_stands(&background.namespace, Some(&standing));
         }
         round += 1;
         if round.is_multiple_of(5)
@@ -241,31 +257,4 @@ impl Bell {
         let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = self.wake.wait_timeout_while(rung, wait, |rung| *rung == heard);
     }
-}
-
-/// What is worth telling, as events.
-fn observer(events: Recorder, store: PolicyStore) -> Observer {
-    Arc::new(move |note| {
-        let policy = |key| store.snapshot().policies.get(key).map(|policy| Reference::policy(policy));
-        match note {
-            Note::Changed { policy: key, rule, change, object } => {
-                let verb = change.verb();
-                tracing::info!(policy = %key, %rule, verb, kind = ?object.str_at(&["kind"]),
-                    namespace = ?object.str_at(&["metadata", "namespace"]), name = ?object.str_at(&["metadata", "name"]));
-                let Some(policy) = policy(key) else { return };
-                let object = Reference::of(object);
-                match verb {
-                    "mutate" => events.record([mutated_existing(&policy, &object)]),
-                    "create" | "change" => events.record(generated(&policy, rule, &object)),
-                    _ => {}
-                }
-            }
-            Note::Failed { policy: key, rule, message } => {
-                tracing::warn!(policy = %key, %rule, %message, "failed");
-                let Some(policy) = policy(key) else { return };
-                let rule = Some(rule.as_str()).filter(|rule| !rule.is_empty());
-                events.record([failed(Component::Generate, &policy, rule, None, message)]);
-            }
-        }
-    })
 }

@@ -6,8 +6,10 @@ use ephor_cluster::write::Propagation;
 use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, Patch, Resource, WriteOptions};
 use ephor_expr::{Str, Value};
 
+use super::trigger::TriggerRef;
 use crate::facts::Answers;
 use crate::lease::LostLease;
+use crate::metrics::Metrics;
 use crate::plan::{Action, Change, ObjectId};
 use crate::policies::PolicyKey;
 
@@ -23,6 +25,8 @@ pub enum Note {
         policy: PolicyKey,
         /// The rule.
         rule: Str,
+        /// What it was made for, if that is known.
+        trigger: Option<TriggerRef>,
         /// What was done.
         change: Box<Change>,
         /// The object as it is then, or was.
@@ -34,12 +38,14 @@ pub enum Note {
         policy: PolicyKey,
         /// The rule; empty if it is not known which.
         rule: Str,
+        /// What it failed for.
+        trigger: Option<TriggerRef>,
         /// Why.
         message: String,
     },
 }
 
-/// Whoever wants to know: events and metrics.
+/// Whoever wants to know.
 pub type Observer = Arc<dyn Fn(&Note) + Send + Sync>;
 
 /// What the controller works with.
@@ -55,6 +61,8 @@ pub struct Env {
     pub namespace: Str,
     /// Who is told.
     pub observer: Observer,
+    /// What is counted.
+    pub metrics: Metrics,
 }
 
 impl std::fmt::Debug for Env {

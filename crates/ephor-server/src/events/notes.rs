@@ -107,53 +107,81 @@ fn exception(key: &str) -> Reference {
     }
 }
 
-/// A generate rule made an object.
-pub fn generated(policy: &Reference, rule: &str, downstream: &Reference) -> [Event; 2] {
-    let event = |regarding: &Reference, related, action, note: String| Event {
-        regarding: regarding.clone(),
-        related,
-        reason: Reason::Applied,
-        action,
-        component: Component::Generate,
-        note: note.into(),
-    };
-    let Reference { kind, name, .. } = downstream;
-    let created = format!("Created {kind} {name} as a result of applying policy {}/{rule}", policy.place());
-    [
-        event(policy, Some(downstream.clone()), Action::Generated, "resource generated".to_owned()),
-        event(downstream, None, Action::None, created),
-    ]
+/// An object that a rule made or changed in the background.
+#[derive(Debug, Clone, Copy)]
+pub struct Generated<'g> {
+    /// The policy.
+    pub policy: &'g Reference,
+    /// The rule.
+    pub rule: &'g str,
+    /// What it was made for, if that is known.
+    pub trigger: Option<&'g Reference>,
+    /// The object.
+    pub object: &'g Reference,
 }
 
-/// A mutate-existing rule changed a target.
-pub fn mutated_existing(policy: &Reference, target: &Reference) -> Event {
-    Event {
-        regarding: policy.clone(),
-        related: Some(target.clone()),
-        reason: Reason::Applied,
-        action: Action::Mutated,
-        component: Component::Mutate,
-        note: "resource mutated".into(),
+impl Generated<'_> {
+    fn event(&self, component: Component, regarding: &Reference, action: Action, note: String) -> Event {
+        let related = (regarding != self.object).then(|| self.object.clone());
+        Event { regarding: regarding.clone(), related, reason: Reason::Applied, action, component, note: note.into() }
+    }
+
+    /// The event on the trigger: upstream has none, so the words are ours.
+    fn on_trigger(&self, component: Component, action: Action, verb: &str) -> Option<Event> {
+        let trigger = self.trigger.filter(|trigger| *trigger != self.object)?;
+        let (policy, rule, object) = (self.policy.place(), self.rule, self.object);
+        let note = format!("policy {policy}/{rule} {verb} {} {}", object.kind, object.place());
+        Some(self.event(component, trigger, action, note))
     }
 }
 
-/// A policy could not do its work; without a rule when the whole policy could not.
+/// A generate rule made an object.
+pub fn generated(made: &Generated<'_>) -> Vec<Event> {
+    let component = Component::Generate;
+    let Reference { kind, name, .. } = made.object;
+    let created = format!("Created {kind} {name} as a result of applying policy {}/{}", made.policy.place(), made.rule);
+    let mut events = vec![
+        made.event(component, made.policy, Action::Generated, "resource generated".to_owned()),
+        made.event(component, made.object, Action::None, created),
+    ];
+    events.extend(made.on_trigger(component, Action::Generated, "generated"));
+    events
+}
+
+/// A mutate-existing rule changed a target.
+pub fn mutated_existing(made: &Generated<'_>) -> Vec<Event> {
+    let component = Component::Mutate;
+    let mutated = format!("mutated by policy {}/{}", made.policy.place(), made.rule);
+    let mut events = vec![
+        made.event(component, made.policy, Action::Mutated, "resource mutated".to_owned()),
+        made.event(component, made.object, Action::None, mutated),
+    ];
+    events.extend(made.on_trigger(component, Action::Mutated, "mutated"));
+    events
+}
+
+/// A policy could not do its work; without a rule when the whole policy could not. What it could not do it for is told
+/// the same.
 pub fn failed(
     component: Component,
     policy: &Reference,
     rule: Option<&str>,
-    object: Option<Reference>,
+    trigger: Option<Reference>,
     why: &str,
-) -> Event {
+) -> Vec<Event> {
     let rule = rule.map(|rule| format!("/{rule}")).unwrap_or_default();
-    Event {
-        regarding: policy.clone(),
-        related: object,
+    let note = Str::from(format!("policy {}{rule} error: {why}", policy.place()));
+    let event = |regarding: &Reference, related: Option<Reference>| Event {
+        regarding: regarding.clone(),
+        related,
         reason: Reason::Error,
         action: Action::None,
         component,
-        note: format!("policy {}{rule} error: {why}", policy.place()).into(),
-    }
+        note: note.clone(),
+    };
+    let mut events = vec![event(policy, trigger.clone())];
+    events.extend(trigger.map(|trigger| event(&trigger, None)));
+    events
 }
 
 /// A cleanup policy deleted an object, or could not.
@@ -235,5 +263,35 @@ mod tests {
         PolicyException PolicySkipped Resource Passed: resource Pod/a/b was skipped from policy rule p/s
         ClusterPolicy PolicySkipped Resource Passed: Pod a/b was skipped from rule s due to policy exceptions x/y
         ");
+    }
+
+    #[test]
+    fn what_is_made_is_told_of_policy_object_and_trigger() {
+        let (policy, trigger) = (reference("ClusterPolicy", "", "p"), reference("Namespace", "", "team"));
+        let object = reference("Role", "team", "admin");
+        let made = Generated { policy: &policy, rule: "r", trigger: Some(&trigger), object: &object };
+        let lines = |events: &[Event]| {
+            let line = |e: &Event| {
+                let related = e.related.as_ref().map_or("-", |related| related.kind.as_str());
+                format!("{} ({related}) {}: {}", e.regarding.kind, e.reason.as_str(), e.note)
+            };
+            events.iter().map(line).collect::<Vec<_>>().join("\n")
+        };
+        insta::assert_snapshot!(lines(&generated(&made)), @"
+        ClusterPolicy (Role) PolicyApplied: resource generated
+        Role (-) PolicyApplied: Created Role admin as a result of applying policy p/r
+        Namespace (Role) PolicyApplied: policy p/r generated Role team/admin
+        ");
+        insta::assert_snapshot!(lines(&mutated_existing(&made)), @"
+        ClusterPolicy (Role) PolicyApplied: resource mutated
+        Role (-) PolicyApplied: mutated by policy p/r
+        Namespace (Role) PolicyApplied: policy p/r mutated Role team/admin
+        ");
+        insta::assert_snapshot!(lines(&failed(Component::Generate, &policy, Some("r"), Some(trigger.clone()), "why")), @"
+        ClusterPolicy (Namespace) PolicyError: policy p/r error: why
+        Namespace (-) PolicyError: policy p/r error: why
+        ");
+        let itself = Generated { object: &trigger, ..made };
+        assert_eq!(mutated_existing(&itself).len(), 2, "an object that is its own trigger is told of once");
     }
 }

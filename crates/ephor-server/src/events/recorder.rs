@@ -15,6 +15,7 @@ use super::event::{Action, Event, Reason};
 use super::object;
 use super::queue::Queue;
 use crate::config::Config;
+use crate::settings::CommonSettings;
 use crate::stop::Stop;
 
 /// What a process is told about its events at start.
@@ -26,6 +27,17 @@ pub struct EventSettings {
     pub omitted: Vec<Reason>,
     /// The name of the machine or pod.
     pub host: Str,
+}
+
+impl EventSettings {
+    /// What a role's flags say. Words that are no reason omit nothing.
+    pub fn of(common: &CommonSettings) -> Self {
+        Self {
+            max_queued: common.max_queued_events,
+            omitted: common.omit_events.iter().filter_map(|word| Reason::parse(word)).collect(),
+            host: common.identity.clone(),
+        }
+    }
 }
 
 impl Default for EventSettings {

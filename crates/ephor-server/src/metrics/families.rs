@@ -13,6 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use rustc_hash::FxHashMap;
 
+use super::background::BackgroundFamilies;
 use super::exposure::Exposure;
 use super::labels::LabelText;
 use super::{Label, Text};
@@ -46,6 +47,7 @@ pub(super) struct Families {
     pub(super) cleanup_errors: Counters,
     pub(super) ttl_deleted: Counters,
     pub(super) ttl_errors: Counters,
+    pub(super) background: BackgroundFamilies,
     handles: RwLock<Handles>,
 }
 
@@ -110,6 +112,7 @@ impl Families {
             ttl_deleted: with.counters("kyverno_ttl_controller_deletedobjects", "Objects that lived long enough"),
             ttl_errors: with
                 .counters("kyverno_ttl_controller_errors", "Objects that lived long enough and could not be deleted"),
+            background: BackgroundFamilies::new(&mut with),
             handles: RwLock::default(),
             registry,
             exposure,
@@ -136,13 +139,14 @@ impl Families {
 }
 
 /// Registers what the exposure wants.
-struct Registered<'r> {
+pub(super) struct Registered<'r> {
     registry: &'r mut Registry,
     exposure: &'r Exposure,
 }
 
 impl Registered<'_> {
-    fn counters(&mut self, name: &'static str, help: &'static str) -> Counters {
+    /// A family of counters.
+    pub(super) fn counters(&mut self, name: &'static str, help: &'static str) -> Counters {
         let said = self.exposure.of(name);
         let family = said.enabled.then(Family::<Labels, Counter>::default);
         if let Some(family) = &family {
@@ -151,7 +155,8 @@ impl Registered<'_> {
         Series { family, hidden: said.disabled_labels, count: AtomicUsize::new(0) }
     }
 
-    fn gauges(&mut self, name: &'static str, help: &'static str) -> Gauges {
+    /// A family of gauges.
+    pub(super) fn gauges(&mut self, name: &'static str, help: &'static str) -> Gauges {
         let said = self.exposure.of(name);
         let family = said.enabled.then(Family::<Labels, Gauge>::default);
         if let Some(family) = &family {
@@ -160,7 +165,8 @@ impl Registered<'_> {
         Series { family, hidden: said.disabled_labels, count: AtomicUsize::new(0) }
     }
 
-    fn durations(&mut self, name: &'static str, help: &'static str) -> Durations {
+    /// A family of histograms over seconds.
+    pub(super) fn durations(&mut self, name: &'static str, help: &'static str) -> Durations {
         let said = self.exposure.of(name);
         let family = said.enabled.then(|| Family::new_with_constructor(Buckets(said.buckets.into())));
         if let Some(family) = &family {

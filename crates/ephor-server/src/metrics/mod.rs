@@ -5,6 +5,7 @@
 //! off or cuts is not even stored. A handle of every counter that requests move is kept, so that counting costs a
 //! look-up and no text.
 
+mod background;
 mod counted;
 mod exposure;
 mod families;
@@ -24,6 +25,7 @@ use prometheus_client::metrics::counter::Counter;
 use crate::feed::{Change, Feed, Watched};
 use crate::policies::{PolicyStore, Snapshot};
 use crate::stop::Stop;
+pub use background::{BackgroundStanding, Backlog};
 pub use counted::CountedCluster;
 pub use exposure::Exposure;
 use families::Families;

@@ -4,6 +4,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use ephor_engine::outcome::Outcome;
+use ephor_engine::policy::Operation;
 
 use super::families::{About, ByOutcome, Families, Handle};
 use super::policies::{of_program, rule_type};
@@ -94,8 +95,12 @@ impl Observer for Metrics {
 }
 
 fn operation(request: &AdmissionRequest) -> &'static str {
-    use ephor_engine::policy::Operation;
-    match request.operation {
+    operation_word(request.operation)
+}
+
+/// The word for an operation.
+pub(super) fn operation_word(operation: Operation) -> &'static str {
+    match operation {
         Operation::Create => "create",
         Operation::Update => "update",
         Operation::Delete => "delete",

@@ -11,6 +11,7 @@ use super::observe::ShownDecisions;
 use crate::admission::roles::Roles;
 use crate::admission::{HandlerOptions, Handlers, Parts};
 use crate::background::serve::{Background, lead};
+use crate::background::standing::Readiness;
 use crate::config::ConfigStore;
 use crate::events::{EventSettings, Recorder};
 use crate::facts::{Answers, ClusterFacts, NamespaceLabels};
@@ -18,6 +19,7 @@ use crate::feed::Feed;
 use crate::globalcontext::GlobalContext;
 use crate::lease::Term;
 use crate::live::Live;
+use crate::metrics::Metrics;
 use crate::policies::{ExceptionScope, PolicyStore};
 use crate::policy_admission::{Accounts, PolicyAdmission};
 use crate::status::StatusController;
@@ -96,6 +98,8 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, stop: &Stop) -> Policy
         resync: Duration::from_hours(1),
         exceptions,
         events,
+        metrics: Metrics::default(),
+        readiness: Readiness::default(),
     };
     spawn("background", move || lead(&background, &term));
     spawn("cluster controllers", {

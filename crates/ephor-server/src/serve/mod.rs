@@ -1,8 +1,9 @@
-//! `ephor serve admission`: everything the role consists of, wired together.
+//! The roles, each with everything it consists of, wired together.
 //!
-//! Every replica follows policies, configuration, namespaces, roles and certificates, and answers webhooks as soon as
-//! it knows them and has a certificate. One of them leads ([`Leading`]). A signal to stop ends leading at once, so that
-//! another replica goes on, and then serving, when the requests in work are answered.
+//! [`admission`]: every replica follows policies, configuration, namespaces, roles and certificates, and answers
+//! webhooks as soon as it knows them and has a certificate. One of them leads ([`Leading`]). A signal to stop ends
+//! leading at once, so that another replica goes on, and then serving, when the requests in work are answered.
+//! [`background()`] has a file of its own.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
@@ -20,7 +21,6 @@ use crate::admission::roles::Roles;
 use crate::admission::{AdmissionRequest, Answer, Effort, HandlerOptions, Handlers, Parts, Waiting};
 use crate::certs::{CertFeeds, CertSettings, CertStore};
 use crate::config::ConfigStore;
-use crate::events::{EventSettings, Reason, Recorder, SuccessEvents};
 use crate::facts::{ClusterFacts, NamespaceLabels, Source};
 use crate::feed::Feed;
 use crate::globalcontext::GlobalContext;
@@ -33,6 +33,9 @@ use crate::policy_admission::{Accounts, PolicyAdmission};
 use crate::settings::{AdmissionSettings, CommonSettings};
 use crate::stop::Stop;
 use crate::webhooks::paths;
+pub use background::background;
+
+mod background;
 
 /// Why a role does not serve.
 #[derive(Debug, thiserror::Error)]
@@ -69,15 +72,11 @@ const SHADOW_LEASE: &str = "ephor-shadow";
 
 /// Serves until `stop`. Returns when all requests in work are answered.
 pub fn admission(cluster: &Arc<dyn Cluster>, settings: &AdmissionSettings, stop: &Stop) -> Result<(), ServeError> {
-    announce(settings);
+    announce(&settings.common, if settings.shadow { "admission, for the record only" } else { "admission" });
     // What requests need goes on until the last one is answered.
     let serving = Stop::new();
     let metrics = Metrics::default();
-    let cluster: Arc<dyn Cluster> = Arc::new(CountedCluster::new(Arc::clone(cluster), metrics.clone()));
-    if let Some(port) = settings.common.metrics_port {
-        metrics::listen(&metrics, (Ipv4Addr::UNSPECIFIED, port).into(), &serving)
-            .map_err(|error| ServeError::Listen { port, error })?;
-    }
+    let cluster = counted(cluster, &settings.common, &metrics, &serving)?;
     let role = Admission::start(&cluster, settings, &metrics, &serving);
     let election = role.elect(&cluster, settings, stop);
     let served = role.serve(settings, stop);
@@ -91,14 +90,27 @@ pub fn admission(cluster: &Arc<dyn Cluster>, settings: &AdmissionSettings, stop:
     served
 }
 
-fn announce(settings: &AdmissionSettings) {
-    let common = &settings.common;
+/// The cluster with what it is asked counted, and metrics served where the settings say.
+fn counted(
+    cluster: &Arc<dyn Cluster>,
+    common: &CommonSettings,
+    metrics: &Metrics,
+    stop: &Stop,
+) -> Result<Arc<dyn Cluster>, ServeError> {
+    if let Some(port) = common.metrics_port {
+        metrics::listen(metrics, (Ipv4Addr::UNSPECIFIED, port).into(), stop)
+            .map_err(|error| ServeError::Listen { port, error })?;
+    }
+    Ok(Arc::new(CountedCluster::new(Arc::clone(cluster), metrics.clone())))
+}
+
+fn announce(common: &CommonSettings, role: &str) {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         identity = %common.identity,
         namespace = %common.namespace,
-        shadow = settings.shadow,
-        "ephor serves admission"
+        role,
+        "ephor serves"
     );
     for (flag, why) in &common.without_effect {
         tracing::info!(flag, why, "a flag has no effect");
@@ -238,16 +250,7 @@ fn observers(
     if settings.shadow {
         return observers;
     }
-    let common = &settings.common;
-    let event_settings = EventSettings {
-        max_queued: common.max_queued_events,
-        omitted: common.omit_events.iter().filter_map(|word| Reason::parse(word)).collect(),
-        host: common.identity.clone(),
-    };
-    let recorder = Recorder::start(cluster, event_settings, metrics.events_dropped(), stop);
-    recorder.set_success_events(SuccessEvents::of(&config.get()));
-    observers.push(Arc::new(recorder.clone()));
-    config.subscribe(move |config| recorder.set_success_events(SuccessEvents::of(config)));
+    observers.push(Arc::new(background::recorder(cluster, &settings.common, metrics, config, stop)));
     observers
 }
 

@@ -1,7 +1,7 @@
 //! What a role is told when it starts: upstream's flags and environment, and a few of Ephor's own.
 //!
 //! Ephor's own: `--context`, `--shadow`, `--clientCAFile` and `--clientNames` (the client certificate that callers of
-//! the webhooks must show). What can change while running stands in the `ConfigMap` ([`crate::config`]).
+//! the webhooks must show), `--healthPort` (probes of the background role, over plain HTTP; 0, the default: none). What can change while running stands in the `ConfigMap` ([`crate::config`]).
 
 mod parse;
 mod table;
@@ -175,6 +175,8 @@ pub struct BackgroundSettings {
     pub workers: usize,
     /// How often policies are applied to what exists (`BACKGROUND_SCAN_INTERVAL`).
     pub scan_interval: Duration,
+    /// Where the kubelet asks; `None`: nowhere.
+    pub health_port: Option<u16>,
 }
 
 impl AdmissionSettings {
@@ -240,6 +242,7 @@ impl BackgroundSettings {
         Ok(Self {
             workers: usize::try_from(values.count("genWorkers").max(1)).unwrap_or(usize::MAX),
             scan_interval,
+            health_port: Some(values.port("healthPort")).filter(|port| *port != 0),
             common,
         })
     }

@@ -176,5 +176,6 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(Admission, "clientNames", Text, ""),
     // Background.
     flag(Background, "genWorkers", Count, "10"),
+    flag(Background, "healthPort", Port, "0"),
     flag(Background, "maxBackgroundReports", Count, "10000").without_effect(NO_REPORTS),
 ];

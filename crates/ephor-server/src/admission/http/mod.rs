@@ -16,7 +16,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Request, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
 use axum_server::Handle;
 use axum_server::accept::NoDelayAcceptor;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
@@ -27,6 +26,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::{AdmissionRequest, AdmissionReview, Answer, RequestError};
+use crate::plain_http;
 use callers::{Caller, CallerAcceptor};
 pub use callers::{Callers, CallersError, verifier};
 
@@ -83,11 +83,13 @@ struct Served {
 /// All paths: webhooks by POST, the probes of the kubelet by GET.
 pub fn router(reviews: Arc<dyn Reviews>, limits: Limits, callers: Callers) -> Router {
     let room = Arc::new(Semaphore::new(limits.in_work.div_ceil(PIECE)));
-    Router::new()
-        .route("/health/liveness", get(|| async { StatusCode::OK }))
-        .route("/health/readiness", get(readiness))
-        .fallback(review)
-        .with_state(Arc::new(Served { reviews, limits, callers, room }))
+    let probed = Arc::clone(&reviews);
+    plain_http::probes(Arc::new(move || probed.is_ready())).fallback(review).with_state(Arc::new(Served {
+        reviews,
+        limits,
+        callers,
+        room,
+    }))
 }
 
 /// Serves `router` until the handle says otherwise. Certificates come from `tls`, which may change them while running.
@@ -106,10 +108,6 @@ pub async fn serve(
     http.http1().timer(TokioTimer::new()).header_read_timeout(limits.reading).max_buf_size(64 << 10);
     http.http2().timer(TokioTimer::new()).keep_alive_interval(Duration::from_secs(30)).max_concurrent_streams(250);
     server.serve(router.into_make_service()).await
-}
-
-async fn readiness(State(served): State<Arc<Served>>) -> StatusCode {
-    if served.reviews.is_ready() { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR }
 }
 
 /// Why a request gets no review as its answer.

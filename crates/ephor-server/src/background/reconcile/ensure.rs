@@ -57,7 +57,7 @@ impl Work<'_, '_> {
                             _ => wanted.object.clone(),
                         };
                         self.pass.lock().note_own(&sent, &stored, self.pass.now);
-                        self.pass.tell(&self.key.policy, &rule.name, &change, stored);
+                        self.pass.tell(self.key, &rule.name, self.trigger.as_ref(), &change, stored);
                     }
                     self.done.changes += 1;
                     return Ok(());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::gate::AllowedFetch;
@@ -77,7 +78,11 @@ impl Work<'_, '_> {
         let operation = review.operation;
         let exceptions = Arc::clone(&self.pass.lock().snapshot.exceptions);
         let recorder = Recorder { pass: self.pass, key: self.key };
-        let done = evaluate(&self.info.set, &exceptions, review, Phase::Generate, &recorder);
+        let begun = Instant::now();
+        let done = evaluate(&self.info.set, &exceptions, review.clone(), Phase::Generate, &recorder);
+        if let Some(program) = &self.info.program {
+            self.pass.env.metrics.background_judged(program, &review, &done.outcomes, begun.elapsed());
+        }
         Judged { outcomes: done.outcomes.into_iter().map(|o| (o.rule.clone(), o)).collect(), operation }
     }
 

@@ -15,7 +15,6 @@ use crate::background::state::State;
 use crate::background::trigger::TriggerRef;
 use crate::background::writer::{Env, Note, WriteError};
 use crate::plan::{Change, ObjectId};
-use crate::policies::PolicyKey;
 use crate::update_request::{ResourceSpec, UpdateRequest};
 
 /// Why work is not done.
@@ -152,9 +151,10 @@ impl Pass<'_> {
         }
     }
 
-    pub(super) fn tell(&self, policy: &PolicyKey, rule: &str, change: &Change, object: Value) {
+    pub(super) fn tell(&self, key: &WorkKey, rule: &str, trigger: Option<&TriggerRef>, change: &Change, object: Value) {
+        let (policy, trigger) = (key.policy.clone(), trigger.cloned());
         let change = Box::new(change.clone());
-        (self.env.observer)(&Note::Changed { policy: policy.clone(), rule: rule.into(), change, object });
+        (self.env.observer)(&Note::Changed { policy, rule: rule.into(), trigger, change, object });
     }
 
     pub(super) fn forget(&self, id: &ObjectId) {

@@ -58,7 +58,7 @@ impl Pass<'_> {
                         Some(stored) => self.lock().note(&stored, self.now),
                         None => self.forget_object(id, &live),
                     }
-                    self.tell(&key.policy, &claim.owner.rule, &change, live);
+                    self.tell(key, &claim.owner.rule, None, &change, live);
                     return Ok(1);
                 }
                 Err(error) if error.is(ErrorKind::Conflict) => {}

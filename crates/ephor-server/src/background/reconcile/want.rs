@@ -123,7 +123,7 @@ impl Work<'_, '_> {
             if let Some(change) = plan_downstream(&rule.terms, &wanted, Some(&live), None) {
                 if let Some(stored) = self.pass.env.apply(&change)? {
                     self.pass.lock().note(&stored, self.pass.now);
-                    self.pass.tell(&self.key.policy, &rule.name, &change, stored);
+                    self.pass.tell(self.key, &rule.name, self.trigger.as_ref(), &change, stored);
                 }
                 self.done.changes += 1;
             }

@@ -74,7 +74,8 @@ impl Work<'_, '_> {
                     self.rendered.extend(before.into_iter().filter(|(_, name)| *name == rule.name));
                     if let Failure::Failed(message) = &failure {
                         let (policy, rule) = (self.key.policy.clone(), rule.name.clone());
-                        (self.pass.env.observer)(&Note::Failed { policy, rule, message: message.clone() });
+                        let (trigger, message) = (Some(trigger.clone()), message.clone());
+                        (self.pass.env.observer)(&Note::Failed { policy, rule, trigger, message });
                     }
                     self.failure.get_or_insert(match failure {
                         Failure::Failed(message) => Failure::Failed(format!("rule {}: {message}", rule.name)),

@@ -16,6 +16,7 @@ use crate::background::writer::{Env, Note};
 use crate::background::{Controller, GroupKind, Step};
 use crate::facts::{ClusterFacts, evaluate};
 use crate::feed::Change;
+use crate::metrics::Metrics;
 use crate::plan::{Claim, ObjectId};
 use crate::policies::{ExceptionScope, PolicyStore};
 use crate::update_request::{ResourceSpec, RuleContext, UpdateRequest};
@@ -25,6 +26,7 @@ pub(super) struct Bed {
     pub(super) controller: Controller,
     pub(super) now: u64,
     pub(super) notes: Arc<Mutex<Vec<Note>>>,
+    pub(super) metrics: Metrics,
     store: PolicyStore,
     watches: BTreeMap<Str, Pump>,
     requests: u64,
@@ -81,11 +83,13 @@ impl Bed {
     /// Over a cluster that the controller sees in another way than the test does.
     pub(super) fn over(cluster: MemoryCluster, seen: Arc<dyn Cluster>) -> Self {
         let notes = Arc::new(Mutex::new(Vec::new()));
+        let metrics = Metrics::default();
         let mut bed = Self {
-            controller: Self::controller(&seen, &notes),
+            controller: Self::controller(&seen, &notes, &metrics),
             cluster,
             now: START,
             notes,
+            metrics,
             store: PolicyStore::new(ExceptionScope::Disabled),
             watches: BTreeMap::new(),
             requests: 0,
@@ -100,13 +104,14 @@ impl Bed {
         bed
     }
 
-    fn controller(seen: &Arc<dyn Cluster>, notes: &Arc<Mutex<Vec<Note>>>) -> Controller {
+    fn controller(seen: &Arc<dyn Cluster>, notes: &Arc<Mutex<Vec<Note>>>, metrics: &Metrics) -> Controller {
         let notes = Arc::clone(notes);
         let controller = Controller::new(Env {
             cluster: Arc::clone(seen),
             answers: Arc::new(ClusterFacts::new(Arc::clone(seen))),
             fence: Arc::new(|| Ok(())),
             namespace: "kyverno".into(),
+            metrics: metrics.clone(),
             observer: Arc::new(move |note| notes.lock().unwrap().push(note.clone())),
         });
         // The view may be one whose calls fail at times.
@@ -133,7 +138,7 @@ impl Bed {
     pub(super) fn restart(&mut self) {
         self.held.clear();
         self.watches.clear();
-        self.controller = Self::controller(&self.seen, &self.notes);
+        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics);
         self.store = PolicyStore::new(ExceptionScope::Disabled);
         self.start();
     }
@@ -141,7 +146,7 @@ impl Bed {
     /// The controller is killed; nobody is there until [`Bed::restart`].
     pub(super) fn stop(&mut self) {
         self.watches.clear();
-        self.controller = Self::controller(&self.seen, &self.notes);
+        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics);
         self.store = PolicyStore::new(ExceptionScope::Disabled);
     }
 

@@ -3,6 +3,7 @@
 mod actions;
 mod bed;
 mod behaviour;
+mod counted;
 mod model;
 mod preview;
 mod requests;

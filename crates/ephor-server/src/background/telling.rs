@@ -1,0 +1,60 @@
+//! What the controller did, told in the log, as Events and as metrics.
+
+use std::sync::Arc;
+
+use ephor_engine::outcome::RuleKind;
+
+use super::trigger::TriggerRef;
+use super::writer::{Note, Observer};
+use crate::events::notes::{Generated, failed, generated, mutated_existing};
+use crate::events::{Component, Recorder, Reference};
+use crate::metrics::Metrics;
+use crate::policies::{PolicyKey, PolicyStore, Snapshot};
+
+/// Tells of everything that policies of `store` did.
+pub fn observer(events: Recorder, metrics: Metrics, store: PolicyStore) -> Observer {
+    Arc::new(move |note| {
+        let snapshot = store.snapshot();
+        let told = |key| snapshot.policies.get(key).map(|policy| Reference::policy(policy));
+        match note {
+            Note::Changed { policy: key, rule, trigger, change, object } => {
+                let verb = change.verb();
+                tracing::info!(policy = %key, %rule, verb, kind = ?object.str_at(&["kind"]),
+                    namespace = ?object.str_at(&["metadata", "namespace"]), name = ?object.str_at(&["metadata", "name"]));
+                metrics.background_changed(key, rule, verb);
+                let Some(policy) = told(key) else { return };
+                let (object, trigger) = (Reference::of(object), trigger.as_ref().and_then(reference));
+                let made = Generated { policy: &policy, rule, trigger: trigger.as_ref(), object: &object };
+                match verb {
+                    "mutate" => events.record(mutated_existing(&made)),
+                    "create" | "change" => events.record(generated(&made)),
+                    _ => {}
+                }
+            }
+            Note::Failed { policy: key, rule, trigger, message } => {
+                tracing::warn!(policy = %key, %rule, %message, "failed");
+                let Some(policy) = told(key) else { return };
+                let component = component(&snapshot, key, rule);
+                let rule = Some(rule.as_str()).filter(|rule| !rule.is_empty());
+                events.record(failed(component, &policy, rule, trigger.as_ref().and_then(reference), message));
+            }
+        }
+    })
+}
+
+/// The trigger as Events name it; `None` for what cannot be named.
+fn reference(trigger: &TriggerRef) -> Option<Reference> {
+    let TriggerRef { api_version, kind, namespace, name, uid } = trigger.clone();
+    let named = !(kind.is_empty() || name.is_empty());
+    named.then_some(Reference { api_version, kind, namespace, name, uid })
+}
+
+/// Who tells of a rule.
+fn component(snapshot: &Snapshot, policy: &PolicyKey, rule: &str) -> Component {
+    let program = snapshot.policies.get(policy).and_then(|policy| policy.program.as_ref());
+    let rule = program.and_then(|program| program.rules.iter().find(|known| known.name == rule));
+    match rule.map(|rule| rule.body.kind()) {
+        Some(RuleKind::Mutate) => Component::Mutate,
+        _ => Component::Generate,
+    }
+}

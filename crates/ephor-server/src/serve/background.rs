@@ -1,0 +1,74 @@
+//! `ephor serve background`: everything the role consists of, wired together.
+//!
+//! Every replica follows the configuration and answers probes and questions for metrics; one of them leads and does
+//! the work ([`background::serve`]).
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use ephor_cluster::Cluster;
+
+use super::{ServeError, counted, network};
+use crate::background::serve::{Background, run};
+use crate::background::standing::Readiness;
+use crate::config::ConfigStore;
+use crate::events::{EventSettings, Recorder, SuccessEvents};
+use crate::facts::{ClusterFacts, NamespaceLabels, Source};
+use crate::feed::Feed;
+use crate::globalcontext::GlobalContext;
+use crate::metrics::Metrics;
+use crate::plain_http;
+use crate::settings::{BackgroundSettings, CommonSettings};
+use crate::stop::Stop;
+
+/// Takes part in the work until `stop`.
+pub fn background(cluster: &Arc<dyn Cluster>, settings: &BackgroundSettings, stop: &Stop) -> Result<(), ServeError> {
+    let common = &settings.common;
+    super::announce(common, "background");
+    let metrics = Metrics::default();
+    let cluster = counted(cluster, common, &metrics, stop)?;
+    let config = ConfigStore::new(&common.namespace, &common.config_name);
+    let config_feed = config.follow(&cluster, stop);
+    metrics.follow_config(&cluster, &common.namespace, &common.metrics_config_name, stop);
+    let (namespaces, namespace_feed) = NamespaceLabels::follow(&cluster, stop);
+    let services: Arc<dyn Source> = Arc::new(network(common));
+    let (global, global_feed) = GlobalContext::follow(&cluster, Some(Arc::clone(&services)), stop);
+    let facts = ClusterFacts::new(Arc::clone(&cluster)).with_namespaces(namespaces);
+    let readiness = Readiness::default();
+    if let Some(port) = settings.health_port {
+        let (feeds, readiness) = ([config_feed, namespace_feed, global_feed], readiness.clone());
+        let ready = Arc::new(move || feeds.iter().all(Feed::synced) && readiness.holds());
+        plain_http::listen("probes", (Ipv4Addr::UNSPECIFIED, port).into(), plain_http::probes(ready), stop)
+            .map_err(|error| ServeError::Listen { port, error })?;
+    }
+    let role = Background {
+        events: recorder(&cluster, common, &metrics, &config, stop),
+        cluster,
+        answers: Arc::new(facts.with(Arc::new(global)).with(services)),
+        namespace: common.namespace.clone(),
+        identity: common.identity.clone(),
+        leader_retry: common.leader_retry,
+        workers: settings.workers,
+        resync: settings.scan_interval,
+        exceptions: common.exceptions.clone(),
+        metrics,
+        readiness,
+    };
+    run(&role, stop);
+    Ok(())
+}
+
+/// The writer of Events, as flags and `ConfigMap` want it.
+pub(super) fn recorder(
+    cluster: &Arc<dyn Cluster>,
+    common: &CommonSettings,
+    metrics: &Metrics,
+    config: &ConfigStore,
+    stop: &Stop,
+) -> Recorder {
+    let recorder = Recorder::start(cluster, EventSettings::of(common), metrics.events_dropped(), stop);
+    recorder.set_success_events(SuccessEvents::of(&config.get()));
+    let follower = recorder.clone();
+    config.subscribe(move |config| follower.set_success_events(SuccessEvents::of(config)));
+    recorder
+}

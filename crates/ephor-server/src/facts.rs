@@ -19,6 +19,7 @@ use ephor_engine::review::Review;
 use ephor_engine::select::PolicySet;
 use ephor_expr::{Map, Str, Value};
 
+use crate::config::ConfigStore;
 use crate::feed::{Change, Feed, Watched, list};
 use crate::stop::Stop;
 
@@ -26,6 +27,25 @@ use crate::stop::Stop;
 pub trait Answers: Send + Sync {
     /// The answer to a question that the engine's gate let through. May block.
     fn answer(&self, fetch: &AllowedFetch) -> Fact;
+
+    /// How many bytes the answers of one evaluation may have together; 0: any number.
+    fn context_limit(&self) -> u64 {
+        0
+    }
+
+    /// The Secrets that an answer to a question was made from, if any: one, an array or a list.
+    fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {
+        asks_for_secrets(fetch).then(|| answer.clone())
+    }
+}
+
+/// Whether a question to an API server is about Secrets.
+fn asks_for_secrets(fetch: &Fetch) -> bool {
+    match fetch {
+        Fetch::Api { path, .. } => path.contains("/secrets"),
+        Fetch::Object { kind, .. } | Fetch::Objects { kind, .. } => kind == "Secret",
+        _ => false,
+    }
 }
 
 /// Takes a review through one phase, asking `answers` for what the policies need.
@@ -42,9 +62,16 @@ pub fn evaluate(
 /// Takes an evaluation to its end.
 pub fn drive(mut evaluation: Evaluation<'_>, answers: &(impl Answers + ?Sized)) -> Done {
     let mut facts = Facts::new();
+    let (limit, mut taken) = (answers.context_limit(), 0);
     while let Step::Need(fetches) = evaluation.step(&facts) {
         for fetch in fetches {
-            let fact = answers.answer(&fetch);
+            let mut fact = answers.answer(&fetch);
+            if let (Fact::Found(value), 1..) = (&fact, limit) {
+                taken += value.to_json().len() as u64;
+                if taken > limit {
+                    fact = Fact::Unavailable(format!("context data exceed {limit} bytes (maxContextSize)"));
+                }
+            }
             facts.insert(fetch.into_fetch(), fact);
         }
     }
@@ -55,6 +82,11 @@ pub fn drive(mut evaluation: Evaluation<'_>, answers: &(impl Answers + ?Sized)) 
 pub trait Source: Send + Sync {
     /// The answer. May block.
     fn answer(&self, fetch: &Fetch) -> Option<Fact>;
+
+    /// The Secrets that an answer of this source was made from.
+    fn secrets(&self, _fetch: &Fetch) -> Option<Value> {
+        None
+    }
 }
 
 /// Answers from a cluster, and from further sources for what no API server knows.
@@ -62,6 +94,7 @@ pub struct ClusterFacts {
     cluster: Arc<dyn Cluster>,
     namespaces: Option<NamespaceLabels>,
     sources: Vec<Arc<dyn Source>>,
+    config: Option<ConfigStore>,
 }
 
 impl std::fmt::Debug for ClusterFacts {
@@ -73,13 +106,20 @@ impl std::fmt::Debug for ClusterFacts {
 impl ClusterFacts {
     /// Answers from a cluster, asking it each time.
     pub fn new(cluster: Arc<dyn Cluster>) -> Self {
-        Self { cluster, namespaces: None, sources: Vec::new() }
+        Self { cluster, namespaces: None, sources: Vec::new(), config: None }
     }
 
     /// With the labels of namespaces from a mirror.
     #[must_use]
     pub fn with_namespaces(mut self, namespaces: NamespaceLabels) -> Self {
         self.namespaces = Some(namespaces);
+        self
+    }
+
+    /// Within the `maxContextSize` of the settings.
+    #[must_use]
+    pub fn within(mut self, config: ConfigStore) -> Self {
+        self.config = Some(config);
         self
     }
 
@@ -133,6 +173,15 @@ impl Answers for ClusterFacts {
     fn answer(&self, fetch: &AllowedFetch) -> Fact {
         let fetch = fetch.fetch();
         self.sources.iter().find_map(|source| source.answer(fetch)).unwrap_or_else(|| self.ask_cluster(fetch))
+    }
+
+    fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {
+        let known = self.sources.iter().find_map(|source| source.secrets(fetch));
+        known.or_else(|| asks_for_secrets(fetch).then(|| answer.clone()))
+    }
+
+    fn context_limit(&self) -> u64 {
+        self.config.as_ref().map_or(0, |config| config.get().max_context_size)
     }
 }
 

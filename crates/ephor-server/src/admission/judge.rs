@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use ephor_engine::evaluation::{Done, Evaluation, Step};
 use ephor_engine::exceptions::ExceptionSet;
-use ephor_engine::fetch::{Fact, Facts, Fetch};
+use ephor_engine::fetch::{Fact, Facts};
 use ephor_engine::gate::AllowedFetch;
 use ephor_engine::outcome::{Outcome, Phase};
 use ephor_engine::review::Review;
@@ -79,16 +79,15 @@ fn immediate(mut evaluation: Evaluation<'_>) -> Result<Done, WouldBlock> {
 impl Answers for Judge<'_> {
     fn answer(&self, fetch: &AllowedFetch) -> Fact {
         let fact = self.answers.answer(fetch);
-        let secret = match fetch.fetch() {
-            Fetch::Api { path, .. } => path.contains("/secrets"),
-            Fetch::Object { kind, .. } | Fetch::Objects { kind, .. } => kind == "Secret",
-            _ => false,
-        };
         if let Fact::Found(value) = &fact
-            && secret
+            && let Some(secrets) = self.answers.secrets(fetch.fetch(), value)
         {
-            self.secrets.lock().unwrap_or_else(PoisonError::into_inner).learn(value);
+            self.secrets.lock().unwrap_or_else(PoisonError::into_inner).learn(&secrets);
         }
         fact
+    }
+
+    fn context_limit(&self) -> u64 {
+        self.answers.context_limit()
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ephor_cluster::{Cluster, ListQuery, MemoryCluster};
+use ephor_cluster::{Cluster, ListQuery, MemoryCluster, WriteOptions};
 use ephor_engine::policy::FailurePolicy;
 use ephor_expr::Value;
 use ephor_expr::yaml::{Limits, parse_values};
@@ -81,7 +81,7 @@ impl Bench {
             cluster: Arc::clone(&cluster),
             policies: store,
             config: config.clone(),
-            answers: Arc::new(ClusterFacts::new(Arc::clone(&cluster))),
+            answers: Arc::new(ClusterFacts::new(Arc::clone(&cluster)).within(config.clone())),
             namespaces: NamespaceLabels::default(),
             roles: super::roles::Roles::default(),
             observer: Arc::new(Notes(Arc::clone(&seen))),
@@ -280,6 +280,25 @@ fn values_of_secrets_are_not_told() {
     let answer = Bench::new(&[policy]).validate(&request("CREATE", "Secret", "", secret));
     let message = answer.message.unwrap();
     assert!(message.ends_with("r: it is <redacted>\n"), "{message}");
+}
+
+#[test]
+fn context_data_have_a_limit() {
+    let policy = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: c}, spec: {validationFailureAction: \
+         Enforce, rules: [{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, context: [{name: teams, configMap: \
+         {name: teams, namespace: default}}], validate: {message: nay, deny: {conditions: {all: [{key: '{{ \
+         teams.data.a }}', operator: Equals, value: z}]}}}}]}}";
+    let bench = Bench::new(&[policy]);
+    let teams = "{apiVersion: v1, kind: ConfigMap, metadata: {name: teams, namespace: default}, data: {a: b}}";
+    let kind = bench.cluster.resolve("v1", "ConfigMap").unwrap();
+    bench.cluster.create(&kind, yaml(teams), &WriteOptions::default()).unwrap();
+    let create = request("CREATE", "Pod", "", &pod("{}"));
+    assert!(bench.validate(&create).allowed);
+    bench.config.apply(Change::Set(yaml(
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: kyverno, namespace: kyverno}, data: {maxContextSize: '20'}}",
+    )));
+    let message = bench.validate(&create).message.unwrap();
+    assert!(message.contains("context data exceed 20 bytes (maxContextSize)"), "{message}");
 }
 
 const GENERATE: &str = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: g}, spec: {rules: [{name: sync, \

@@ -41,6 +41,8 @@ pub(super) struct Entry {
 #[derive(Debug)]
 struct State {
     projections: Projections,
+    /// Whether the data are Secrets.
+    secret: bool,
     /// Whether a failing projection fails the whole entry: of calls, not of resources.
     strict: bool,
     data: Mutex<Data>,
@@ -68,7 +70,7 @@ impl Drop for Entry {
 impl Entry {
     /// An entry that cannot be loaded.
     pub(super) fn refused(name: Str, spec: Value, why: String) -> Self {
-        let state = State::new(Projections::default(), false);
+        let state = State::new(Projections::default(), false, false);
         state.fail(why);
         Self { name, spec, stop: Stop::new(), state: Arc::new(state) }
     }
@@ -79,7 +81,12 @@ impl Entry {
             Ok(projections) => projections,
             Err(why) => return Self::refused(name, spec, why),
         };
-        let state = Arc::new(State::new(projections, decoded.api_call.is_some()));
+        let secret = match (&decoded.kubernetes_resource, &decoded.api_call) {
+            (Some(resource), _) => resource.group.is_empty() && resource.resource == "secrets",
+            (None, Some(call)) => call.url_path.as_ref().is_some_and(|path| path.contains("/secrets")),
+            (None, None) => false,
+        };
+        let state = Arc::new(State::new(projections, decoded.api_call.is_some(), secret));
         let entry = Self { name: name.clone(), spec, stop: shared.stop.child(), state: Arc::clone(&state) };
         let (cluster, services, stop) = (Arc::clone(&shared.cluster), shared.services.clone(), entry.stop.clone());
         let thread = std::thread::Builder::new().name(format!("global {name}")).stack_size(512 * 1024);
@@ -103,6 +110,11 @@ impl Entry {
         }
     }
 
+    /// The data if they are Secrets.
+    pub(super) fn secrets(&self) -> Option<Value> {
+        self.state.secret.then(|| self.state.view().ok()?.get(None).ok()).flatten()
+    }
+
     /// Whether there is data, and since when; an error otherwise.
     pub(super) fn health(&self) -> (Result<(), String>, Option<jiff::Timestamp>) {
         let refreshed = *self.state.refreshed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,8 +123,8 @@ impl Entry {
 }
 
 impl State {
-    fn new(projections: Projections, strict: bool) -> Self {
-        Self { projections, strict, data: Mutex::new(Data::Loading), refreshed: Mutex::default() }
+    fn new(projections: Projections, strict: bool, secret: bool) -> Self {
+        Self { projections, strict, secret, data: Mutex::new(Data::Loading), refreshed: Mutex::default() }
     }
 
     fn fail(&self, why: String) {

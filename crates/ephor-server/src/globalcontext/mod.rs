@@ -131,6 +131,11 @@ impl Source for GlobalContext {
             },
         })
     }
+
+    fn secrets(&self, fetch: &Fetch) -> Option<Value> {
+        let Fetch::Global { name } = fetch else { return None };
+        self.find(name)?.0.secrets()
+    }
 }
 
 fn name_of(document: &Value) -> Str {

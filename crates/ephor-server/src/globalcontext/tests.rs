@@ -65,6 +65,28 @@ fn an_entry_about_a_resource_follows_its_objects() {
 }
 
 #[test]
+fn an_entry_about_secrets_tells_that_it_is() {
+    let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
+    let stop = Stop::new();
+    let store = GlobalContext::new(&cluster, None, &stop);
+    let spec = |resource| {
+        format!(
+            "{{kubernetesResource: {{version: v1, resource: {resource}}}, projections: [{{name: keys, jmesPath: '[].data.k'}}]}}"
+        )
+    };
+    store.apply(Change::Set(entry("s", &spec("secrets"))));
+    store.apply(Change::Set(entry("c", &spec("configmaps"))));
+    let secret = "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: default}, data: {k: dG9wc2VjcmV0}}";
+    let kind = cluster.resolve("v1", "Secret").unwrap();
+    cluster.create(&kind, parse_value(secret).unwrap(), &WriteOptions::default()).unwrap();
+    eventually(&store, "s.keys", r#"["dG9wc2VjcmV0"]"#);
+    let secrets = store.secrets(&Fetch::Global { name: "s.keys".into() }).unwrap();
+    assert_eq!(secrets.as_array().map(<[_]>::len), Some(1));
+    assert_eq!(store.secrets(&Fetch::Global { name: "c".into() }), None);
+    stop.stop();
+}
+
+#[test]
 fn an_entry_about_a_call_repeats_it() {
     let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
     let stop = Stop::new();

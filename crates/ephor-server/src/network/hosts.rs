@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
+use super::rules::ServiceRules;
+
 /// A host that may be called: at every port, or at one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedHost {
@@ -51,7 +53,7 @@ impl FromStr for AllowedHost {
 }
 
 /// One spelling of a host: lower case, no brackets, no dot at the end.
-fn canonical(host: &str) -> String {
+pub(super) fn canonical(host: &str) -> String {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     match bare.parse::<IpAddr>() {
         Ok(address) => address.to_canonical().to_string(),
@@ -64,8 +66,8 @@ fn canonical(host: &str) -> String {
 pub(super) enum Reach {
     /// The hosts that the user named.
     Named(Vec<AllowedHost>),
-    /// Everything but this machine and the metadata services of clouds.
-    Services,
+    /// Everything but this machine, the metadata services of clouds and what the operator forbids.
+    Services(ServiceRules),
 }
 
 impl Reach {
@@ -74,7 +76,7 @@ impl Reach {
         let host = canonical(host);
         match self {
             Self::Named(hosts) => hosts.iter().any(|allowed| allowed.host == host),
-            Self::Services => true,
+            Self::Services(_) => true,
         }
     }
 
@@ -84,7 +86,7 @@ impl Reach {
         let allows = |allowed: &AllowedHost| allowed.host == host && allowed.port.is_none_or(|allowed| allowed == port);
         match self {
             Self::Named(hosts) => hosts.iter().any(allows),
-            Self::Services => true,
+            Self::Services(_) => true,
         }
     }
 
@@ -92,6 +94,11 @@ impl Reach {
     /// and the metadata services of clouds must be named themselves.
     pub(super) fn may_lead_to(&self, host: &str, address: SocketAddr) -> bool {
         let ip = address.ip().to_canonical();
+        if let Self::Services(rules) = self
+            && !rules.may_lead_to(address)
+        {
+            return false;
+        }
         let named = |host: &str| matches!(self, Self::Named(_)) && self.allow(host, address.port());
         !is_guarded(ip) || (ip.is_loopback() && canonical(host) == "localhost" && named(host)) || named(&ip.to_string())
     }

@@ -25,10 +25,12 @@ use crate::facts::Source;
 use hosts::Reach;
 
 mod hosts;
+mod rules;
 #[cfg(test)]
 mod tests;
 
 pub use hosts::{AllowedHost, InvalidHost};
+pub use rules::{InvalidRule, ServiceRules};
 
 /// What a call may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +108,7 @@ enum GuardedAddress {
     #[error("`{host}` leads to {address}, which is not called unless it is named: `--allow-net {address}`")]
     NotNamed { host: String, address: std::net::IpAddr },
     #[error("`{host}` leads to {address}, which policies may not call")]
-    OfTheMachine { host: String, address: std::net::IpAddr },
+    Forbidden { host: String, address: std::net::IpAddr },
 }
 
 /// Looks names up, and refuses addresses that they must not lead to.
@@ -131,7 +133,7 @@ impl Resolver for CheckedResolver {
                 let (host, address) = (host.to_owned(), address.ip().to_canonical());
                 let guarded = match *self.reach {
                     Reach::Named(_) => GuardedAddress::NotNamed { host, address },
-                    Reach::Services => GuardedAddress::OfTheMachine { host, address },
+                    Reach::Services(_) => GuardedAddress::Forbidden { host, address },
                 };
                 Err(Error::Other(Box::new(guarded)))
             }
@@ -146,8 +148,8 @@ impl Network {
     }
 
     /// All services that a role in a cluster may call.
-    pub fn of_cluster(limits: Limits) -> Self {
-        Self { reach: Arc::new(Reach::Services), limits, agent: OnceLock::new() }
+    pub fn of_cluster(rules: ServiceRules, limits: Limits) -> Self {
+        Self { reach: Arc::new(Reach::Services(rules)), limits, agent: OnceLock::new() }
     }
 
     fn agent(&self, roots: &[Certificate<'static>]) -> Agent {
@@ -246,6 +248,12 @@ impl Source for Network {
                     _ if !self.reach.name(host) => return None,
                     _ => return Some(Fact::Failed(format!("`{url}`: {}", CallError::Scheme))),
                 };
+                if let Reach::Services(rules) = &*self.reach
+                    && !rules.allow(&uri)
+                {
+                    let why = "the settings forbid to call it (httpBlocklist, httpAllowlist)";
+                    return Some(Fact::Unavailable(format!("`{url}`: {why}")));
+                }
                 if !self.reach.allow(host, uri.port_u16().unwrap_or(default_port)) {
                     return None;
                 }

@@ -6,7 +6,7 @@ use ephor_expr::Value;
 
 use ephor_testbed::JsonService as Server;
 
-use super::{Limits, Network};
+use super::{Limits, Network, ServiceRules};
 use crate::facts::Source;
 
 fn network(hosts: &[&str]) -> Network {
@@ -142,7 +142,7 @@ fn names_of_allowed_hosts_are_looked_up() {
 #[test]
 fn a_role_in_a_cluster_calls_services_but_not_its_own_machine() {
     let server = Server::start();
-    let network = Network::of_cluster(Limits::default());
+    let network = Network::of_cluster(ServiceRules::default(), Limits::default());
     for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"] {
         let reason = failure(network.answer(&get(format!("http://{host}:{}/teams", server.port))));
         assert!(reason.contains("which policies may not call"), "{reason}");
@@ -150,4 +150,21 @@ fn a_role_in_a_cluster_calls_services_but_not_its_own_machine() {
     let reason = failure(network.answer(&get("http://169.254.169.254/latest")));
     assert!(reason.contains("169.254.169.254, which policies may not call"), "{reason}");
     assert_eq!(server.requests(), []);
+}
+
+#[test]
+fn what_the_settings_forbid_is_not_asked_for() {
+    let rules = |blocked: &str, allowed: &str| {
+        let list = |text: &str| text.split(',').filter(|text| !text.is_empty()).map(str::to_owned).collect::<Vec<_>>();
+        ServiceRules::new(&list(blocked), &list(allowed)).unwrap()
+    };
+    for (rules, url) in
+        [(rules("teams.test", ""), "http://teams.test/a"), (rules("", "http://teams.test/b"), "http://teams.test/a")]
+    {
+        let fact = Network::of_cluster(rules, Limits::default()).answer(&get(url));
+        assert!(matches!(&fact, Some(Fact::Unavailable(why)) if why.contains("httpBlocklist")), "{fact:?}");
+    }
+    let reason =
+        failure(Network::of_cluster(rules("192.0.2.0/24", ""), Limits::default()).answer(&get("http://192.0.2.1/")));
+    assert!(reason.contains("192.0.2.1, which policies may not call"), "{reason}");
 }

@@ -8,14 +8,12 @@ use std::sync::Arc;
 
 use ephor_cluster::Cluster;
 
-use super::{ServeError, counted, network};
+use super::{RoleAnswers, ServeError, counted};
 use crate::background::serve::{Background, run};
 use crate::background::standing::Readiness;
 use crate::config::ConfigStore;
 use crate::events::{EventSettings, Recorder, SuccessEvents};
-use crate::facts::{ClusterFacts, NamespaceLabels, Source};
 use crate::feed::Feed;
-use crate::globalcontext::GlobalContext;
 use crate::metrics::Metrics;
 use crate::plain_http;
 use crate::settings::{BackgroundSettings, CommonSettings};
@@ -30,13 +28,11 @@ pub fn background(cluster: &Arc<dyn Cluster>, settings: &BackgroundSettings, sto
     let config = ConfigStore::new(&common.namespace, &common.config_name);
     let config_feed = config.follow(&cluster, stop);
     metrics.follow_config(&cluster, &common.namespace, &common.metrics_config_name, stop);
-    let (namespaces, namespace_feed) = NamespaceLabels::follow(&cluster, stop);
-    let services: Arc<dyn Source> = Arc::new(network(common));
-    let (global, global_feed) = GlobalContext::follow(&cluster, Some(Arc::clone(&services)), stop);
-    let facts = ClusterFacts::new(Arc::clone(&cluster)).with_namespaces(namespaces);
+    let RoleAnswers { facts, mut feeds, .. } = RoleAnswers::follow(&cluster, common, &config, stop);
+    feeds.push(config_feed);
     let readiness = Readiness::default();
     if let Some(port) = settings.health_port {
-        let (feeds, readiness) = ([config_feed, namespace_feed, global_feed], readiness.clone());
+        let readiness = readiness.clone();
         let ready = Arc::new(move || feeds.iter().all(Feed::synced) && readiness.holds());
         plain_http::listen("probes", (Ipv4Addr::UNSPECIFIED, port).into(), plain_http::probes(ready), stop)
             .map_err(|error| ServeError::Listen { port, error })?;
@@ -44,7 +40,7 @@ pub fn background(cluster: &Arc<dyn Cluster>, settings: &BackgroundSettings, sto
     let role = Background {
         events: recorder(&cluster, common, &metrics, &config, stop),
         cluster,
-        answers: Arc::new(facts.with(Arc::new(global)).with(services)),
+        answers: Arc::new(facts),
         namespace: common.namespace.clone(),
         identity: common.identity.clone(),
         leader_retry: common.leader_retry,

@@ -21,21 +21,21 @@ use crate::admission::roles::Roles;
 use crate::admission::{AdmissionRequest, Answer, Effort, HandlerOptions, Handlers, Parts, Waiting};
 use crate::certs::{CertFeeds, CertSettings, CertStore};
 use crate::config::ConfigStore;
-use crate::facts::{ClusterFacts, NamespaceLabels, Source};
 use crate::feed::Feed;
-use crate::globalcontext::GlobalContext;
 use crate::leading::Leading;
 use crate::lease::{self, LeaseOptions};
 use crate::metrics::{self, CountedCluster, Metrics};
-use crate::network::{self, Network};
 use crate::policies::{ExceptionScope, PolicyFeeds, PolicyStore};
 use crate::policy_admission::{Accounts, PolicyAdmission};
 use crate::settings::{AdmissionSettings, CommonSettings};
 use crate::stop::Stop;
 use crate::webhooks::paths;
-pub use background::background;
 
+mod answers;
 mod background;
+
+pub use answers::RoleAnswers;
+pub use background::background;
 
 /// Why a role does not serve.
 #[derive(Debug, thiserror::Error)]
@@ -137,16 +137,14 @@ impl Admission {
         let certs = CertStore::new(CertSettings::of(settings));
         let config_feed = config.follow(cluster, stop);
         let cert_feeds = certs.follow(cluster, stop);
-        let (namespaces, namespace_feed) = NamespaceLabels::follow(cluster, stop);
+        let RoleAnswers { facts, namespaces, global, feeds: answer_feeds } =
+            RoleAnswers::follow(cluster, common, &config, stop);
         let (roles, role_feeds) = Roles::follow(cluster, stop);
-        let services: Arc<dyn Source> = Arc::new(network(common));
-        let (global, global_feed) = GlobalContext::follow(cluster, Some(Arc::clone(&services)), stop);
-        let facts = ClusterFacts::new(Arc::clone(cluster)).with_namespaces(namespaces.clone());
         let parts = Parts {
             cluster: Arc::clone(cluster),
             policies: policies.clone(),
             config: config.clone(),
-            answers: Arc::new(facts.with(Arc::new(global.clone())).with(services)),
+            answers: Arc::new(facts),
             namespaces,
             roles,
             observer: Arc::new(observers(cluster, settings, metrics, &config, stop)),
@@ -158,7 +156,8 @@ impl Admission {
         let handlers = Handlers::new(parts, HandlerOptions::of(settings));
         let (waiting, waiting_feed) = Waiting::follow(cluster, &common.namespace, stop);
         handlers.count_update_requests(waiting);
-        let mut feeds = vec![config_feed.clone(), namespace_feed, global_feed, waiting_feed];
+        let mut feeds = vec![config_feed.clone(), waiting_feed];
+        feeds.extend(answer_feeds);
         feeds.extend(role_feeds);
         Self {
             leading: Arc::new(
@@ -269,11 +268,6 @@ fn listen(port: u16) -> Result<TcpListener, ServeError> {
         .map_err(|error| ServeError::Listen { port, error })?;
     listener.set_nonblocking(true)?;
     Ok(listener)
-}
-
-/// Services that policies may call.
-fn network(common: &CommonSettings) -> Network {
-    Network::of_cluster(network::Limits { answer: common.max_api_response, timeout: common.api_call_timeout })
 }
 
 fn accounts(settings: &AdmissionSettings) -> Accounts {

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use ephor_expr::Str;
 
+use crate::network::{InvalidRule, ServiceRules};
 use crate::policies::ExceptionScope;
 pub use parse::SettingsError;
 use parse::Values;
@@ -62,10 +63,8 @@ pub struct CommonSettings {
     pub max_queued_events: usize,
     /// Reasons of events that are not written.
     pub omit_events: Vec<String>,
-    /// Hosts that service calls may not reach.
-    pub http_blocklist: Vec<String>,
-    /// The only hosts that service calls may reach, if there are any.
-    pub http_allowlist: Vec<String>,
+    /// Which services policies may call.
+    pub services: ServiceRules,
     /// Whether objects that Ephor made can be changed by Ephor only.
     pub protect_managed_resources: bool,
     /// Flags that were given and have no effect, with the reason; for the log.
@@ -296,8 +295,12 @@ impl CommonSettings {
             api_call_timeout: values.time("apiCallTimeout"),
             max_queued_events: usize::try_from(values.count("maxQueuedEvents")).unwrap_or(usize::MAX),
             omit_events: values.list("omitEvents"),
-            http_blocklist: values.list("httpBlocklist"),
-            http_allowlist: values.list("httpAllowlist"),
+            services: ServiceRules::new(&values.list("httpBlocklist"), &values.list("httpAllowlist")).map_err(
+                |error| match error {
+                    InvalidRule::Blocked(_) => values.refuse("httpBlocklist", "hosts, addresses or networks"),
+                    InvalidRule::Allowed(_) => values.refuse("httpAllowlist", "beginnings of http or https URLs"),
+                },
+            )?,
             protect_managed_resources: values.switch("protectManagedResources"),
             without_effect: values.without_effect.clone(),
         })

@@ -1,0 +1,42 @@
+//! Who answers the questions of policies in a role: the cluster, global context entries and services.
+
+use std::sync::Arc;
+
+use ephor_cluster::Cluster;
+
+use crate::config::ConfigStore;
+use crate::facts::{ClusterFacts, NamespaceLabels, Source};
+use crate::feed::Feed;
+use crate::globalcontext::GlobalContext;
+use crate::network::{Limits, Network};
+use crate::settings::CommonSettings;
+use crate::stop::Stop;
+
+/// What answers, and what it follows.
+#[derive(Debug)]
+pub struct RoleAnswers {
+    /// All of it together.
+    pub facts: ClusterFacts,
+    /// The labels of namespaces.
+    pub namespaces: NamespaceLabels,
+    /// The entries that are loaded.
+    pub global: GlobalContext,
+    /// Followed until stopped; what they know is needed before anything is answered.
+    pub feeds: Vec<Feed>,
+}
+
+impl RoleAnswers {
+    /// Follows what is needed until `stop`.
+    pub fn follow(cluster: &Arc<dyn Cluster>, common: &CommonSettings, config: &ConfigStore, stop: &Stop) -> Self {
+        let (namespaces, namespace_feed) = NamespaceLabels::follow(cluster, stop);
+        let limits = Limits { answer: common.max_api_response, timeout: common.api_call_timeout };
+        let services: Arc<dyn Source> = Arc::new(Network::of_cluster(common.services.clone(), limits));
+        let (global, global_feed) = GlobalContext::follow(cluster, Some(Arc::clone(&services)), stop);
+        let facts = ClusterFacts::new(Arc::clone(cluster))
+            .with_namespaces(namespaces.clone())
+            .within(config.clone())
+            .with(Arc::new(global.clone()))
+            .with(services);
+        Self { facts, namespaces, global, feeds: vec![namespace_feed, global_feed] }
+    }
+}

@@ -25,6 +25,10 @@ pub struct Resource {
     pub subresources: Arc<[Subresource]>,
     /// The names for lazy fingers, for example `deploy`.
     pub short_names: Arc<[Str]>,
+    /// The names under which `kubectl get` shows several kinds, for example `all`.
+    pub categories: Arc<[Str]>,
+    /// Where a custom kind with a scale keeps its replicas.
+    pub scale: Option<Arc<ScalePaths>>,
     /// Where the kind comes from.
     pub origin: Origin,
     /// Whether objects are kept. Reviews and bindings are not: they are posted and answered.
@@ -40,6 +44,17 @@ pub enum Origin {
     Custom,
     /// Not known; plural and scope are a guess from the kind.
     Guessed,
+}
+
+/// The fields of a custom object that its scale shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScalePaths {
+    /// How many replicas there should be.
+    pub wanted: Vec<Str>,
+    /// How many there are.
+    pub present: Vec<Str>,
+    /// The selector of the replicas, as text.
+    pub selector: Option<Vec<Str>>,
 }
 
 /// Something addressed below an object, for example `pods/x/eviction`.
@@ -132,6 +147,8 @@ impl Resource {
             namespaced: true,
             subresources: Arc::new([]),
             short_names: Arc::new([]),
+            categories: Arc::new([]),
+            scale: None,
             origin: Origin::Guessed,
             stored: true,
         }

@@ -6,7 +6,7 @@ use ephor_expr::{Str, Value};
 
 use super::table::subresource;
 use super::version::priority;
-use crate::resource::{Origin, Resource, guess_plural, join_api_version};
+use crate::resource::{Origin, Resource, ScalePaths, guess_plural, join_api_version};
 
 /// The resources that a `CustomResourceDefinition` object (`apiextensions.k8s.io/v1`) defines: one for each served
 /// version, the preferred version first. None if the object names no group, kind or version.
@@ -17,13 +17,11 @@ pub fn resources_of(definition: &Value) -> Vec<Resource> {
     };
     let plural = text(&["spec", "names", "plural"]).map_or_else(|| guess_plural(kind).into(), Str::new);
     let singular = text(&["spec", "names", "singular"]).map_or_else(|| kind.to_ascii_lowercase().into(), Str::new);
-    let short_names: Arc<[Str]> = definition
-        .at(&["spec", "names", "shortNames"])
-        .and_then(Value::as_array)
-        .unwrap_or_default()
-        .iter()
-        .filter_map(|name| name.as_str().map(Str::new))
-        .collect();
+    let names = |key: &str| -> Arc<[Str]> {
+        let names = definition.at(&["spec", "names", key]).and_then(Value::as_array).unwrap_or_default();
+        names.iter().filter_map(|name| name.as_str().map(Str::new)).collect()
+    };
+    let (short_names, categories) = (names("shortNames"), names("categories"));
     let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
     let mut resources: Vec<Resource> = versions
         .iter()
@@ -45,6 +43,8 @@ pub fn resources_of(definition: &Value) -> Vec<Resource> {
                 namespaced: text(&["spec", "scope"]) == Some("Namespaced"),
                 subresources,
                 short_names: short_names.clone(),
+                categories: categories.clone(),
+                scale: version.at(&["subresources", "scale"]).map(|scale| Arc::new(scale_paths(scale))),
                 origin: Origin::Custom,
                 stored: true,
             })
@@ -52,4 +52,17 @@ pub fn resources_of(definition: &Value) -> Vec<Resource> {
         .collect();
     resources.sort_by(|a, b| priority(&b.version).cmp(&priority(&a.version)));
     resources
+}
+
+/// The paths are JSON paths of members only: `.spec.replicas`.
+fn scale_paths(scale: &Value) -> ScalePaths {
+    let path = |key: &str| {
+        let members = scale.str_at(&[key])?.trim_start_matches('.').split('.');
+        Some(members.map(Str::new).collect::<Vec<_>>())
+    };
+    ScalePaths {
+        wanted: path("specReplicasPath").unwrap_or_default(),
+        present: path("statusReplicasPath").unwrap_or_default(),
+        selector: path("labelSelectorPath"),
+    }
 }

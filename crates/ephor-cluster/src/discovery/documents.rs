@@ -3,6 +3,7 @@
 use ephor_expr::{Map, Value};
 
 use super::Discovery;
+use super::version::priority;
 use crate::resource::{Resource, Subresource, join_api_version, split_api_version};
 
 /// `/api`: the versions of the core group.
@@ -42,6 +43,8 @@ fn group_members(discovery: &Discovery, name: &str) -> Option<Map> {
             versions.push(&resource.version);
         }
     }
+    // Also where no kind has all of them.
+    versions.sort_by(|a, b| priority(b).cmp(&priority(a)));
     let describe = |version: &str| {
         Value::from([("groupVersion", Value::from(join_api_version(name, version))), ("version", Value::from(version))])
     };
@@ -73,17 +76,6 @@ pub fn resources(discovery: &Discovery, group: &str, version: &str) -> Option<Va
 
 /// What can be done with kinds that are kept.
 const STORED_VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-
-/// Whether `kubectl get all` lists the kind.
-fn is_in_all(resource: &Resource) -> bool {
-    matches!(
-        (resource.group.as_str(), resource.plural.as_str()),
-        ("", "pods" | "services" | "replicationcontrollers")
-            | ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
-            | ("batch", "jobs" | "cronjobs")
-            | ("autoscaling", "horizontalpodautoscalers")
-    )
-}
 
 fn verbs(resource: &Resource) -> &'static [&'static str] {
     if resource.stored { &STORED_VERBS } else { &["create"] }
@@ -119,7 +111,8 @@ pub fn aggregated(discovery: &Discovery, core: bool) -> Value {
             resources.push(aggregated_resource(resource));
         }
     }
-    let groups = groups.into_iter().map(|(group, versions)| {
+    let groups = groups.into_iter().map(|(group, mut versions)| {
+        versions.sort_by(|(a, _), (b, _)| priority(b).cmp(&priority(a)));
         let versions = versions.into_iter().map(|(version, resources)| {
             Value::from([
                 ("freshness", Value::from("Current")),
@@ -162,8 +155,8 @@ fn aggregated_resource(resource: &Resource) -> Value {
     if !resource.short_names.is_empty() {
         members.insert("shortNames", resource.short_names.to_vec());
     }
-    if is_in_all(resource) {
-        members.insert("categories", vec!["all"]);
+    if !resource.categories.is_empty() {
+        members.insert("categories", resource.categories.to_vec());
     }
     if !resource.subresources.is_empty() {
         members.insert("subresources", Value::array(below.collect()));
@@ -179,8 +172,8 @@ fn describe(resource: &Resource) -> Value {
         ("singularName".into(), Value::from(resource.singular.clone())),
         ("verbs".into(), Value::from(verbs(resource).to_vec())),
     ]);
-    if is_in_all(resource) {
-        members.insert("categories", vec!["all"]);
+    if !resource.categories.is_empty() {
+        members.insert("categories", resource.categories.to_vec());
     }
     if !resource.short_names.is_empty() {
         members.insert("shortNames", resource.short_names.to_vec());

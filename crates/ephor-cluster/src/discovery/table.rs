@@ -65,10 +65,23 @@ impl Group {
                 namespaced: kind.namespaced,
                 subresources: kind.subresources.iter().map(|name| subresource(name, &own, kind.name)).collect(),
                 short_names: kind.short_names.iter().copied().map(Str::new_static).collect(),
+                categories: categories(self.name, kind.plural).iter().copied().map(Str::new_static).collect(),
+                scale: None,
                 origin: self.origin,
                 stored: kind.stored,
             }
         })
+    }
+}
+
+/// What `kubectl get all` lists.
+fn categories(group: &str, plural: &str) -> &'static [&'static str] {
+    match (group, plural) {
+        ("", "pods" | "services" | "replicationcontrollers")
+        | ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
+        | ("batch", "jobs" | "cronjobs")
+        | ("autoscaling", "horizontalpodautoscalers") => &["all"],
+        _ => &[],
     }
 }
 

@@ -3,7 +3,7 @@
 use ephor_expr::Value;
 
 use super::{Discovery, group, groups, resources, resources_of};
-use crate::resource::{Origin, guess_plural};
+use crate::resource::{Origin, Resource, guess_plural};
 
 fn definition(versions: &str) -> Value {
     Value::from_json(&format!(
@@ -152,4 +152,16 @@ fn documents_list_what_is_served() {
         r#"[{"kind":"PodDisruptionBudget","name":"poddisruptionbudgets","namespaced":true,"shortNames":["pdb"],"singularName":"poddisruptionbudget","verbs":["create","delete","deletecollection","get","list","patch","update","watch"]},{"kind":"PodDisruptionBudget","name":"poddisruptionbudgets/status","namespaced":true,"singularName":"","verbs":["get","patch","update"]}]"#
     );
     assert!(group(&discovery, "nope").is_none() && resources(&discovery, "policy", "v9").is_none());
+}
+
+#[test]
+fn the_versions_of_a_group_come_in_order_of_preference_whatever_its_kinds_have() {
+    let mut discovery = Discovery::default();
+    for (version, kind) in [("v1beta1", "A"), ("v2", "B"), ("v1", "B")] {
+        discovery.add(Resource::guess(&format!("example.com/{version}"), kind));
+    }
+    let shown = group(&discovery, "example.com").unwrap();
+    let versions = shown.get("versions").and_then(Value::as_array).unwrap();
+    let names: Vec<_> = versions.iter().filter_map(|version| version.str_at(&["version"])).collect();
+    assert_eq!(names, ["v2", "v1", "v1beta1"]);
 }

@@ -6,6 +6,7 @@ use std::ops::Bound;
 
 use ephor_expr::{Str, Value};
 
+use super::events;
 use super::state::{Key, State, shown, table_id};
 use crate::error::ClusterError;
 use crate::object;
@@ -31,7 +32,7 @@ impl State {
             }
         };
         let objects = self.objects_at(resource, revision).ok_or_else(|| ClusterError::expired(EXPIRED))?;
-        let mut found = selected(&objects, &query.filter, start).peekable();
+        let mut found = selected(resource, &objects, &query.filter, start).peekable();
         let limit = if query.limit == 0 { usize::MAX } else { query.limit };
         let mut list = List { resource_version: revision.to_string().into(), ..List::default() };
         let mut last = None;
@@ -70,6 +71,7 @@ impl State {
 
 /// The objects that a filter selects, after `start`.
 pub(super) fn selected<'o>(
+    resource: &'o Resource,
     objects: &'o BTreeMap<Key, Value>,
     filter: &'o Filter,
     start: Option<Key>,
@@ -83,7 +85,13 @@ pub(super) fn selected<'o>(
     objects
         .range((lower, Bound::Unbounded))
         .take_while(move |(key, _)| namespace.is_none_or(|n| key.namespace == n))
-        .filter(|(_, object)| filter.selects(object))
+        .filter(|(_, object)| selects(filter, resource, object))
+}
+
+/// Whether a filter selects a stored object, seen as `resource`.
+pub(super) fn selects(filter: &Filter, resource: &Resource, object: &Value) -> bool {
+    // Other kinds have the same fields in all versions.
+    if events::is_event(resource) { filter.selects(&shown(object, resource)) } else { filter.selects(object) }
 }
 
 /// A page's end: the state that all pages show, and the last object on this one.

@@ -114,7 +114,10 @@ impl View {
             Self::Scale => {
                 let mut next = current.clone();
                 let replicas = wanted.at(&["spec", "replicas"]).cloned().unwrap_or(Value::Int(0));
-                set_at(&mut next, &["spec", "replicas"], Some(replicas));
+                match &resource.scale {
+                    Some(paths) => set_at(&mut next, &borrowed(&paths.wanted), Some(replicas)),
+                    None => set_at(&mut next, &["spec", "replicas"], Some(replicas)),
+                }
                 next
             }
             Self::Fields(_, paths) => {
@@ -148,6 +151,10 @@ fn set_at(value: &mut Value, path: &[&str], new: Option<Value>) {
     set_at(below, rest, new);
 }
 
+fn borrowed(path: &[Str]) -> Vec<&str> {
+    path.iter().map(Str::as_str).collect()
+}
+
 fn scale_of(resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
     if resource.subresource("scale").is_none() {
         return Err(ClusterError::no_such_path());
@@ -156,8 +163,17 @@ fn scale_of(resource: &Resource, object: &Value) -> Result<Value, ClusterError> 
         .into_iter()
         .filter_map(|key| Some((Str::new_static(key), object.at(&["metadata", key])?.clone())));
     let number = |keys: &[&str], default: i64| object.at(keys).and_then(Value::as_i64).unwrap_or(default);
-    let mut status = Map::from_iter([("replicas".into(), Value::Int(number(&["status", "replicas"], 0)))]);
-    if let Some(selector) = object.at(&["spec", "selector"]) {
+    let (wanted, present) = match &resource.scale {
+        Some(paths) => (number(&borrowed(&paths.wanted), 0), number(&borrowed(&paths.present), 0)),
+        None => (number(&["spec", "replicas"], 1), number(&["status", "replicas"], 0)),
+    };
+    let mut status = Map::from_iter([("replicas".into(), Value::Int(present))]);
+    if let Some(paths) = &resource.scale {
+        let selector = paths.selector.as_ref().and_then(|path| object.str_at(&borrowed(path)));
+        if let Some(selector) = selector {
+            status.insert("selector", selector);
+        }
+    } else if let Some(selector) = object.at(&["spec", "selector"]) {
         let labels = selector.get("matchLabels").unwrap_or(selector).as_object().cloned().unwrap_or_default();
         let terms: Vec<String> =
             labels.iter().filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?))).collect();
@@ -167,7 +183,7 @@ fn scale_of(resource: &Resource, object: &Value) -> Result<Value, ClusterError> 
         ("apiVersion", Value::from("autoscaling/v1")),
         ("kind", Value::from("Scale")),
         ("metadata", Value::object(metadata.collect())),
-        ("spec", Value::from([("replicas", Value::Int(number(&["spec", "replicas"], 1)))])),
+        ("spec", Value::from([("replicas", Value::Int(wanted))])),
         ("status", Value::object(status)),
     ]))
 }

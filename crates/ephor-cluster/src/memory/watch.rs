@@ -9,7 +9,7 @@ use ephor_expr::{Str, Value};
 use super::caller::Ownership;
 use super::cluster::Shared;
 use super::history::Record;
-use super::list::selected;
+use super::list::{selected, selects};
 use super::state::{State, TableId, shown, table_id};
 use crate::cluster::{Watch, WatchEvent};
 use crate::error::ClusterError;
@@ -79,7 +79,9 @@ impl MemoryWatch {
         let seen = match query.resource_version.as_str() {
             "" | "0" => {
                 if let Some(table) = state.tables.get(&table) {
-                    present.extend(selected(&table.objects, &query.filter, None).map(|(_, o)| shown(o, resource)));
+                    present.extend(
+                        selected(resource, &table.objects, &query.filter, None).map(|(_, o)| shown(o, resource)),
+                    );
                 }
                 state.revision
             }
@@ -142,7 +144,7 @@ impl MemoryWatch {
         if record.table != self.table || self.filter.namespace().is_some_and(|n| record.key.namespace != n) {
             return None;
         }
-        let selects = |object: &&Value| self.filter.selects(object);
+        let selects = |object: &&Value| selects(&self.filter, &self.resource, object);
         let show = |object: &Value| self.told_of(shown(object, &self.resource));
         match (record.before.as_ref().filter(selects), record.after.as_ref().filter(selects)) {
             (None, None) => None,

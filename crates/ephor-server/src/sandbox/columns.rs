@@ -23,6 +23,8 @@ enum Content {
     At(&'static [&'static str]),
     /// How long ago the time at that path was.
     Since(&'static [&'static str]),
+    /// How long ago the time at the first of these paths was that leads to one.
+    SinceAny(&'static [&'static [&'static str]]),
     /// What the function makes of the object.
     Made(fn(&Value) -> Value),
     /// What a definition says.
@@ -68,6 +70,7 @@ impl Column {
         match &self.content {
             Content::At(path) => object.at(path).cloned().map_or_else(|| Value::from("<none>"), scalar),
             Content::Since(path) => age_of(object.str_at(path), now),
+            Content::SinceAny(paths) => age_of(paths.iter().find_map(|path| object.str_at(path)), now),
             Content::Made(make) => make(object),
             Content::Path(path) => {
                 let found = json_path::find(object, path);
@@ -182,11 +185,26 @@ macro_rules! ratio {
     };
 }
 
-fn images() -> Column {
-    let images = made("Images", |object| {
-        joined(list(object, &["spec", "template", "spec", "containers"]).iter().filter_map(|c| c.str_at(&["image"])))
+/// The columns of workloads for `-o wide`.
+fn templates() -> [Column; 3] {
+    let containers = made("Containers", |object| joined(of_containers(object, "name")));
+    let images = made("Images", |object| joined(of_containers(object, "image")));
+    let selector = made("Selector", |object| {
+        let selector = object.at(&["spec", "selector"]);
+        labels(selector.and_then(|selector| selector.get("matchLabels").or(Some(selector))))
     });
-    images.wide()
+    [containers.wide(), images.wide(), selector.wide()]
+}
+
+fn of_containers<'v>(object: &'v Value, key: &'static str) -> impl Iterator<Item = &'v str> {
+    list(object, &["spec", "template", "spec", "containers"]).iter().filter_map(move |c| c.str_at(&[key]))
+}
+
+/// Labels as selectors are written.
+fn labels(labels: Option<&Value>) -> Value {
+    let labels = labels.and_then(Value::as_object).into_iter().flat_map(Map::iter);
+    let terms: Vec<String> = labels.filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?))).collect();
+    joined(terms.iter().map(String::as_str))
 }
 
 /// The columns of a kind of Kubernetes itself.
@@ -212,24 +230,21 @@ pub(super) fn built_in(resource: &Resource) -> Vec<Column> {
             number!("Up-to-date", "status"."updatedReplicas"),
             number!("Available", "status"."availableReplicas"),
             age(),
-            images(),
         ],
-        ("apps", "statefulsets") => vec![ratio!("Ready", "status"."readyReplicas", "spec"."replicas"), age(), images()],
+        ("apps", "statefulsets") => vec![ratio!("Ready", "status"."readyReplicas", "spec"."replicas"), age()],
         ("apps", "replicasets") | ("", "replicationcontrollers") => vec![
             number!("Desired", "spec"."replicas"),
             number!("Current", "status"."replicas"),
             number!("Ready", "status"."readyReplicas"),
             age(),
-            images(),
         ],
         ("apps", "daemonsets") => vec![
             number!("Desired", "status"."desiredNumberScheduled"),
             number!("Current", "status"."currentNumberScheduled"),
             number!("Ready", "status"."numberReady"),
             age(),
-            images(),
         ],
-        ("batch", "jobs") => vec![ratio!("Completions", "status"."succeeded", "spec"."completions"), age(), images()],
+        ("batch", "jobs") => vec![ratio!("Completions", "status"."succeeded", "spec"."completions"), age()],
         ("batch", "cronjobs") => vec![
             at("Schedule", &["spec", "schedule"]),
             at("Timezone", &["spec", "timeZone"]),
@@ -271,8 +286,8 @@ pub(super) fn built_in(resource: &Resource) -> Vec<Column> {
             at("Status", &["status", "phase"]),
             age(),
         ],
-        ("", "events") => return events(&["involvedObject"], &["message"], &["lastTimestamp"]),
-        ("events.k8s.io", "events") => return events(&["regarding"], &["note"], &["deprecatedLastTimestamp"]),
+        ("", "events") => return events(&["involvedObject"], &["message"], &LAST_SEEN),
+        ("events.k8s.io", "events") => return events(&["regarding"], &["note"], &LAST_SEEN),
         ("networking.k8s.io", "ingresses") => vec![
             at("Class", &["spec", "ingressClassName"]),
             made("Hosts", |ingress| {
@@ -280,18 +295,9 @@ pub(super) fn built_in(resource: &Resource) -> Vec<Column> {
             }),
             age(),
         ],
-        ("networking.k8s.io", "networkpolicies") => vec![
-            made("Pod-Selector", |policy| {
-                let labels = policy.at(&["spec", "podSelector", "matchLabels"]).and_then(Value::as_object);
-                let labels: Vec<String> = labels
-                    .into_iter()
-                    .flat_map(Map::iter)
-                    .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
-                    .collect();
-                joined(labels.iter().map(String::as_str))
-            }),
-            age(),
-        ],
+        ("networking.k8s.io", "networkpolicies") => {
+            vec![made("Pod-Selector", |policy| labels(policy.at(&["spec", "podSelector", "matchLabels"]))), age()]
+        }
         ("rbac.authorization.k8s.io", "roles" | "clusterroles") | ("apiextensions.k8s.io", _) => {
             vec![at("Created At", &["metadata", "creationTimestamp"])]
         }
@@ -320,17 +326,31 @@ pub(super) fn built_in(resource: &Resource) -> Vec<Column> {
         ],
         _ => vec![age()],
     };
-    std::iter::once(name()).chain(own).collect()
+    let has_template = matches!(
+        (resource.group.as_str(), resource.plural.as_str()),
+        ("apps", "deployments" | "statefulsets" | "replicasets" | "daemonsets")
+            | ("batch", "jobs")
+            | ("", "replicationcontrollers")
+    );
+    std::iter::once(name()).chain(own).chain(has_template.then(templates).into_iter().flatten()).collect()
 }
 
-fn events(about: &'static [&'static str], note: &'static [&'static str], last: &'static [&'static str]) -> Vec<Column> {
+/// When an event happened last, in all forms of events. New events have a time and, once repeated, a series.
+const LAST_SEEN: [&[&str]; 4] =
+    [&["series", "lastObservedTime"], &["lastTimestamp"], &["deprecatedLastTimestamp"], &["eventTime"]];
+
+fn events(
+    about: &'static [&'static str],
+    note: &'static [&'static str],
+    last: &'static [&'static [&'static str]],
+) -> Vec<Column> {
     let object: fn(&Value) -> Value = if about == ["regarding"] {
         |event| place(event.get("regarding"))
     } else {
         |event| place(event.get("involvedObject"))
     };
     vec![
-        Column::of("Last Seen", "string", Content::Since(last)),
+        Column::of("Last Seen", "string", Content::SinceAny(last)),
         at("Type", &["type"]),
         at("Reason", &["reason"]),
         made("Object", object),

@@ -7,6 +7,7 @@ use ephor_cluster::admission::User;
 use ephor_cluster::{Cluster, MemoryCluster};
 
 use super::admit::InProcess;
+use super::namespaces;
 use super::observe::ShownDecisions;
 use crate::admission::roles::Roles;
 use crate::admission::{HandlerOptions, Handlers, Parts};
@@ -38,7 +39,7 @@ const SWEEP: Duration = Duration::from_millis(20);
 const BACKGROUND_WORKERS: usize = 2;
 
 /// Starts everything; it ends with `stop`. When this returns, every write is judged by the policies given back.
-pub(super) fn start(cluster: &MemoryCluster, live: &Live, stop: &Stop) -> PolicyStore {
+pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, stop: &Stop) -> PolicyStore {
     let account = |name: &str| -> Arc<dyn Cluster> {
         Arc::new(cluster.acting_as(User::service_account(NAMESPACE, &format!("kyverno-{name}-controller"))))
     };
@@ -103,21 +104,22 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, stop: &Stop) -> Policy
     };
     spawn("background", move || lead(&background, &term));
     spawn("cluster controllers", {
-        let (cluster, stop) = (cluster.clone(), stop.clone());
-        move || sweep(&cluster, &stop)
+        let (cluster, certificate, stop) = (cluster.clone(), certificate.to_owned(), stop.clone());
+        move || sweep(&cluster, &certificate, &stop)
     });
     super::observe::show_lists(cluster, live, &policies, stop);
     policies
 }
 
 /// Kubernetes' own controllers: whenever something changed, what it leaves to do.
-fn sweep(cluster: &MemoryCluster, stop: &Stop) {
+fn sweep(cluster: &MemoryCluster, certificate: &str, stop: &Stop) {
     let mut seen = 0;
     while !stop.is_stopped() {
         let revision = cluster.wait_for_change(seen, Duration::from_millis(250));
         if revision != seen {
             stop.wait(SWEEP);
             cluster.reconcile();
+            namespaces::furnish(cluster, certificate);
             seen = revision;
         }
     }

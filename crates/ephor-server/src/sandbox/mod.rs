@@ -11,6 +11,7 @@ mod engine;
 pub mod gate;
 mod json_path;
 pub mod kubeconfig;
+mod namespaces;
 mod observe;
 mod openapi;
 pub mod server;
@@ -155,7 +156,10 @@ impl Sandbox {
 
     /// Has every write judged by policies from now on, and starts the controllers.
     pub fn enforce(&self) {
-        self.enforced.get_or_init(|| engine::start(&self.cluster, &self.live, &self.stop));
+        self.enforced.get_or_init(|| {
+            namespaces::furnish(&self.cluster, &self.certificate.pem);
+            engine::start(&self.cluster, &self.live, &self.certificate.pem, &self.stop)
+        });
     }
 
     /// Waits until all stored policies are enforced as they are stored: what happens to them is followed by watches.

@@ -275,3 +275,49 @@ fn a_write_that_was_overtaken_starts_over_or_is_a_conflict() {
         assert_eq!(got, want.map(str::to_owned));
     }
 }
+
+#[test]
+fn the_scale_of_a_custom_kind_is_where_its_definition_says() {
+    let cluster = server();
+    create(
+        &cluster,
+        r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},
+        "spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget","categories":["all"]},
+        "versions":[{"name":"v1","served":true,"storage":true,
+            "subresources":{"scale":{"specReplicasPath":".spec.size","statusReplicasPath":".status.size"}},
+            "schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer"}}}}}}}]}}"#,
+    )
+    .unwrap();
+    let widget = r#"{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"default"},"spec":{"size":3}}"#;
+    let resource = resource_of(&cluster, &json(widget));
+    assert_eq!(&*resource.categories, ["all"]);
+    create(&cluster, widget).unwrap();
+    let path = format!("{}/scale", resource.path(Some("default"), Some("a")));
+    let scale = cluster.raw(&RawRequest::get(&path)).unwrap();
+    assert_eq!(scale.at(&["spec", "replicas"]), Some(&Value::Int(3)));
+    let body = Some(json(r#"{"spec":{"replicas":5}}"#));
+    let request = RawRequest { method: Method::Patch(PatchKind::Merge), path, body, dry_run: false };
+    cluster.raw(&request).unwrap();
+    let stored = cluster.get(&resource, Some("default"), "a").unwrap();
+    assert_eq!(stored.get("spec").unwrap().to_json(), r#"{"size":5}"#);
+}
+
+#[test]
+fn events_are_selected_by_the_fields_of_both_forms() {
+    let cluster = server();
+    create(
+        &cluster,
+        r#"{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"e","namespace":"default"},
+        "eventTime":"2026-01-01T00:00:00.000000Z","reason":"r","action":"a","type":"Normal","note":"n",
+        "reportingController":"c","reportingInstance":"i","regarding":{"kind":"Pod","name":"p","namespace":"default"}}"#,
+    )
+    .unwrap();
+    for (path, selected) in [
+        ("/api/v1/events?fieldSelector=involvedObject.name%3Dp", 1),
+        ("/api/v1/events?fieldSelector=involvedObject.name%3Dq", 0),
+        ("/apis/events.k8s.io/v1/events?fieldSelector=regarding.name%3Dp", 1),
+    ] {
+        let list = cluster.raw(&RawRequest::get(path)).unwrap();
+        assert_eq!(list.get("items").and_then(Value::as_array).unwrap().len(), selected, "{path}");
+    }
+}

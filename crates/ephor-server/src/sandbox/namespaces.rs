@@ -1,0 +1,75 @@
+//! What Kubernetes' controllers put into every namespace: a service account, and the certificate of the API server.
+
+use ephor_cluster::admission::User;
+use ephor_cluster::{Cluster as _, ClusterError, ErrorKind, ListQuery, MemoryCluster, WriteOptions, object};
+use ephor_expr::Value;
+
+const ACCOUNT: &str = "default";
+const CERTIFICATE: &str = "kube-root-ca.crt";
+const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \
+     endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across \
+     distributions of Kubernetes clusters.";
+
+/// Makes what is missing in the namespaces that stay. What admission refuses is tried again the next time.
+pub(super) fn furnish(cluster: &MemoryCluster, certificate: &str) {
+    let Ok(list) = cluster.resolve("v1", "Namespace").and_then(|kind| cluster.list(&kind, &ListQuery::all())) else {
+        return;
+    };
+    for namespace in list.items.iter().filter(|namespace| !object::is_deleting(namespace)) {
+        let namespace = object::name(namespace);
+        for (kind, controller, wanted) in [
+            ("ServiceAccount", "service-account-controller", account(namespace)),
+            ("ConfigMap", "root-ca-cert-publisher", bundle(namespace, certificate)),
+        ] {
+            let controller = cluster.acting_as(User::service_account("kube-system", controller));
+            if let Err(error) = ensure(&controller, kind, wanted) {
+                tracing::debug!(%error, namespace, kind, "a namespace stays without one of its first objects");
+            }
+        }
+    }
+}
+
+fn ensure(controller: &MemoryCluster, kind: &str, wanted: Value) -> Result<(), ClusterError> {
+    let resource = controller.resolve("v1", kind)?;
+    if controller.get(&resource, Some(object::namespace(&wanted)), object::name(&wanted)).is_ok() {
+        return Ok(());
+    }
+    match controller.create(&resource, wanted, &WriteOptions::default()) {
+        // Somebody else made it, or the namespace is gone.
+        Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound) => Ok(()),
+        made => made.map(drop),
+    }
+}
+
+fn account(namespace: &str) -> Value {
+    let metadata = [("name", Value::from(ACCOUNT)), ("namespace", Value::from(namespace))];
+    Value::from([("metadata", Value::from(metadata))])
+}
+
+fn bundle(namespace: &str, certificate: &str) -> Value {
+    let annotations = Value::from([("kubernetes.io/description", Value::from(DESCRIPTION))]);
+    let metadata =
+        [("annotations", annotations), ("name", Value::from(CERTIFICATE)), ("namespace", Value::from(namespace))];
+    let data = Value::from([("ca.crt", Value::from(certificate))]);
+    Value::from([("data", data), ("metadata", Value::from(metadata))])
+}
+
+#[cfg(test)]
+mod tests {
+    use ephor_cluster::memory::Options;
+
+    use super::*;
+
+    #[test]
+    fn every_namespace_gets_its_account_and_its_certificate() {
+        let cluster = MemoryCluster::new(Options::server());
+        furnish(&cluster, "pem");
+        furnish(&cluster, "pem");
+        for (kind, name) in [("ServiceAccount", ACCOUNT), ("ConfigMap", CERTIFICATE)] {
+            let resource = cluster.resolve("v1", kind).unwrap();
+            let found = cluster.list(&resource, &ListQuery::all()).unwrap().items;
+            assert_eq!(found.len(), 4);
+            assert!(found.iter().all(|object| object::name(object) == name));
+        }
+    }
+}

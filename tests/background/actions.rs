@@ -10,11 +10,13 @@ pub(crate) trait Ground {
     fn delete(&mut self, object: &Value);
     /// The object of that kind, namespace and name.
     fn read(&self, object: &Value) -> Option<Value>;
-    /// Waits until `done` holds, or until nothing more will happen.
+    /// Waits until nothing more will happen on account of what was done so far.
+    fn rest(&mut self);
+    /// Waits until `done` holds and nothing more will happen; gives up after a while.
     fn settle(&mut self, done: &dyn Fn(&Self) -> bool);
 }
 
-/// One cell.
+/// One cell. Its objects have names of their own, so that cells can be played side by side.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
     pub(crate) event: String,
@@ -49,6 +51,14 @@ pub(crate) fn cells(table: &str) -> Vec<Cell> {
         }
     }
     cells
+}
+
+impl std::fmt::Display for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = if self.namespaced { "Policy" } else { "ClusterPolicy" };
+        let Self { form, synchronize, event, number, .. } = self;
+        write!(f, "{number}: {kind} {form} synchronize={synchronize} {event}")
+    }
 }
 
 fn parse(text: &str) -> Value {
@@ -141,7 +151,14 @@ impl Cell {
     /// Plays the cell; what was found instead of what is wanted.
     pub(crate) fn play<G: Ground>(&self, ground: &mut G) -> Result<(), String> {
         let base = Change { value: MADE, ..Change::default() };
-        for namespace in [self.space(), format!("{}-moved", self.space()), format!("sources-{}", self.number)] {
+        let mut namespaces = vec![self.space()];
+        if self.form != "data" && !self.namespaced {
+            namespaces.push(self.sources());
+        }
+        if self.form == "cloneList" && self.event == "move-target" {
+            namespaces.push(format!("{}-moved", self.space()));
+        }
+        for namespace in namespaces {
             ground.apply(&parse(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}")));
         }
         if self.form != "data" {
@@ -150,7 +167,7 @@ impl Cell {
         let orphan = self.event.starts_with("orphan");
         let base = Change { orphan, ..base };
         ground.apply(&self.policy(&base));
-        ground.settle(&|_| false);
+        ground.rest();
         ground.apply(&self.trigger("on", "yes"));
         ground.settle(&|ground| self.state(ground, "made") == "made");
         let begun = self.state(ground, "made");
@@ -176,7 +193,7 @@ impl Cell {
             "delete-policy" | "orphan-delete-policy" => ground.delete(&self.policy(&base)),
             "desynchronize-delete-rule" => {
                 ground.apply(&self.policy(&Change { desynchronize: true, ..base }));
-                ground.settle(&|_| false);
+                ground.rest();
                 ground.apply(&self.policy(&Change { without_rule: true, ..base }));
             }
             "modify-rule" => ground.apply(&self.policy(&Change { value: NEW, ..base })),
@@ -188,10 +205,10 @@ impl Cell {
             "precondition-false" => ground.apply(&self.trigger("on", "no")),
             "reinstall" | "reinstall-missing" => {
                 ground.delete(&self.policy(&base));
-                ground.settle(&|_| false);
+                ground.rest();
                 if self.event == "reinstall-missing" && ground.read(&self.downstream()).is_some() {
                     ground.delete(&self.downstream());
-                    ground.settle(&|_| false);
+                    ground.rest();
                 }
                 if self.form != "data" {
                     ground.apply(&self.source(NEW));
@@ -208,6 +225,11 @@ impl Cell {
                 return Err(format!("the object at the new target is {moved}"));
             }
         }
+        self.holds(ground)
+    }
+
+    /// Whether the object is what is wanted; what it is instead.
+    pub(crate) fn holds<G: Ground>(&self, ground: &G) -> Result<(), String> {
         let state = self.state(ground, "made");
         if state == self.want { Ok(()) } else { Err(format!("it is {state}, not {}", self.want)) }
     }

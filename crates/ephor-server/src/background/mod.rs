@@ -9,6 +9,7 @@
 //! - [`rules`]: what of a policy matters here. [`index`]: what is known of the cluster. [`queue`]: what is to be done.
 //! - [`state`]: watch events and policies in, work out. [`trigger`]: the object that a rule is about, as a review.
 //! - [`existing`]: triggers that were there before their policy. [`mutate`]: patches of existing objects.
+//! - [`contest`]: objects that somebody else writes, too.
 //! - [`preview`]: what it would do, without doing it.
 //! - [`conditions`]: what policies say about it. [`standing`], [`telling`]: what metrics, probes and
 //!   Events say about it.
@@ -17,6 +18,7 @@
 //! Everything but [`serve`] runs without threads and clocks, so that tests decide what happens when.
 
 pub mod conditions;
+pub mod contest;
 pub mod controller;
 pub mod existing;
 pub mod index;

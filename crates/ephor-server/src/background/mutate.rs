@@ -10,17 +10,30 @@ use ephor_engine::policy::Operation;
 use ephor_engine::review::Review;
 use ephor_expr::{Str, Value};
 
+use super::contest::Contest;
+use super::queue::Moment;
 use super::reconcile::{Failure, Found, Pass};
 use super::rules::PolicyInfo;
 use super::trigger::{TriggerRef, admission_request, review_of_existing, review_of_request};
 use super::writer::{Env, Note, WriteError};
 use crate::facts::evaluate;
-use crate::plan::content::essence;
+use crate::plan::content::{essence, fingerprint};
 use crate::plan::{Action, Change, ObjectId, Reason};
 use crate::update_request::{ResourceSpec, UpdateRequest};
 
 /// How often a rule is judged anew when a target has changed meanwhile.
 const TRIES: usize = 5;
+
+/// Why a target was not patched.
+#[derive(Debug, thiserror::Error)]
+enum TargetError {
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error("{0} is patched again and again: the rule's own changes, or another's, bring it back")]
+    Contested(ObjectId),
+    #[error("{0} is patched too often")]
+    Flooded(ObjectId, Moment),
+}
 
 impl Pass<'_> {
     /// Does what a mutate request asks for; `None` if what it is about is gone.
@@ -64,7 +77,7 @@ impl Pass<'_> {
                 self.env.metrics.background_judged(program, review, &done.outcomes, begun.elapsed());
             }
             let mut patched = Vec::new();
-            let mut failure = None;
+            let (mut failure, mut later) = (None, None);
             for outcome in done.outcomes.iter().filter(|o| rule.is_empty() || o.rule == rule) {
                 let targets = outcome.detail.as_deref().map(|d| d.targets.as_slice()).unwrap_or_default();
                 for target in targets.iter().filter(|target| target.verdict == Verdict::Pass) {
@@ -72,8 +85,13 @@ impl Pass<'_> {
                         Ok(Some(spec)) => patched.push(spec),
                         // The target is gone, or there was nothing to change.
                         Ok(None) => {}
-                        Err(WriteError::Lost(_)) => return Err(Failure::Lost),
-                        Err(error) if error.is(ErrorKind::Conflict) => conflict = Some(error.to_string()),
+                        Err(TargetError::Write(WriteError::Lost(_))) => return Err(Failure::Lost),
+                        Err(TargetError::Write(error)) if error.is(ErrorKind::Conflict) => {
+                            conflict = Some(error.to_string());
+                        }
+                        Err(TargetError::Flooded(id, wait)) => {
+                            later.get_or_insert(Failure::Later(wait, format!("{id} is patched too often")));
+                        }
                         Err(error) => {
                             failure.get_or_insert(error.to_string());
                         }
@@ -93,7 +111,7 @@ impl Pass<'_> {
                     (self.env.observer)(&Note::Failed { policy, rule, trigger, message: message.clone() });
                     Err(Failure::Failed(message))
                 }
-                None => Ok(patched),
+                None => later.map_or(Ok(patched), Err),
             };
         }
         Err(Failure::Failed(conflict.unwrap_or_default()))
@@ -106,23 +124,29 @@ impl Pass<'_> {
         rule: &Str,
         trigger: &TriggerRef,
         target: &PatchedTarget,
-    ) -> Result<Option<ResourceSpec>, WriteError> {
+    ) -> Result<Option<ResourceSpec>, TargetError> {
         let id = ObjectId::of(&target.after);
         let api_version = target.after.str_at(&["apiVersion"]).unwrap_or_default();
-        let resource = self.env.resource(api_version, &id.kind)?;
+        let resource = self.env.resource(api_version, &id.kind).map_err(WriteError::from)?;
         let status_apart = resource.has_status() && target.before.get("status") != target.after.get("status");
         let object_differs = essence(&target.before) != essence(&target.after);
         if !object_differs && !status_apart {
             return Ok(None);
         }
-        if self.lock().is_contested(&id, self.now) {
+        let what = format!("target {id}");
+        let content = fingerprint(&Value::array(vec![
+            essence(&target.after),
+            target.after.get("status").cloned().unwrap_or_default(),
+        ]));
+        let contest = self.lock().contests.contest(&id, &content, self.now);
+        if let Some(contest) = contest {
             tracing::warn!(policy = %info.key, %rule, target = %id, "patched again and again: a loop");
-            let message =
-                format!("{id} is patched again and again: the rule's own changes, or another's, bring it back");
-            let (policy, rule, trigger) = (info.key.clone(), rule.clone(), Some(trigger.clone()));
-            (self.env.observer)(&Note::Failed { policy: policy.clone(), rule, trigger, message: message.clone() });
-            self.lock().set_failure(&policy, &format!("target {id}"), Some(message), self.now);
-            return Ok(None);
+            let message = TargetError::Contested(id.clone()).to_string();
+            self.lock().set_failure(&info.key, &what, Some(message), self.now);
+            return Err(match contest {
+                Contest::Fight => TargetError::Contested(id),
+                Contest::Flood(wait) => TargetError::Flooded(id, wait),
+            });
         }
         let mut after = target.after.clone();
         let mut stored = None;
@@ -131,7 +155,7 @@ impl Pass<'_> {
             if !differs {
                 continue;
             }
-            (self.env.fence)()?;
+            (self.env.fence)().map_err(WriteError::from)?;
             let options = WriteOptions { part, ..Env::options() };
             match self.env.cluster.update(&resource, after.clone(), &options) {
                 Ok(written) => {
@@ -140,8 +164,13 @@ impl Pass<'_> {
                     stored = Some(written);
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(WriteError::from(error).into()),
             }
+        }
+        {
+            let mut state = self.lock();
+            state.contests.note(&id, content, self.now);
+            state.set_failure(&info.key, &what, None, self.now);
         }
         let stored = stored.unwrap_or(Value::Null);
         let spec = ResourceSpec::of_object(&stored);

@@ -5,6 +5,7 @@ use ephor_expr::Value;
 
 use super::pass::{Failure, LOOK_AGAIN, TRIES};
 use super::work::Work;
+use crate::background::contest::Contest;
 use crate::background::index::GroupKind;
 use crate::background::rules::GenerateInfo;
 use crate::background::state::{Standing, key_of};
@@ -46,8 +47,10 @@ impl Work<'_, '_> {
                 }
                 return Ok(());
             };
-            if change.reason == Reason::Differs && self.pass.lock().is_contested(&wanted.id, self.pass.now) {
-                return Err(Failure::Failed(format!("{} is changed again and again by somebody else", wanted.id)));
+            let content = fingerprint(&essence(&wanted.object));
+            let corrects = change.reason == Reason::Differs;
+            if corrects {
+                self.look_for_contest(wanted, &content)?;
             }
             match self.pass.env.apply(&change) {
                 Ok(stored) => {
@@ -56,7 +59,13 @@ impl Work<'_, '_> {
                             Action::Replace { before, .. } => with_books_of(&wanted.object, before),
                             _ => wanted.object.clone(),
                         };
-                        self.pass.lock().note_own(&sent, &stored, self.pass.now);
+                        {
+                            let mut state = self.pass.lock();
+                            state.note_own(&sent, &stored, self.pass.now);
+                            if corrects {
+                                state.contests.note(&wanted.id, content, self.pass.now);
+                            }
+                        }
                         self.pass.tell(self.key, &rule.name, self.trigger.as_ref(), &change, stored);
                     }
                     self.done.changes += 1;
@@ -70,6 +79,16 @@ impl Work<'_, '_> {
             }
         }
         Err(Failure::Failed(format!("{} changes all the time", wanted.id)))
+    }
+
+    /// Fails if the object has been written too often lately.
+    fn look_for_contest(&self, wanted: &Wanted, content: &str) -> Result<(), Failure> {
+        let id = &wanted.id;
+        match self.pass.lock().contests.contest(id, content, self.pass.now) {
+            None => Ok(()),
+            Some(Contest::Fight) => Err(Failure::Failed(format!("{id} is changed again and again by somebody else"))),
+            Some(Contest::Flood(wait)) => Err(Failure::Later(wait, format!("{id} changes too often"))),
+        }
     }
 
     /// What is known of a wanted object: whether it is settled; `None` if it is not known to exist.

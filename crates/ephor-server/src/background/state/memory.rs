@@ -9,6 +9,7 @@ use ephor_expr::Str;
 use super::kinds::Watch;
 use super::names::key_of;
 use super::requests::Pending;
+use crate::background::contest::Contests;
 use crate::background::index::{GroupKind, Index};
 use crate::background::queue::{Moment, Queue, Task, WorkKey};
 use crate::background::rules::PolicyInfo;
@@ -56,15 +57,11 @@ pub struct State {
     pub failures: BTreeMap<PolicyKey, BTreeMap<Str, String>>,
     /// Kinds of downstreams and sources that turned up.
     pub(super) learned: BTreeMap<GroupKind, Watch>,
-    /// How often objects were put right lately.
-    pub(super) corrections: BTreeMap<ObjectId, (u32, Moment)>,
+    /// What was written again and again lately.
+    pub contests: Contests,
     /// What is served.
     pub discovery: Arc<Discovery>,
 }
-
-/// More corrections of one object than this within [`CORRECTION_SPAN`] mean that somebody else writes it too.
-const MAX_CORRECTIONS: u32 = 5;
-const CORRECTION_SPAN: Moment = 30_000;
 
 impl State {
     /// Registers that a key has read something, before it does.
@@ -127,19 +124,6 @@ impl State {
         } else {
             Standing::Fallen
         }
-    }
-
-    /// Notes that an object is put right once more; whether that has happened too often lately.
-    pub fn is_contested(&mut self, id: &ObjectId, now: Moment) -> bool {
-        if self.corrections.len() > 4096 {
-            self.corrections.retain(|_, (_, since)| now.saturating_sub(*since) < CORRECTION_SPAN);
-        }
-        let (count, since) = self.corrections.entry(id.clone()).or_insert((0, now));
-        if now.saturating_sub(*since) > CORRECTION_SPAN {
-            (*count, *since) = (0, now);
-        }
-        *count += 1;
-        *count > MAX_CORRECTIONS
     }
 
     /// Notes what became of something that a policy wants.

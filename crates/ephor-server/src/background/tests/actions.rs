@@ -23,6 +23,10 @@ impl Ground for Bed {
         Bed::read(self, object)
     }
 
+    fn rest(&mut self) {
+        Bed::settle(self);
+    }
+
     fn settle(&mut self, _done: &dyn Fn(&Self) -> bool) {
         Bed::settle(self);
     }
@@ -38,13 +42,7 @@ fn play(admission: bool) {
             continue;
         }
         if let Err(error) = cell.play(&mut bed) {
-            wrong.push(format!(
-                "{} {} synchronize={} {}: {error}",
-                if cell.namespaced { "Policy" } else { "ClusterPolicy" },
-                cell.form,
-                cell.synchronize,
-                cell.event
-            ));
+            wrong.push(format!("{cell}: {error}"));
         }
         assert_eq!(bed.pending_requests(), 0, "requests are left: {cell:?}");
     }

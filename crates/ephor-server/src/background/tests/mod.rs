@@ -3,6 +3,7 @@
 mod actions;
 mod bed;
 mod behaviour;
+mod contest;
 mod counted;
 mod model;
 mod preview;

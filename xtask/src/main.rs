@@ -21,8 +21,8 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check            format, lints, tests, documentation
-  ci               check, each package alone, dependency policy, purity of the engine, release build
-                   packed as an image
+  ci               check, each package alone, dependency policy, purity of the engine, release build packed as an
+                   image; on real control planes the tests that need one, and the scenarios
   generate         writes what is derived from code: the CustomResourceDefinitions of the chart
   generate --check fails if what is written is not what the code says
   image [BINARY]   a container image in target/image, an OCI layout: the binary (built for release unless named) and
@@ -92,7 +92,9 @@ fn ci() -> Result<()> {
     // What serves under load in these tests is the release, as it will be in a cluster.
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
     let ephor = std::path::absolute(format!("{target}/release/ephor"))?;
-    run(Command::new("cargo").args(["test", "--workspace", "--", "--ignored"]).env("EPHOR", ephor))?;
+    run(Command::new("cargo").args(["test", "--workspace", "--", "--ignored"]).env("EPHOR", &ephor))?;
+    let ephor = ephor.to_string_lossy();
+    scenarios(&["--ephor", &ephor, "--ratchet", "--retries", "2", "--parallel", "4"])?;
     cargo(&["deny", "check", "bans", "licenses", "sources"])?;
     image::build(&[])
 }

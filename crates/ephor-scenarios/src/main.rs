@@ -48,6 +48,10 @@ struct Arguments {
     /// Fails unless exactly the scenarios of `tests/conformance/scenarios.tsv` fail.
     #[arg(long)]
     ratchet: bool,
+    /// How often what failed is tried again, one by one, when all the others are done: scenarios wait for seconds, and a
+    /// machine can be busy for longer. What passes late passes, and is named.
+    #[arg(long, default_value_t = 0)]
+    retries: usize,
     /// Stops at the first failure and keeps everything running until Ctrl-C.
     #[arg(long)]
     keep: bool,
@@ -104,10 +108,14 @@ fn go(arguments: &Arguments) -> Result<bool> {
     }
     let definitions = vec![root.join("charts/ephor/files/crds"), copy.path().join("policies/.chainsaw/crds")];
     let folders = Folders { definitions };
-    let verdicts = run_all(arguments, chosen, &folders)?;
+    let known =
+        if arguments.ratchet { known::read(&root.join("tests/conformance/scenarios.tsv"))? } else { Vec::new() };
+    let mut verdicts = run_all(arguments, chosen, &folders, arguments.parallel)?;
+    for _ in 0..arguments.retries {
+        retry(arguments, &mut verdicts, &known, &folders)?;
+    }
     report(arguments, &verdicts, cases.len())?;
     if arguments.ratchet {
-        let known = known::read(&root.join("tests/conformance/scenarios.tsv"))?;
         return Ok(judge(&verdicts, &known));
     }
     Ok(verdicts.iter().all(|verdict| verdict.result.is_ok()))
@@ -151,8 +159,26 @@ impl Arguments {
     }
 }
 
+/// Runs what failed and is not known to fail once more.
+fn retry(arguments: &Arguments, verdicts: &mut [Verdict], known: &[Known], folders: &Folders) -> Result<()> {
+    let failed =
+        |verdict: &&Verdict| verdict.result.is_err() && !known.iter().any(|known| known.scenario == verdict.case.name);
+    let again: Vec<Case> = verdicts.iter().filter(failed).map(|verdict| verdict.case.clone()).collect();
+    if again.is_empty() {
+        return Ok(());
+    }
+    for second in run_all(arguments, again, folders, 1)? {
+        let Some(first) = verdicts.iter_mut().find(|verdict| verdict.case.name == second.case.name) else { continue };
+        if second.result.is_ok() {
+            say(&format!("{} is unsteady: it passes when tried again", second.case.name));
+        }
+        *first = second;
+    }
+    Ok(())
+}
+
 /// Runs the scenarios, each on one of several stages.
-fn run_all(arguments: &Arguments, mut cases: Vec<Case>, folders: &Folders) -> Result<Vec<Verdict>> {
+fn run_all(arguments: &Arguments, mut cases: Vec<Case>, folders: &Folders, parallel: usize) -> Result<Vec<Verdict>> {
     let subject = arguments.subject()?;
     // Restarts for other flags are few if scenarios of one kind come together.
     cases.sort_by_key(|case| (Flavour::of(&case.name), case.name.clone()));
@@ -161,7 +187,7 @@ fn run_all(arguments: &Arguments, mut cases: Vec<Case>, folders: &Folders) -> Re
     let verdicts = Mutex::new(Vec::new());
     let begin = Instant::now();
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..arguments.parallel.clamp(1, total))
+        let workers: Vec<_> = (0..parallel.clamp(1, total))
             .map(|_| scope.spawn(|| work(arguments, &subject, folders, &queue, &verdicts, total)))
             .collect();
         workers.into_iter().try_for_each(|worker| match worker.join() {

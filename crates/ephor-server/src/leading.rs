@@ -8,6 +8,7 @@ use crate::certs::{CertKeeper, CertSettings, CertStore};
 use crate::config::ConfigStore;
 use crate::globalcontext::{self, GlobalContext};
 use crate::lease::Term;
+use crate::metrics::Metrics;
 use crate::policies::PolicyStore;
 use crate::settings::AdmissionSettings;
 use crate::status::StatusController;
@@ -20,6 +21,7 @@ pub struct Leading {
     statuses: Arc<StatusController>,
     global: Option<(Arc<dyn Cluster>, GlobalContext)>,
     writes_statuses: bool,
+    metrics: Metrics,
 }
 
 impl Leading {
@@ -49,7 +51,15 @@ impl Leading {
             global: None,
             // In shadow the policies belong to the engine that decides.
             writes_statuses: !settings.shadow,
+            metrics: Metrics::default(),
         }
+    }
+
+    /// Counts what the controllers do.
+    #[must_use]
+    pub fn counted_by(mut self, metrics: &Metrics) -> Self {
+        self.metrics = metrics.clone();
+        self
     }
 
     /// Also keeps the statuses of global context entries.
@@ -63,11 +73,20 @@ impl Leading {
     /// configuration are known: what is registered follows from them.
     pub fn start(&self, term: &Term) {
         let (keeper, webhooks) = (Arc::clone(&self.keeper), Arc::clone(&self.webhooks));
-        spawn("certificates", term, move |term| keeper.run(term));
-        spawn("webhooks", term, move |term| webhooks.run(term));
+        spawn("certificates", term, {
+            let metrics = self.metrics.clone();
+            move |term| keeper.run(term, &metrics)
+        });
+        spawn("webhooks", term, {
+            let metrics = self.metrics.clone();
+            move |term| webhooks.run(term, &metrics)
+        });
         if self.writes_statuses {
             let statuses = Arc::clone(&self.statuses);
-            spawn("statuses", term, move |term| statuses.run(term));
+            spawn("statuses", term, {
+                let metrics = self.metrics.clone();
+                move |term| statuses.run(term, &metrics)
+            });
             if let Some((cluster, global)) = self.global.clone() {
                 spawn("global context", term, move |term| globalcontext::write_statuses(&*cluster, &global, term));
             }

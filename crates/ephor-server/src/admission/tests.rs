@@ -374,7 +374,7 @@ fn beyond_the_threshold_nothing_is_handed_over_and_the_client_is_told() {
     let full = yaml("{data: {updateRequestThreshold: '0'}}");
     bench.config.apply(Change::Set(full));
     assert_eq!(bench.validate(&create), Answer::allow(), "nobody counts");
-    let (waiting, feed) = super::Waiting::follow(&bench.cluster, "kyverno", &stop);
+    let (waiting, feed) = super::Waiting::follow(&bench.cluster, "kyverno", |_| (), &stop);
     assert!(feed.wait_synced(Duration::from_mins(1)));
     bench.handlers.count_update_requests(waiting);
     let before = bench.update_requests().len();

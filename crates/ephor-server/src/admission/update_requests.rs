@@ -310,12 +310,20 @@ fn hashed(parts: &[&str]) -> Str {
 pub struct Waiting(Arc<Mutex<BTreeSet<Str>>>);
 
 impl Waiting {
-    /// Follows the requests in a namespace until `stop`.
-    pub fn follow(cluster: &Arc<dyn Cluster>, namespace: &str, stop: &Stop) -> (Self, Feed) {
+    /// Follows the requests in a namespace until `stop`, and tells `seen` how many there are.
+    pub fn follow(
+        cluster: &Arc<dyn Cluster>,
+        namespace: &str,
+        seen: impl Fn(usize) + Send + 'static,
+        stop: &Stop,
+    ) -> (Self, Feed) {
         let waiting = Self::default();
         let sink = waiting.clone();
         let watched = Watched::all(API_VERSION, KIND).in_namespace(namespace).metadata_only();
-        let feed = Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| sink.apply(change));
+        let feed = Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| {
+            sink.apply(change);
+            seen(sink.count());
+        });
         (waiting, feed)
     }
 

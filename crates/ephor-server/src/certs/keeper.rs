@@ -14,6 +14,7 @@ use super::settings::CertSettings;
 use super::step::{Step, decide};
 use super::store::CertStore;
 use crate::lease::{LostLease, Term};
+use crate::metrics::{Metrics, Reconciled};
 use crate::signal::Signal;
 use crate::webhooks::RegistrationBoard;
 
@@ -63,11 +64,13 @@ impl CertKeeper {
     }
 
     /// Works until the term ends.
-    pub fn run(&self, term: &Term) {
+    pub fn run(&self, term: &Term, metrics: &Metrics) {
         if !self.settings.makes_them {
             return;
         }
+        let mut failures = 0;
         loop {
+            metrics.reconciled("certificates", Reconciled::Done);
             let now = Timestamp::now();
             let rest = match self.once(term, now) {
                 Ok(Step::RenewCa(_) | Step::RenewPair(_)) => Duration::ZERO,
@@ -86,6 +89,8 @@ impl CertKeeper {
                 }
                 Err(error) => {
                     tracing::error!(%error, "certificates cannot be renewed");
+                    failures += 1;
+                    metrics.reconciled("certificates", Reconciled::Again { failures });
                     PAUSE
                 }
             };

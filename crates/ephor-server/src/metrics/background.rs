@@ -103,7 +103,7 @@ impl Metrics {
 
     /// Work for a policy (or for none) came to an end, `lag` after it was asked for.
     pub fn background_done(&self, policy: Option<&PolicyKey>, lag: Duration) {
-        self.reconciled(CONTROLLER, Reconciled::Done, 0);
+        self.reconciled(CONTROLLER, Reconciled::Done);
         if let Some(policy) = policy {
             self.families().background.lag.observe(&of_key(policy), lag);
         }
@@ -111,7 +111,7 @@ impl Metrics {
 
     /// Work for a policy (or for none) failed and is put off, for the `times`th time.
     pub fn background_retried(&self, policy: Option<&PolicyKey>, times: u32) {
-        self.reconciled(CONTROLLER, Reconciled::Again, times);
+        self.reconciled(CONTROLLER, Reconciled::Again { failures: times });
         if let Some(policy) = policy {
             self.families().background.retries.inc(&of_key(policy));
         }
@@ -119,7 +119,7 @@ impl Metrics {
 
     /// An `UpdateRequest` of a policy was given up.
     pub fn background_given_up(&self) {
-        self.reconciled(CONTROLLER, Reconciled::Dropped, 0);
+        self.reconciled(CONTROLLER, Reconciled::Dropped);
     }
 
     /// A change was made for a rule: created, changed, deleted or mutated.

@@ -60,7 +60,10 @@ pub enum Reconciled {
     /// Something was looked at.
     Done,
     /// It has to be looked at again.
-    Again,
+    Again {
+        /// How often it failed in a row.
+        failures: u32,
+    },
     /// It was given up.
     Dropped,
 }
@@ -133,13 +136,14 @@ impl Metrics {
     }
 
     /// A controller did something.
-    pub fn reconciled(&self, controller: &'static str, what: Reconciled, requeues: u32) {
+    pub fn reconciled(&self, controller: &'static str, what: Reconciled) {
         let families = self.families();
-        let requeues = requeues.min(20).to_string();
-        let numbered = [("controller_name", controller), ("num_requeues", requeues.as_str())];
         match what {
             Reconciled::Done => families.reconcile.inc(&[("controller_name", controller)]),
-            Reconciled::Again => families.requeue.inc(&numbered),
+            Reconciled::Again { failures } => {
+                let requeues = failures.min(20).to_string();
+                families.requeue.inc(&[("controller_name", controller), ("num_requeues", &requeues)]);
+            }
             Reconciled::Dropped => families.drop.inc(&[("controller_name", controller)]),
         }
     }

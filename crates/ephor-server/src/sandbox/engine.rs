@@ -87,7 +87,7 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
         StatusController::new(Arc::clone(&admission), policies.clone(), RegistrationBoard::default(), settings);
     spawn("statuses", {
         let term = term.clone();
-        move || statuses.run(&term)
+        move || statuses.run(&term, &crate::metrics::Metrics::default())
     });
     let background = Background {
         cluster: account("background"),

@@ -154,14 +154,20 @@ impl Admission {
         let policy_feeds = policies.follow(cluster, stop);
         let own = PolicyAdmission::new(Arc::clone(cluster), accounts(settings), common.exceptions.clone());
         let handlers = Handlers::new(parts, HandlerOptions::of(settings));
-        let (waiting, waiting_feed) = Waiting::follow(cluster, &common.namespace, stop);
+        let counted = {
+            let (metrics, namespace) = (metrics.clone(), common.namespace.clone());
+            move |count| metrics.update_requests(&namespace, count)
+        };
+        let (waiting, waiting_feed) = Waiting::follow(cluster, &common.namespace, counted, stop);
         handlers.count_update_requests(waiting);
         let mut feeds = vec![config_feed.clone(), waiting_feed];
         feeds.extend(answer_feeds);
         feeds.extend(role_feeds);
         Self {
             leading: Arc::new(
-                Leading::new(cluster, settings, &policies, &config, &certs).with_global_context(cluster, &global),
+                Leading::new(cluster, settings, &policies, &config, &certs)
+                    .with_global_context(cluster, &global)
+                    .counted_by(metrics),
             ),
             reviews: Arc::new(Served {
                 handlers,
@@ -171,6 +177,7 @@ impl Admission {
                 feeds,
                 cert_feeds,
                 certs: certs.clone(),
+                metrics: metrics.clone(),
             }),
             certs,
             policies: policy_feeds,
@@ -289,6 +296,7 @@ struct Served {
     feeds: Vec<Feed>,
     cert_feeds: CertFeeds,
     certs: CertStore,
+    metrics: Metrics,
 }
 
 /// A webhook by its path.
@@ -355,6 +363,10 @@ impl Reviews for Served {
             && self.feeds.iter().all(Feed::synced)
             && self.cert_feeds.synced()
             && self.certs.ready(Timestamp::now()).is_ok()
+    }
+
+    fn answered(&self, method: &str, path: &str, took: Duration) {
+        self.metrics.http_request(method, path, took);
     }
 }
 

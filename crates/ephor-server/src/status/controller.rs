@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use super::document::{Description, describe};
 use super::readiness::readiness;
 use crate::lease::Term;
+use crate::metrics::{Metrics, Reconciled};
 use crate::policies::{PolicyKey, PolicyStore, StoredPolicy};
 use crate::signal::Signal;
 use crate::webhooks::{RegistrationBoard, WebhookSettings};
@@ -75,10 +76,16 @@ impl StatusController {
     }
 
     /// Works until the term ends.
-    pub fn run(&self, term: &Term) {
+    pub fn run(&self, term: &Term, metrics: &Metrics) {
         let mut memory = Memory::default();
+        let mut failures = 0;
         loop {
             let looked = self.look(term, &mut memory, Timestamp::now());
+            metrics.reconciled("statuses", Reconciled::Done);
+            failures = if looked.failed > 0 { failures + 1 } else { 0 };
+            if failures > 0 {
+                metrics.reconciled("statuses", Reconciled::Again { failures });
+            }
             if !self.signal.wait(if looked.failed > 0 { PAUSE } else { LOOK }, term.stop()) {
                 return;
             }

@@ -204,7 +204,7 @@ fn a_thousand_statuses_are_written_once_each_by_the_running_controller() {
     let controller = Arc::new(world.controller(Arc::clone(&view) as Arc<dyn Cluster>));
     let running = std::thread::spawn({
         let (controller, term) = (Arc::clone(&controller), world.term.clone());
-        move || controller.run(&term)
+        move || controller.run(&term, &crate::metrics::Metrics::default())
     });
     world.register();
     eventually(|| (0..1000).step_by(111).all(|i| is_ready(world.ready(&format!("p{i}")))));

@@ -15,11 +15,12 @@ use super::names::Names;
 use super::plan::{Configuration, ConfigurationKind, Inputs, Ownership, plan};
 use super::registration::{Registered, Registration, RegistrationBoard};
 use super::settings::WebhookSettings;
-use super::write::{PutError, put};
+use super::write::{Glass, PutError, put};
 use crate::certs::CertStore;
 use crate::config::ConfigStore;
 use crate::feed::{Change, Feed, Watched};
 use crate::lease::Term;
+use crate::metrics::{Metrics, Reconciled};
 use crate::policies::{PolicyKey, PolicyStore, Snapshot};
 use crate::signal::{Signal, Woken};
 
@@ -103,14 +104,16 @@ impl WebhookController {
     }
 
     /// Works until the term ends.
-    pub fn run(&self, term: &Term) {
+    pub fn run(&self, term: &Term, metrics: &Metrics) {
         self.watch(term);
+        let mut failures = 0;
         let mut memory = Memory::default();
         let mut pause = FIRST_PAUSE;
         loop {
+            metrics.reconciled("webhooks", Reconciled::Done);
             let rest = match self.reconcile(term, &mut memory, Timestamp::now()) {
                 Ok(rest) => {
-                    pause = FIRST_PAUSE;
+                    (pause, failures) = (FIRST_PAUSE, 0);
                     rest
                 }
                 Err(ReconcileError::Put { error: PutError::Lost(_), .. }) => return,
@@ -118,6 +121,8 @@ impl WebhookController {
                 Err(ReconcileError::NoCa) => LOOK,
                 Err(error) => {
                     tracing::error!(%error, "webhooks cannot be registered");
+                    failures += 1;
+                    metrics.reconciled("webhooks", Reconciled::Again { failures });
                     let before = self.board.get();
                     self.board.publish(Registration { failure: Some(error.to_string()), ..(*before).clone() });
                     pause = (pause * 2).min(LONGEST_PAUSE);
@@ -201,7 +206,7 @@ impl WebhookController {
                 ca_bundle: &ca_bundle,
                 discovery: &discovery,
             });
-            match self.put_all(term, &wanted, open_until) {
+            match self.put_all(term, &wanted, Glass { until: open_until, now }) {
                 Ok(()) => break,
                 Err((configuration, error)) => {
                     if memory.blame(configuration, &error) == 0 {
@@ -219,10 +224,10 @@ impl WebhookController {
         &self,
         term: &Term,
         wanted: &'w [Configuration],
-        open_until: Option<Timestamp>,
+        glass: Glass,
     ) -> Result<(), (&'w Configuration, PutError)> {
         for configuration in wanted {
-            put(&*self.sources.cluster, term, configuration, open_until).map_err(|error| (configuration, error))?;
+            put(&*self.sources.cluster, term, configuration, glass).map_err(|error| (configuration, error))?;
         }
         Ok(())
     }

@@ -22,23 +22,33 @@ pub(super) enum PutError {
 /// How often a write that somebody else came before is tried again at once.
 const ATTEMPTS: usize = 5;
 
+/// Until when the glass is open, as far as was known before anything is written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Glass {
+    pub(super) until: Option<Timestamp>,
+    pub(super) now: Timestamp,
+}
+
+impl Glass {
+    /// What a configuration must be. Somebody may have opened the glass since it was looked at: what the configuration
+    /// that is written over carries itself counts too.
+    fn document(&self, wanted: &Configuration, live: Option<&Value>) -> Value {
+        let seen = live.and_then(|live| break_glass::deadline(live, self.now));
+        match self.until.max(seen).filter(|_| wanted.ownership != Ownership::Own) {
+            Some(until) => break_glass::opened(&wanted.document, until),
+            None => wanted.document.clone(),
+        }
+    }
+}
+
 /// Makes the stored configuration what it must be; gives back what is stored then. Writes nothing if it is so already.
-pub(super) fn put(
-    cluster: &dyn Cluster,
-    term: &Term,
-    wanted: &Configuration,
-    open_until: Option<Timestamp>,
-) -> Result<Value, PutError> {
+pub(super) fn put(cluster: &dyn Cluster, term: &Term, wanted: &Configuration, glass: Glass) -> Result<Value, PutError> {
     let resource = cluster.resolve("admissionregistration.k8s.io/v1", wanted.kind.as_str())?;
-    let wanted_document = match open_until.filter(|_| wanted.ownership != Ownership::Own) {
-        Some(until) => break_glass::opened(&wanted.document, until),
-        None => wanted.document.clone(),
-    };
     let mut last = None;
     for _ in 0..ATTEMPTS {
         let answer = match cluster.get(&resource, None, &wanted.name) {
             Ok(live) => {
-                let merged = merged(&live, &wanted_document, wanted.ownership);
+                let merged = merged(&live, &glass.document(wanted, Some(&live)), wanted.ownership);
                 if merged == live {
                     return Ok(live);
                 }
@@ -47,7 +57,7 @@ pub(super) fn put(
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 term.fence()?;
-                cluster.create(&resource, wanted_document.clone(), &WriteOptions::default())
+                cluster.create(&resource, glass.document(wanted, None), &WriteOptions::default())
             }
             Err(error) => return Err(error.into()),
         };

@@ -9,7 +9,7 @@ use std::io;
 use std::net::TcpListener;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -45,6 +45,9 @@ pub trait Reviews: Send + Sync + 'static {
 
     /// Whether requests may come.
     fn is_ready(&self) -> bool;
+
+    /// A request for this path was answered.
+    fn answered(&self, method: &str, path: &str, took: Duration);
 }
 
 /// What a stranger may take.
@@ -150,7 +153,10 @@ impl Refused {
 }
 
 async fn review(State(served): State<Arc<Served>>, request: Request<Body>) -> Response {
-    match reviewed(&served, request).await {
+    let (method, path, begun) = (request.method().clone(), request.uri().path().to_owned(), Instant::now());
+    let answer = reviewed(&served, request).await;
+    served.reviews.answered(method.as_str(), &path, begun.elapsed());
+    match answer {
         Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
         Err(refused) => {
             tracing::warn!(%refused, "a request is refused");

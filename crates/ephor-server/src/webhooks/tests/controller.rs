@@ -168,7 +168,7 @@ fn the_running_controller_follows_policies_kinds_and_foreign_hands() {
     let controller = Arc::new(world.controller(Arc::clone(&world.cluster)));
     let running = std::thread::spawn({
         let (controller, term) = (Arc::clone(&controller), world.term.clone());
-        move || controller.run(&term)
+        move || controller.run(&term, &crate::metrics::Metrics::default())
     });
     eventually(|| world.get(VALIDATING).is_some() && world.get(MUTATING).is_some());
     assert!(world.webhooks(VALIDATING).is_empty(), "the configurations are there without policies too");
@@ -306,6 +306,27 @@ fn break_glass_opens_the_resource_webhooks_and_closes_by_itself() {
     let later = until.checked_add(Duration::from_secs(1)).unwrap();
     controller.reconcile(&world.term, &mut Memory::default(), later).unwrap();
     assert_eq!(world.stored(), closed);
+}
+
+#[test]
+fn glass_that_is_broken_while_the_leader_writes_stays_open() {
+    let world = World::new(&[secrets()]);
+    world.settle();
+    world.set(&policy("cpol:q", "", &[&validates("[ConfigMap]")]));
+    let until = Timestamp::now().checked_add(Duration::from_mins(30)).unwrap();
+    let inner = Arc::clone(&world.cluster);
+    let mut opened = false;
+    let view = FaultyCluster::new(Arc::clone(&world.cluster)).before_writes(move |_| {
+        if !std::mem::replace(&mut opened, true) {
+            assert_eq!(break_glass::open(&*inner, until).unwrap(), 2);
+        }
+        None
+    });
+    world.reconcile(Arc::new(view)).unwrap();
+    for name in [VALIDATING, MUTATING] {
+        assert_eq!(break_glass::deadline(&world.get(name).unwrap(), Timestamp::now()), Some(until), "{name}");
+        assert!(world.webhooks(name).iter().all(|hook| hook.str_at(&["failurePolicy"]) == Some("Ignore")), "{name}");
+    }
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use ephor_cluster::ClusterError;
 use ephor_expr::Value;
-use http::StatusCode;
 use http::header::RETRY_AFTER;
+use http::{Method, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper_util::client::legacy;
 use kube::Client;
@@ -29,6 +29,7 @@ pub(crate) struct Exchange {
     client: Client,
     bucket: Option<Bucket>,
     attempts: u32,
+    attempts_to_write: u32,
     limits: Limits,
 }
 
@@ -51,6 +52,7 @@ impl Exchange {
             client,
             bucket: options.rate.map(Bucket::new),
             attempts: options.attempts.max(1),
+            attempts_to_write: options.attempts_to_write.max(1),
             limits: options.limits,
         }
     }
@@ -79,6 +81,7 @@ impl Exchange {
     {
         let mut pause = FIRST_PAUSE;
         let begun = Instant::now();
+        let attempts = if request.method == Method::GET { self.attempts } else { self.attempts_to_write };
         for attempt in 1.. {
             if let Some(bucket) = &self.bucket {
                 bucket.take();
@@ -95,7 +98,7 @@ impl Exchange {
                 Failure::Refused { error, retry_after } => retry(error, *retry_after, request.repeat, pause),
             };
             let wait = wait.map(|wait| wait.min(LONGEST_PAUSE));
-            match wait.filter(|wait| attempt < self.attempts && begun.elapsed() + *wait < timeout) {
+            match wait.filter(|wait| attempt < attempts && begun.elapsed() + *wait < timeout) {
                 None => return Err(failure.into_error()),
                 Some(wait) => {
                     tracing::debug!(target = request.target, attempt, failure = failure.text(), "trying again");

@@ -18,6 +18,9 @@ pub struct ConnectOptions {
     pub limits_of_paths: Limits,
     /// How often a request is sent before a passing failure is passed on. At least once.
     pub attempts: u32,
+    /// The same for requests that are about to change something. Whoever may write only for a while (a leader) asks for
+    /// one: another attempt would start later than the writer looked.
+    pub attempts_to_write: u32,
     /// Whether objects keep the record of who wrote which field.
     pub managed_fields: ManagedFields,
     /// How new kinds become known.
@@ -37,6 +40,7 @@ impl Default for ConnectOptions {
             limits: Limits::default(),
             limits_of_paths: Limits::default(),
             attempts: 5,
+            attempts_to_write: 5,
             managed_fields: ManagedFields::Dropped,
             definitions: Definitions::AskedFor,
             client_name: "ephor".to_owned(),

@@ -131,7 +131,7 @@ fn the_words_of_the_server_arrive() {
 /// How often a request arrives when the server always answers like that.
 fn attempts(reply: impl Fn() -> Reply + Send + Sync + 'static, call: impl Fn(&KubeCluster)) -> usize {
     let server = Server::start(move |_, _| reply());
-    let options = ConnectOptions { attempts: 3, ..server.options() };
+    let options = ConnectOptions { attempts: 3, attempts_to_write: 3, ..server.options() };
     call(&KubeCluster::connect(&options).unwrap());
     server.lines().len()
 }
@@ -157,6 +157,18 @@ fn only_what_does_no_harm_is_tried_again() {
         assert_eq!(cluster.get(&config_maps(), Some("n"), "a").unwrap_err().kind(), ErrorKind::Conflict);
     };
     assert_eq!(attempts(code(409), refused), 1);
+}
+
+#[test]
+fn a_writer_that_asks_for_one_attempt_writes_once() {
+    let server = Server::start(|_, _| Reply::With(429, "retry-after: 0", status(429, "TooManyRequests", "later")));
+    let cluster = KubeCluster::connect(&ConnectOptions { attempts_to_write: 1, ..server.options() }).unwrap();
+    let object = json(r#"{"metadata":{"name":"a","namespace":"n"}}"#);
+    assert!(cluster.create(&config_maps(), object, &WriteOptions::default()).is_err());
+    assert!(cluster.delete(&config_maps(), Some("n"), "a", &DeleteOptions::default()).is_err());
+    assert_eq!(server.lines().len(), 2);
+    assert!(cluster.get(&config_maps(), Some("n"), "a").is_err());
+    assert!(server.lines().len() > 3, "reads are tried again");
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub(crate) struct Write {
     pub(crate) kind: String,
     /// Its name.
     pub(crate) name: String,
+    /// Whether it is refused, or changes nothing, if the object is another one by then.
+    pub(crate) bound: bool,
 }
 
 type CallHook = Box<dyn FnMut() -> Option<ClusterError> + Send>;
@@ -96,6 +98,7 @@ impl FaultyCluster {
         verb: &'static str,
         resource: &Resource,
         name: &str,
+        bound: bool,
         dry_run: bool,
         act: impl FnOnce() -> Result<T, ClusterError>,
     ) -> Result<T, ClusterError> {
@@ -103,7 +106,7 @@ impl FaultyCluster {
         if dry_run {
             return act();
         }
-        let write = Write { verb, kind: resource.kind.to_string(), name: name.to_owned() };
+        let write = Write { verb, kind: resource.kind.to_string(), name: name.to_owned(), bound };
         let (number, death, hook) = {
             let mut state = self.state.lock().unwrap();
             state.writes.push(write.clone());
@@ -138,6 +141,10 @@ fn name_of(object: &Value) -> String {
     object.str_at(&["metadata", "name"]).unwrap_or_default().to_owned()
 }
 
+fn is_bound(object: &Value) -> bool {
+    ["resourceVersion", "uid"].iter().any(|key| object.str_at(&["metadata", key]).is_some_and(|text| !text.is_empty()))
+}
+
 impl Cluster for FaultyCluster {
     fn discovery(&self) -> Result<Arc<Discovery>, ClusterError> {
         self.alive()?;
@@ -161,12 +168,13 @@ impl Cluster for FaultyCluster {
 
     fn create(&self, resource: &Resource, object: Value, options: &WriteOptions) -> Result<Value, ClusterError> {
         let name = name_of(&object);
-        self.write("create", resource, &name, options.dry_run, || self.inner.create(resource, object, options))
+        // What exists under that name refuses it.
+        self.write("create", resource, &name, true, options.dry_run, || self.inner.create(resource, object, options))
     }
 
     fn update(&self, resource: &Resource, object: Value, options: &WriteOptions) -> Result<Value, ClusterError> {
-        let name = name_of(&object);
-        self.write("update", resource, &name, options.dry_run, || self.inner.update(resource, object, options))
+        let (name, bound) = (name_of(&object), is_bound(&object));
+        self.write("update", resource, &name, bound, options.dry_run, || self.inner.update(resource, object, options))
     }
 
     fn patch(
@@ -178,7 +186,7 @@ impl Cluster for FaultyCluster {
         options: &WriteOptions,
     ) -> Result<Value, ClusterError> {
         let act = || self.inner.patch(resource, namespace, name, patch, options);
-        self.write("patch", resource, name, options.dry_run, act)
+        self.write("patch", resource, name, is_bound(&patch.document), options.dry_run, act)
     }
 
     fn delete(
@@ -189,7 +197,8 @@ impl Cluster for FaultyCluster {
         options: &DeleteOptions,
     ) -> Result<Deletion, ClusterError> {
         let act = || self.inner.delete(resource, namespace, name, options);
-        self.write("delete", resource, name, options.dry_run, act)
+        let bound = !options.uid.is_empty() || !options.resource_version.is_empty();
+        self.write("delete", resource, name, bound, options.dry_run, act)
     }
 
     fn watch(&self, resource: &Resource, query: &WatchQuery) -> Result<Box<dyn Watch>, ClusterError> {

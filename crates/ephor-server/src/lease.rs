@@ -1,6 +1,7 @@
 //! One leader at a time, by a `Lease` object.
 //!
-//! Timing is upstream's (controllers 6.1): retry every 2 s, lease 12 s, renew deadline 10 s. A leader that could not
+//! Timing is upstream's (controllers 6.1): retry every 2 s, lease 12 s, renew deadline 10 s; who waits looks twice as
+//! often, because what it sees late it waits for longer. A leader that could not
 //! renew for the length of the deadline stops leading at once, before the lease runs out for the others. All work of a
 //! leader carries its [`Term`], and [`Term::fence`] refuses every write that would start after the deadline; together
 //! with resource versions and UIDs on the writes themselves a late one is refused or changes nothing.
@@ -141,7 +142,7 @@ pub fn run(cluster: &Arc<dyn Cluster>, options: &LeaseOptions, stop: &Stop, mut 
                 }
             }
         }
-        if stop.wait(options.retry) {
+        if stop.wait(if term.is_some() { options.retry } else { options.retry / 2 }) {
             break;
         }
     }
@@ -273,6 +274,7 @@ mod tests {
     use ephor_cluster::{DeleteOptions, MemoryCluster};
 
     use super::*;
+    use crate::faults::FaultyCluster;
 
     fn options(identity: &str) -> LeaseOptions {
         LeaseOptions {
@@ -364,6 +366,44 @@ mod tests {
         eventually(|| first.leads());
         first.stop.stop();
         first.thread.join().unwrap();
+    }
+
+    /// A leader whose renewals hang, one of which succeeds in the end: nothing that it started may write meanwhile.
+    #[test]
+    fn a_leader_that_cannot_renew_writes_nothing_from_the_deadline_on() {
+        let stalls = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stalls);
+        let view = FaultyCluster::new(Arc::new(MemoryCluster::default())).before_calls(move || {
+            while seen.load(Ordering::Acquire) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            None
+        });
+        let cluster: Arc<dyn Cluster> = Arc::new(view);
+        let leader = Candidate::start(&cluster, "first");
+        eventually(|| leader.leads());
+        let term = leader.terms.lock().unwrap()[0].clone();
+        stalls.store(true, Ordering::Release);
+        let stalled = Instant::now();
+        // Nobody ends the term: its own clock does, whatever the thread that should renew it waits for.
+        eventually(|| term.fence().is_err());
+        let deadline = options("first").deadline();
+        assert!(stalled.elapsed() <= deadline + Duration::from_millis(100), "{:?}", stalled.elapsed());
+        stalls.store(false, Ordering::Release);
+        eventually(|| leader.leads());
+        assert_eq!(term.fence(), Err(LostLease), "a renewal that comes too late begins another term");
+        assert!(leader.terms.lock().unwrap().len() > 1);
+        leader.stop.stop();
+        leader.thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_renewal_holds_from_when_it_was_sent() {
+        let term = Term::new(&Stop::new(), Duration::from_secs(1));
+        std::thread::sleep(Duration::from_millis(30));
+        // The answer took 30 ms; the others count from the request.
+        term.renew(term.0.begun, Duration::from_millis(20));
+        assert_eq!(term.fence(), Err(LostLease));
     }
 
     #[test]

@@ -4,19 +4,21 @@
 //! pipe whose only writing end is ours. When we close it, or die in whatever way, the shell kills the child.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use crate::Error;
 
-/// Kills the child when descriptor 3 ends, ends with the child's status when the child ends by itself. The guard is
-/// stopped first then, so that it never kills a stranger with the same number.
+/// Sends the child the signals whose names come through descriptor 3, kills it when that ends, ends with the child's
+/// status when the child ends by itself. The guard is stopped first then, so that it never kills a stranger with the
+/// same number.
 const GUARD: &str = r#"
 exec 3<&0 </dev/null
 "$@" 3<&- &
 child=$!
-( read -r _ <&3; kill -KILL "$child" ) &
+( while read -r signal <&3; do kill -s "$signal" "$child"; done; kill -KILL "$child" ) &
 guard=$!
 exec 3<&-
 wait "$child"
@@ -81,6 +83,14 @@ impl Guarded {
         matches!(self.shell.try_wait(), Ok(None))
     }
 
+    /// Asks it to end, as a kubelet does. Does not wait for it.
+    pub fn terminate(&mut self) {
+        if let Some(lifeline) = &mut self.lifeline {
+            // A shell that is gone has no child any more.
+            let _ = lifeline.write_all(b"TERM\n");
+        }
+    }
+
     /// Kills it and waits for its end.
     pub fn kill(&mut self) {
         drop(self.lifeline.take());
@@ -137,6 +147,17 @@ mod tests {
         assert!(lives(&number));
         drop(process);
         assert!(!lives(&number));
+    }
+
+    #[test]
+    fn a_process_that_is_asked_to_end_can_tidy_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        let mut process = spawn("trap 'echo tidy; exit 0' TERM; echo ready; while :; do sleep 0.05; done", &log);
+        wait_for(|| process.log_end(1) == "ready");
+        process.terminate();
+        assert!(process.shell.wait().unwrap().success());
+        assert_eq!(process.log_end(1), "tidy");
     }
 
     #[test]

@@ -48,6 +48,9 @@ pub enum Note {
 /// Whoever wants to know.
 pub type Observer = Arc<dyn Fn(&Note) + Send + Sync>;
 
+/// Asked before each write: whether it may start now.
+pub type Fence = Arc<dyn Fn() -> Result<(), LostLease> + Send + Sync>;
+
 /// What the controller works with.
 #[derive(Clone)]
 pub struct Env {
@@ -56,7 +59,7 @@ pub struct Env {
     /// Answers to the engine's questions.
     pub answers: Arc<dyn Answers>,
     /// Whether a write may start now.
-    pub fence: Arc<dyn Fn() -> Result<(), LostLease> + Send + Sync>,
+    pub fence: Fence,
     /// Where `UpdateRequest`s are.
     pub namespace: Str,
     /// Who is told.

@@ -4,7 +4,7 @@ use ephor_server::serve;
 use ephor_server::settings::{BackgroundSettings, environment};
 
 use super::super::{CommandError, CommandResult};
-use super::start;
+use super::start::{self, Writes};
 use crate::exit::Exit;
 
 /// Runs the role until it is told to stop.
@@ -13,7 +13,7 @@ pub(super) fn run(flags: &[String]) -> CommandResult {
         BackgroundSettings::parse(flags, &environment()).map_err(|error| CommandError::Other(error.into()))?;
     start::log(&settings.common.log);
     let stop = start::stop_on_signals()?;
-    let cluster = start::connect(&settings.common, "ephor-background-controller")?;
+    let cluster = start::connect(&settings.common, "ephor-background-controller", Writes::Once)?;
     serve::background(&cluster, &settings, &stop).map_err(|error| CommandError::Other(error.into()))?;
     Ok(Exit::Clean)
 }

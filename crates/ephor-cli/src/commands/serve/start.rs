@@ -27,21 +27,36 @@ pub(super) fn log(settings: &LogSettings) {
     }
 }
 
+/// How often a role sends a write before a passing failure is passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Writes {
+    /// As often as a read.
+    Repeated,
+    /// Once: its writer looks whether it may still write, and would have to look again.
+    Once,
+}
+
 /// Connects to the cluster that the settings name.
-pub(super) fn connect(settings: &CommonSettings, client_name: &str) -> anyhow::Result<Arc<dyn Cluster>> {
+pub(super) fn connect(
+    settings: &CommonSettings,
+    client_name: &str,
+    writes: Writes,
+) -> anyhow::Result<Arc<dyn Cluster>> {
     let access = match &settings.kubeconfig {
         Some(path) => Access::Kubeconfig { path: PathBuf::from(path), context: settings.context.clone() },
         None => Access::Inferred { context: settings.context.clone() },
     };
+    let defaults = ConnectOptions::default();
     let options = ConnectOptions {
         access,
+        attempts_to_write: if writes == Writes::Once { 1 } else { defaults.attempts_to_write },
         definitions: Definitions::Followed,
         limits_of_paths: Limits {
             timeout: settings.api_call_timeout,
             answer: usize::try_from(settings.max_api_response).unwrap_or(usize::MAX),
         },
         client_name: client_name.to_owned(),
-        ..ConnectOptions::default()
+        ..defaults
     };
     let cluster = KubeCluster::connect(&options).context("cannot connect to the cluster")?;
     Ok(Arc::new(cluster))

@@ -3,12 +3,12 @@
 use ephor_expr::Value;
 
 use super::bed::Bed;
-use table::{Ground, cells};
+pub(super) use table::{Ground, cells};
 
 #[path = "../../../../../tests/background/actions.rs"]
 mod table;
 
-const TABLE: &str = include_str!("../../../../../tests/background/actions.yaml");
+pub(super) const TABLE: &str = include_str!("../../../../../tests/background/actions.yaml");
 
 impl Ground for Bed {
     fn apply(&mut self, object: &Value) {

@@ -12,7 +12,7 @@ use ephor_engine::policy::Operation;
 use ephor_engine::review::{Mode, Review};
 use ephor_expr::{Map, Str, Value, yaml};
 
-use crate::background::writer::{Env, Note};
+use crate::background::writer::{Env, Fence, Note};
 use crate::background::{Controller, GroupKind, Step};
 use crate::facts::{ClusterFacts, evaluate};
 use crate::feed::Change;
@@ -27,6 +27,7 @@ pub(super) struct Bed {
     pub(super) now: u64,
     pub(super) notes: Arc<Mutex<Vec<Note>>>,
     pub(super) metrics: Metrics,
+    fence: Fence,
     store: PolicyStore,
     watches: BTreeMap<Str, Pump>,
     requests: u64,
@@ -82,14 +83,20 @@ impl Bed {
 
     /// Over a cluster that the controller sees in another way than the test does.
     pub(super) fn over(cluster: MemoryCluster, seen: Arc<dyn Cluster>) -> Self {
+        Self::fenced(cluster, seen, Arc::new(|| Ok(())))
+    }
+
+    /// The same, with something to ask before each write.
+    pub(super) fn fenced(cluster: MemoryCluster, seen: Arc<dyn Cluster>, fence: Fence) -> Self {
         let notes = Arc::new(Mutex::new(Vec::new()));
         let metrics = Metrics::default();
         let mut bed = Self {
-            controller: Self::controller(&seen, &notes, &metrics),
+            controller: Self::controller(&seen, &notes, &metrics, &fence),
             cluster,
             now: START,
             notes,
             metrics,
+            fence,
             store: PolicyStore::new(ExceptionScope::Disabled),
             watches: BTreeMap::new(),
             requests: 0,
@@ -104,12 +111,17 @@ impl Bed {
         bed
     }
 
-    fn controller(seen: &Arc<dyn Cluster>, notes: &Arc<Mutex<Vec<Note>>>, metrics: &Metrics) -> Controller {
+    fn controller(
+        seen: &Arc<dyn Cluster>,
+        notes: &Arc<Mutex<Vec<Note>>>,
+        metrics: &Metrics,
+        fence: &Fence,
+    ) -> Controller {
         let notes = Arc::clone(notes);
         let controller = Controller::new(Env {
             cluster: Arc::clone(seen),
             answers: Arc::new(ClusterFacts::new(Arc::clone(seen))),
-            fence: Arc::new(|| Ok(())),
+            fence: Arc::clone(fence),
             namespace: "kyverno".into(),
             metrics: metrics.clone(),
             observer: Arc::new(move |note| notes.lock().unwrap().push(note.clone())),
@@ -138,7 +150,7 @@ impl Bed {
     pub(super) fn restart(&mut self) {
         self.held.clear();
         self.watches.clear();
-        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics);
+        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, &self.fence);
         self.store = PolicyStore::new(ExceptionScope::Disabled);
         self.start();
     }
@@ -146,7 +158,7 @@ impl Bed {
     /// The controller is killed; nobody is there until [`Bed::restart`].
     pub(super) fn stop(&mut self) {
         self.watches.clear();
-        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics);
+        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, &self.fence);
         self.store = PolicyStore::new(ExceptionScope::Disabled);
     }
 

@@ -5,6 +5,7 @@ mod bed;
 mod behaviour;
 mod contest;
 mod counted;
+mod fenced;
 mod model;
 mod preview;
 mod requests;

@@ -1,5 +1,6 @@
-//! A cluster that Ephor guards.
+//! A cluster that Ephor guards and works in.
 
+use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -13,9 +14,11 @@ use crate::balancer::Balancer;
 /// How long anything may take before a test gives up on it.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A control plane, and replicas of the admission role behind a balancer.
+/// A control plane, replicas of the admission role behind a balancer, and replicas of the background role.
 pub(crate) struct Cluster {
     replicas: Vec<Replica>,
+    /// The background role.
+    pub(crate) workers: Vec<Worker>,
     balancer: Balancer,
     started: usize,
     pub(crate) plane: ControlPlane,
@@ -24,6 +27,14 @@ pub(crate) struct Cluster {
 pub(crate) struct Replica {
     pub(crate) process: Guarded,
     pub(crate) port: u16,
+}
+
+/// A replica of the background role.
+pub(crate) struct Worker {
+    pub(crate) process: Guarded,
+    /// What it calls itself.
+    pub(crate) identity: String,
+    health_port: u16,
 }
 
 /// The binary under test: a release build if one is named, because debug builds are slow under load.
@@ -35,7 +46,8 @@ impl Cluster {
     /// A control plane with the kinds of Ephor installed, without replicas.
     pub(crate) fn start() -> Self {
         let plane = ControlPlane::start(&Options::default()).unwrap();
-        let cluster = Self { replicas: Vec::new(), balancer: Balancer::start(), started: 0, plane };
+        let cluster =
+            Self { replicas: Vec::new(), workers: Vec::new(), balancer: Balancer::start(), started: 0, plane };
         let definitions = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/ephor/files/crds");
         cluster.ask(&["create", "namespace", "kyverno"]);
         cluster.ask(&["apply", "--server-side", "-f", definitions]);
@@ -89,12 +101,35 @@ impl Cluster {
         &mut self.replicas
     }
 
+    /// Starts another replica of the background role. Does not wait for it.
+    pub(crate) fn work(&mut self) {
+        self.started += 1;
+        let (health_port, identity) = (free_port().unwrap(), format!("worker-{}", self.started));
+        let mut arguments = vec!["serve".to_owned(), "background".to_owned(), "--disableMetrics=true".to_owned()];
+        arguments.push(format!("--kubeconfig={}", self.plane.kubeconfig().display()));
+        arguments.push(format!("--healthPort={health_port}"));
+        let log = self.plane.directory().join(format!("{identity}.log"));
+        let environment = [("KYVERNO_POD_NAME".to_owned(), identity.clone())];
+        let process = Guarded::spawn(&binary(), &arguments, &environment, &log).unwrap();
+        self.workers.push(Worker { process, identity, health_port });
+    }
+
+    /// The replica of the background role that leads; empty if none does.
+    pub(crate) fn leader(&self) -> String {
+        let path = "jsonpath={.spec.holderIdentity}";
+        let (found, text) =
+            self.try_ask(&["get", "lease", "kyverno-background-controller", "-n", "kyverno", "-o", path]);
+        if found { text } else { String::new() }
+    }
+
     /// Waits until it holds; the logs tell why it does not.
     pub(crate) fn eventually(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let begun = Instant::now();
         while !holds(self) {
             if begun.elapsed() > PATIENCE {
-                let logs: Vec<String> = self.replicas.iter().map(|replica| replica.process.log_end(30)).collect();
+                let processes = self.replicas.iter().map(|replica| &replica.process);
+                let processes = processes.chain(self.workers.iter().map(|worker| &worker.process));
+                let logs: Vec<String> = processes.map(|process| process.log_end(30)).collect();
                 panic!("{what}: never\n{}", logs.join("\n---\n"));
             }
             std::thread::sleep(Duration::from_millis(100));
@@ -134,6 +169,21 @@ impl Cluster {
                 .is_ok_and(|exe| exe.file_name().is_some_and(|n| n == "ephor"))
         };
         numbers.lines().filter_map(|line| line.parse().ok()).find(is_ephor).unwrap()
+    }
+}
+
+impl Worker {
+    /// The status of a path that the kubelet asks.
+    pub(crate) fn probe(&self, path: &str) -> Option<u16> {
+        let mut connection = std::net::TcpStream::connect(("127.0.0.1", self.health_port)).ok()?;
+        write!(connection, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).ok()?;
+        answer.split(' ').nth(1)?.parse().ok()
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.probe("/health/readiness") == Some(200)
     }
 }
 

@@ -1,0 +1,11 @@
+//! The roles as they run in production, before a real API server, under faults.
+//!
+//! Replicas of admission stand behind a balancer, as they do behind a Service. The tests need a control plane
+//! (`cargo xtask cluster build`), and so are not part of a plain `cargo test`.
+
+mod balancer;
+mod crash;
+mod faults;
+mod guarded;
+mod load;
+mod takeover;

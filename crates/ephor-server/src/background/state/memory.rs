@@ -132,9 +132,11 @@ impl State {
         if known == failure.as_ref() {
             return;
         }
+        let mut due = now;
         match failure {
             Some(message) => {
                 self.failures.entry(policy.clone()).or_default().insert(what.into(), message);
+                due += TELLING;
             }
             None => {
                 if let Some(failures) = self.failures.get_mut(policy) {
@@ -142,9 +144,13 @@ impl State {
                 }
             }
         }
-        self.queue.add(Task::Report(policy.clone()), now);
+        self.queue.add_at(Task::Report(policy.clone()), due, now);
     }
 }
+
+/// How long something fails, in milliseconds, before the policy's status says so: about three tries. What passes sooner
+/// is nothing to be told.
+const TELLING: Moment = 5_000;
 
 /// How sure an owner's claim is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,41 +1,51 @@
 //! `ephor plan`: what generate and mutate-existing rules would create, change and delete.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use ephor_cluster::memory::Options;
 use ephor_cluster::{Cluster, MemoryCluster};
-use ephor_expr::{Map, Value};
-use ephor_server::background::preview::{Planned, Preview, preview};
-use ephor_server::facts::{Answers, ClusterFacts};
-use ephor_server::feed::Change;
-use ephor_server::plan::diff;
-use ephor_server::policies::{ExceptionScope, PolicyStore};
+use ephor_expr::Value;
+use ephor_server::background::preview::{Namespaces, Preview, Proposal, Scope, preview};
 
 use super::CommandResult;
 use super::cluster::ClusterArgs;
 use crate::exit::Exit;
 use crate::load::{load_policies, read_objects};
 use crate::locate::Located;
+use crate::output::plan;
 use crate::ui::Ui;
 
 /// Arguments of `ephor plan`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ephor plan policies/ --resource namespace.yaml --resource source.yaml
-  ephor plan policy.yaml --cluster --resource namespace.yaml
+  ephor plan policy.yaml --cluster                     what applying the policy would do
+  ephor plan --cluster --resource namespace.yaml       what creating the namespace would do
+  ephor plan --cluster --delete policy.yaml            what deleting the policy would do
+  ephor plan --cluster                                 what is still to be done
 
-Prints each object that the rules would create, change or delete, as a diff. Nothing is written, and values of
-Secrets are not shown. With --cluster, what exists there is read: sources, and what the policies made before.")]
+Each object that the rules would create, change or delete is printed as a diff, with the policy, the rule and the
+object that it is for; the labels by which Ephor knows what it made are left out. Nothing is written, and values of
+Secrets are not shown. The plan is made by the controller of `ephor serve background` itself, on a copy in memory.
+
+Exit codes: 0 if the plan could be made, 1 if something would fail, 2 if there is no plan. With --exit-code also 1 if
+there is something to do.")]
 pub(super) struct Args {
-    /// Policy files and directories.
-    #[arg(required = true, value_name = "POLICY")]
+    /// Policies that are applied: files, directories, globs, or `-` for standard input. With `--cluster` they come
+    /// beside those that are stored, or in place of those of the same name.
+    #[arg(required_unless_present = "cluster", value_name = "POLICY")]
     policies: Vec<String>,
-    /// Files of triggers, and of objects that the policies read.
-    #[arg(long, short, value_name = "FILE")]
-    resource: Vec<PathBuf>,
+    /// Objects that are applied: triggers, and without `--cluster` all that the policies read.
+    #[arg(long = "resource", short, visible_alias = "resources", value_name = "FILE")]
+    resources: Vec<PathBuf>,
+    /// Objects and policies that are deleted.
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    delete: Vec<PathBuf>,
+    /// Exit with 1 if there is something to do.
+    #[arg(long)]
+    exit_code: bool,
     #[command(flatten)]
     cluster: ClusterArgs,
 }
@@ -44,69 +54,57 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let loaded = load_policies(&args.policies);
     let mut errors: Vec<Located> = loaded.findings;
-    let mut objects: Vec<Value> = Vec::new();
-    for path in &args.resource {
-        match read_objects(path, &|_, _| false) {
-            Ok(read) => objects.extend(read.into_iter().map(|loaded| loaded.object)),
-            Err(found) => errors.extend(found),
-        }
-    }
+    let mut read = |paths: &[PathBuf]| -> Vec<Value> {
+        let read = paths.iter().map(|path| read_objects(path, &|_, _| false));
+        let objects = read.filter_map(|read| read.map_err(|found| errors.extend(found)).ok()).flatten();
+        objects.map(|loaded| loaded.object).collect()
+    };
+    let (resources, deleted) = (read(&args.resources), read(&args.delete));
     errors.retain(Located::is_error);
     ui.findings(&errors);
     if !errors.is_empty() {
         return Ok(Exit::CouldNot);
     }
-    for (number, object) in objects.iter_mut().enumerate() {
-        identify(object, number);
+    if let Some(object) = resources.iter().find(|object| object.str_at(&["metadata", "name"]).is_none()) {
+        let kind = object.str_at(&["kind"]).unwrap_or_default();
+        return Err(anyhow!("a {kind} of the resources has no name").into());
     }
-    let cluster: Arc<dyn Cluster> = if args.cluster.cluster {
-        args.cluster.connect()?
-    } else {
-        let memory = MemoryCluster::new(Options::offline());
-        let refused = memory.load(objects.clone());
-        if !refused.is_empty() {
-            return Err(anyhow::anyhow!("{} objects have no kind or no name", refused.len()).into());
-        }
-        Arc::new(memory)
+    let policies = loaded.policies.iter().map(|policy| policy.document.clone());
+    let exceptions = loaded.exceptions.iter().map(|exception| exception.document.clone());
+    let applied: Vec<Value> = policies.chain(exceptions).chain(resources).collect();
+    let with_cluster = args.cluster.cluster;
+    let cluster: Arc<dyn Cluster> =
+        if with_cluster { args.cluster.connect()? } else { Arc::new(MemoryCluster::new(Options::offline())) };
+    let names_policies = !args.policies.is_empty() || deleted.iter().any(is_policy);
+    let proposal = Proposal {
+        applied,
+        deleted,
+        scope: if names_policies { Scope::Proposed } else { Scope::All },
+        namespaces: if with_cluster { Namespaces::Stored } else { Namespaces::Assumed },
     };
-    let store = PolicyStore::new(ExceptionScope::Disabled);
-    for kind in ["ClusterPolicy", "Policy"] {
-        let documents = loaded.policies.iter().map(|policy| policy.document.clone());
-        let documents = documents.filter(|document| document.str_at(&["kind"]) == Some(kind));
-        store.apply(kind, Change::Reset(documents.collect()));
+    let mut found = preview(&cluster, &proposal, jiff::Timestamp::now()).context("the plan cannot be made")?;
+    if let Some(namespace) = &args.cluster.namespace {
+        found.changes.retain(|planned| planned.change.id.namespace == *namespace);
     }
-    let answers: Arc<dyn Answers> = Arc::new(ClusterFacts::new(Arc::clone(&cluster)));
-    let plan = preview(&cluster, &answers, &store.snapshot(), &objects, jiff::Timestamp::now())
-        .context("the plan cannot be made")?;
-    ui.result(&text(&plan))?;
-    for (policy, why) in &plan.failures {
-        ui.say(&format!("{policy}: {why}"));
+    ui.result(&plan::text(&found, ui.colour()))?;
+    tell(&found, ui);
+    if !with_cluster && args.resources.is_empty() {
+        ui.say("hint: there are no triggers: `--resource FILE` brings some, `--cluster` finds those that exist");
     }
-    Ok(if plan.failures.is_empty() { Exit::Clean } else { Exit::Findings })
+    let busy = args.exit_code && !found.changes.is_empty();
+    Ok(if found.failures.is_empty() && !busy { Exit::Clean } else { Exit::Findings })
 }
 
-/// Gives an object of a file a UID: triggers are told apart by it.
-fn identify(object: &mut Value, number: usize) {
-    if object.str_at(&["metadata", "uid"]).is_some() {
-        return;
-    }
-    let Some(metadata) = object.as_object_mut().map(|members| members.entry("metadata")) else { return };
-    if metadata.as_object().is_none() {
-        *metadata = Value::object(Map::new());
-    }
-    if let Some(metadata) = metadata.as_object_mut() {
-        metadata.insert("uid", format!("file-{number}"));
-    }
+fn is_policy(object: &Value) -> bool {
+    object.str_at(&["apiVersion"]).is_some_and(|version| version.starts_with("kyverno.io/"))
+        && matches!(object.str_at(&["kind"]), Some("ClusterPolicy" | "Policy"))
 }
 
-fn text(plan: &Preview) -> String {
-    let mut out = String::new();
-    for planned in &plan.changes {
-        let Planned { policy, rule, change } = planned;
-        let _ = writeln!(out, "policy {policy}, rule {rule}: {}", diff::render(change));
+fn tell(found: &Preview, ui: &Ui) {
+    for unseen in &found.unseen {
+        ui.say(&format!("warning: not planned for, because it may not be read: {unseen}"));
     }
-    let count = |verbs: &[&str]| plan.changes.iter().filter(|p| verbs.contains(&p.change.verb())).count();
-    let (create, change, delete) = (count(&["create"]), count(&["change", "mutate"]), count(&["delete"]));
-    let _ = writeln!(out, "{create} to create, {change} to change, {delete} to delete");
-    out
+    for failed in &found.failures {
+        ui.say(&format!("error: policy {}, {}: {}", failed.policy, failed.what, failed.why));
+    }
 }

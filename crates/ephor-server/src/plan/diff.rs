@@ -2,17 +2,27 @@
 //!
 //! Values of Secrets are never shown, only that they differ.
 
-use ephor_expr::{Map, Value, yaml};
+use ephor_expr::{Map, Str, Value, yaml};
 use similar::{ChangeTag, TextDiff};
 
 use super::change::{Action, Change};
-use super::content::essence;
+use super::claim::{EXISTING, MANAGED_BY};
+use super::content::{essence, set_entry, unstamped};
 
 /// Where `kubectl apply` notes what it was given.
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// A change as a headline and a unified diff of what the object says.
 pub fn render(change: &Change) -> String {
+    rendered(change, Clone::clone)
+}
+
+/// The same without the notes by which Ephor knows the objects that it makes: they are many lines, and no news.
+pub fn readable(change: &Change) -> String {
+    rendered(change, without_notes)
+}
+
+fn rendered(change: &Change, seen: impl Fn(&Value) -> Value) -> String {
     let nothing = Value::Null;
     let (before, after) = match &change.action {
         Action::Create(object) => (&nothing, object),
@@ -21,7 +31,8 @@ pub fn render(change: &Change) -> String {
         Action::Delete { before, .. } => (before, &nothing),
     };
     let mut out = format!("{} {} ({})\n", change.verb(), change.id, change.reason.as_str());
-    let (old, new) = (shown(before, after, "before"), shown(after, before, "after"));
+    let (before, after) = (seen(before), seen(after));
+    let (old, new) = (shown(&before, &after, "before"), shown(&after, &before, "after"));
     let diff = TextDiff::from_lines(&old, &new);
     for group in diff.grouped_ops(2) {
         for operation in group {
@@ -40,6 +51,24 @@ pub fn render(change: &Change) -> String {
     out
 }
 
+/// An object without labels and annotations about where it comes from.
+fn without_notes(object: &Value) -> Value {
+    let mut object = unstamped(object);
+    let labels = object.at(&["metadata", "labels"]).and_then(Value::as_object);
+    let notes: Vec<Str> = labels.into_iter().flat_map(Map::keys).filter(|key| is_note(key)).cloned().collect();
+    if !notes.is_empty() {
+        set_entry(&mut object, "labels", MANAGED_BY, None);
+    }
+    for note in notes {
+        set_entry(&mut object, "labels", &note, None);
+    }
+    object
+}
+
+fn is_note(label: &str) -> bool {
+    label.starts_with("generate.kyverno.io/") || label == EXISTING
+}
+
 fn shown(object: &Value, other: &Value, side: &str) -> String {
     if object.is_null() {
         return String::new();
@@ -55,7 +84,8 @@ fn hidden(object: &Value, other: &Value, side: &str) -> Value {
     for field in ["data", "stringData"] {
         if let Some(values) = members.get(field).and_then(Value::as_object) {
             let mark = |key: &str, value: &Value| {
-                if other.at(&[field, key]) == Some(value) { "(hidden)".to_owned() } else { format!("(hidden, {side})") }
+                let alone = other.is_null() || other.at(&[field, key]) == Some(value);
+                if alone { "(hidden)".to_owned() } else { format!("(hidden, {side})") }
             };
             let marks: Map = values.iter().map(|(k, v)| (k.clone(), Value::from(mark(k, v)))).collect();
             members.insert(field, marks);

@@ -245,6 +245,16 @@ fn leaving_synchronize_is_noted_on_the_object() {
 }
 
 #[test]
+fn people_are_spared_the_notes() {
+    let sync = terms(true);
+    let change = plan_downstream(&sync, &wanted(&sync, Form::Data, "a"), None, None).unwrap();
+    let (full, short) = (diff::render(&change), diff::readable(&change));
+    for note in ["generate.kyverno.io/rule-name", "managed-by", "ephor.dev/generated"] {
+        assert!(full.contains(note) && !short.contains(note), "{note}: {short}");
+    }
+}
+
+#[test]
 fn values_of_secrets_are_never_printed() {
     let secret = |value: &str| {
         object(&format!(

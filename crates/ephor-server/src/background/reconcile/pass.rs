@@ -158,12 +158,7 @@ impl Pass<'_> {
     }
 
     pub(super) fn forget(&self, id: &ObjectId) {
-        let mut state = self.lock();
-        let uid = state.index.find(id).map(|seen| seen.uid.clone());
-        if let Some(uid) = uid {
-            state.index.lose(&GroupKind::of(id), &uid);
-        }
-        state.written.remove(id);
+        self.lock().lose_own(id, self.now);
     }
 
     /// After a deletion: the object may still be there, held by finalizers; the watch will tell.

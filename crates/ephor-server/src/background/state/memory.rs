@@ -72,6 +72,11 @@ impl State {
         self.dependencies.entry(key.clone()).or_default().insert(dependency);
     }
 
+    /// What a key has read.
+    pub fn read_by(&self, key: &WorkKey) -> Vec<Dependency> {
+        self.dependencies.get(key).into_iter().flatten().cloned().collect()
+    }
+
     /// Forgets what a key depended on, before it is judged anew.
     pub fn clear_dependencies(&mut self, key: &WorkKey) {
         for dependency in self.dependencies.remove(key).unwrap_or_default() {

@@ -36,6 +36,16 @@ impl State {
         }
     }
 
+    /// Takes in that an object is gone, which this controller found out or brought about itself. What was made for it
+    /// must go, too: the watch will say nothing new.
+    pub fn lose_own(&mut self, id: &ObjectId, now: Moment) {
+        self.written.remove(id);
+        let Some(uid) = self.index.find(id).map(|seen| seen.uid.clone()) else { return };
+        if let Some(touched) = self.index.lose(&GroupKind::of(id), &uid) {
+            self.touched_as_input(&touched, now);
+        }
+    }
+
     fn touched(&mut self, touched: &Touched, now: Moment) {
         let Some(seen) = touched.seen().cloned() else { return };
         let appeared = touched.before.is_none() || touched.after.is_none();

@@ -3,6 +3,7 @@
 use ephor_expr::Value;
 
 use super::bed::Bed;
+use super::preview::PlannedBed;
 pub(super) use table::{Ground, cells};
 
 #[path = "../../../../../tests/background/actions.rs"]
@@ -32,6 +33,24 @@ impl Ground for Bed {
     }
 }
 
+impl Ground for PlannedBed {
+    fn apply(&mut self, object: &Value) {
+        PlannedBed::apply(self, object);
+    }
+
+    fn delete(&mut self, object: &Value) {
+        PlannedBed::delete(self, object);
+    }
+
+    fn read(&self, object: &Value) -> Option<Value> {
+        self.bed.read(object)
+    }
+
+    fn rest(&mut self) {}
+
+    fn settle(&mut self, _done: &dyn Fn(&Self) -> bool) {}
+}
+
 fn play(admission: bool) {
     let mut wrong = Vec::new();
     for cell in cells(TABLE) {
@@ -57,4 +76,20 @@ fn every_cell_of_the_action_tables_holds() {
 #[test]
 fn synchronizing_cells_hold_without_any_request() {
     play(false);
+}
+
+#[test]
+fn every_cell_happens_as_it_was_planned() {
+    let mut wrong = Vec::new();
+    let mut planned = 0;
+    for cell in cells(TABLE) {
+        let mut bed = PlannedBed::new();
+        if let Err(error) = cell.play(&mut bed) {
+            wrong.push(format!("{cell}: {error}"));
+        }
+        planned += bed.planned;
+        wrong.extend(bed.differences.iter().map(|difference| format!("{cell}: {difference}")));
+    }
+    assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(planned > 200, "only {planned} changes");
 }

@@ -1,0 +1,99 @@
+//! `ephor plan` on files.
+
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+const POLICIES: &str = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: namespace-defaults}
+spec:
+  rules:
+  - name: deny-by-default
+    match: {any: [{resources: {kinds: [Namespace]}}]}
+    generate:
+      synchronize: true
+      apiVersion: networking.k8s.io/v1
+      kind: NetworkPolicy
+      name: default-deny
+      namespace: '{{ request.object.metadata.name }}'
+      data: {spec: {podSelector: {}, policyTypes: [Ingress]}}
+  - name: pull-secret
+    match: {any: [{resources: {kinds: [Namespace]}}]}
+    generate:
+      synchronize: true
+      apiVersion: v1
+      kind: Secret
+      name: registry
+      namespace: '{{ request.object.metadata.name }}'
+      clone: {namespace: shared, name: registry}
+---
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: count-teams}
+spec:
+  rules:
+  - name: note
+    match: {any: [{resources: {kinds: [Namespace], selector: {matchLabels: {team: '*'}}}}]}
+    context:
+    - name: registry
+      apiCall: {urlPath: /api/v1/namespaces/shared/secrets/registry}
+    mutate:
+      targets: [{apiVersion: v1, kind: ConfigMap, name: teams, namespace: shared}]
+      patchStrategicMerge: {data: {latest: '{{ request.object.metadata.labels.team }}', token: '{{ registry.data.token }}'}}
+";
+
+const RESOURCES: &str = "
+{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: core}}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: registry, namespace: shared}, type: Opaque, data: {token: aHVudGVyMg==}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: teams, namespace: shared}, data: {latest: none, first: alpha}}
+";
+
+fn plan(directory: &TempDir, arguments: &[&str]) -> Output {
+    for (name, text) in [("policies.yaml", POLICIES), ("resources.yaml", RESOURCES)] {
+        std::fs::write(directory.path().join(name), text).unwrap();
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ephor"));
+    command.arg("plan").args(arguments).current_dir(directory.path()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_plan_of_files_shows_what_would_be_made() {
+    let directory = tempfile::tempdir().unwrap();
+    let planned = plan(&directory, &["policies.yaml", "--resource", "resources.yaml"]);
+    assert_eq!(text(&planned.stderr), "");
+    insta::assert_snapshot!(text(&planned.stdout));
+    assert!(!text(&planned.stdout).contains("aHVudGVyMg") && !text(&planned.stdout).contains("hunter2"));
+    assert_eq!(planned.status.code(), Some(0));
+    let busy = plan(&directory, &["policies.yaml", "--resource", "resources.yaml", "--exit-code"]);
+    assert_eq!(busy.status.code(), Some(1), "there is something to do");
+}
+
+#[test]
+fn without_triggers_there_is_nothing_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let planned = plan(&directory, &["policies.yaml", "--exit-code"]);
+    insta::assert_snapshot!(text(&planned.stdout), @"nothing to do");
+    insta::assert_snapshot!(text(&planned.stderr), @"hint: there are no triggers: `--resource FILE` brings some, `--cluster` finds those that exist");
+    assert_eq!(planned.status.code(), Some(0));
+}
+
+#[test]
+fn what_would_fail_is_a_finding() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.yaml"), "{apiVersion: v1, kind: Namespace, metadata: {name: a}}").unwrap();
+    let planned = plan(&directory, &["policies.yaml", "--resource", "a.yaml"]);
+    insta::assert_snapshot!(text(&planned.stderr), @"error: policy namespace-defaults, Namespace a: rule pull-secret: source Secret shared/registry not found");
+    assert!(text(&planned.stdout).ends_with("1 to create, 0 to change, 0 to delete, 1 would fail\n"));
+    assert_eq!(planned.status.code(), Some(1));
+    for arguments in [&["missing.yaml"][..], &["policies.yaml", "--resource", "missing.yaml"], &[]] {
+        assert_eq!(plan(&directory, arguments).status.code(), Some(2), "{arguments:?}");
+    }
+}

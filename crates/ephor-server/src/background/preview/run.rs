@@ -1,0 +1,255 @@
+//! The controller, run on the layer until it has nothing to do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ephor_cluster::query::Filter;
+use ephor_cluster::{Cluster, ClusterError, ErrorKind, LabelSelector};
+use ephor_engine::redact::Redactor;
+use ephor_expr::{Str, Value};
+
+use super::asked::Event;
+use super::heard::Heard;
+use super::layer::Layer;
+use super::{Failed, Planned, Preview, Proposal, Scope};
+use crate::background::controller::{Controller, Step};
+use crate::background::index::GroupKind;
+use crate::background::queue::{Moment, WorkKey};
+use crate::background::trigger::TriggerRef;
+use crate::background::writer::{Env, Note};
+use crate::facts::ClusterFacts;
+use crate::feed::Change;
+use crate::metrics::Metrics;
+use crate::plan::claim::{MANAGED_BY, POLICY_NAME};
+use crate::plan::{self, Action, Claim, ObjectId};
+use crate::policies::{ExceptionScope, PolicyKey, PolicyStore};
+
+/// How long the controller may wait for something, in its own time: one thing waits for another, but nothing that
+/// fails gets better by itself.
+const HORIZON: Moment = 5_000;
+/// More steps than this mean that policies feed each other for ever.
+const MAX_STEPS: usize = 1_000_000;
+
+const POLICY_KINDS: [(&str, &str); 3] =
+    [("kyverno.io/v1", "ClusterPolicy"), ("kyverno.io/v1", "Policy"), ("kyverno.io/v2", "PolicyException")];
+
+/// What the background controller would do in a cluster, if what is proposed happened.
+pub fn preview(cluster: &Arc<dyn Cluster>, proposal: &Proposal, now: jiff::Timestamp) -> Result<Preview, ClusterError> {
+    let mut run = Run::new(cluster, proposal, now)?;
+    run.settle();
+    let mut events = Vec::new();
+    for object in &proposal.applied {
+        let (before, after) = run.layer.put(object)?;
+        events.push(Event { before: before.unwrap_or_default(), after });
+    }
+    for object in &proposal.deleted {
+        if let Some(before) = run.layer.take(object)? {
+            events.push(Event { before, after: Value::Null });
+        }
+    }
+    let (policies, objects): (Vec<Event>, Vec<Event>) =
+        events.into_iter().partition(|event| policy_kind(event.subject()).is_some());
+    for policy in policies {
+        run.follow_policy(policy);
+    }
+    run.controller.observe_policies(run.store.snapshot(), run.now);
+    run.feed();
+    for object in &objects {
+        run.ask(object);
+    }
+    run.settle();
+    Ok(run.result())
+}
+
+fn policy_kind(object: &Value) -> Option<&'static str> {
+    let group = object.str_at(&["apiVersion"])?.split('/').next()?;
+    let kind = object.str_at(&["kind"])?;
+    POLICY_KINDS.iter().map(|(_, known)| *known).find(|known| group == "kyverno.io" && *known == kind)
+}
+
+struct Run {
+    layer: Arc<Layer>,
+    controller: Controller,
+    store: PolicyStore,
+    heard: Heard,
+    now: Moment,
+    /// Kinds that were listed, and whether all of their objects were.
+    fed: BTreeMap<GroupKind, bool>,
+    unseen: BTreeSet<String>,
+    /// What requests are about.
+    requests: BTreeMap<Str, String>,
+    proposed: Option<BTreeSet<PolicyKey>>,
+}
+
+impl Run {
+    fn new(cluster: &Arc<dyn Cluster>, proposal: &Proposal, now: jiff::Timestamp) -> Result<Self, ClusterError> {
+        let layer = Arc::new(Layer::new(Arc::clone(cluster), proposal.namespaces, now));
+        let seen: Arc<dyn Cluster> = Arc::<Layer>::clone(&layer);
+        let heard = Heard::default();
+        let controller = Controller::new(Env {
+            cluster: Arc::clone(&seen),
+            answers: heard.answers(ClusterFacts::new(seen)),
+            fence: Arc::new(|| Ok(())),
+            namespace: "kyverno".into(),
+            observer: heard.observer(),
+            metrics: Metrics::default(),
+        });
+        controller.observe_discovery(cluster.discovery()?);
+        let store = PolicyStore::new(ExceptionScope::Everywhere);
+        for (api_version, kind) in POLICY_KINDS {
+            match crate::feed::list(&**cluster, &layer.resolve(api_version, kind)?, &Filter::default()) {
+                Ok((documents, _)) => store.apply(kind, Change::Reset(documents)),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let now = u64::try_from(now.as_millisecond()).unwrap_or_default();
+        controller.observe_policies(store.snapshot(), now);
+        controller.sweep(now);
+        let proposed = proposal.applied.iter().chain(&proposal.deleted);
+        let proposed = proposed.filter(|object| policy_kind(object).is_some()).map(PolicyKey::of).collect();
+        Ok(Self {
+            layer,
+            controller,
+            store,
+            heard,
+            now,
+            fed: BTreeMap::new(),
+            unseen: BTreeSet::new(),
+            requests: BTreeMap::new(),
+            proposed: (proposal.scope == Scope::Proposed).then_some(proposed),
+        })
+    }
+
+    fn in_scope(&self, policy: &PolicyKey) -> bool {
+        self.proposed.as_ref().is_none_or(|proposed| proposed.contains(policy))
+    }
+
+    fn follow_policy(&self, event: Event) {
+        let Some(kind) = policy_kind(event.subject()) else { return };
+        let gone = event.after.is_null();
+        let change = if gone { Change::Gone(event.before) } else { Change::Set(event.after) };
+        self.store.apply(kind, change);
+    }
+
+    /// Lets the controller work until there is nothing to do soon.
+    fn settle(&mut self) {
+        let end = self.now + HORIZON;
+        for _ in 0..MAX_STEPS {
+            self.feed();
+            self.heard.step();
+            match self.controller.step(self.now) {
+                Step::Worked => {}
+                Step::Idle(Some(due)) if due <= end => self.now = due.max(self.now + 1),
+                Step::Idle(_) => return,
+            }
+        }
+        tracing::warn!("the plan is cut short: it goes on for ever");
+    }
+
+    /// Tells the controller what there is of the kinds that it follows, and what it has written itself.
+    fn feed(&mut self) {
+        for (kind, watch) in self.controller.watches() {
+            if self.fed.get(&kind).is_some_and(|wide| *wide || !watch.wide) {
+                continue;
+            }
+            self.fed.insert(kind.clone(), watch.wide);
+            let labels = LabelSelector::parse(&format!("{MANAGED_BY}=kyverno,{POLICY_NAME}")).unwrap_or_default();
+            let labels = if watch.wide { LabelSelector::default() } else { labels };
+            let filter = Filter { labels, ..Filter::default() };
+            let listed = self
+                .layer
+                .resolve(&watch.api_version, &watch.kind)
+                .and_then(|resource| crate::feed::list(&*self.layer, &resource, &filter));
+            match listed {
+                Ok((objects, _)) => self.controller.observe(&kind, watch.wide, Change::Reset(objects), self.now),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => {
+                    self.unseen.insert(format!("{}: {error}", watch.kind));
+                }
+            }
+        }
+        for (kind, change) in self.layer.untold() {
+            if let Some(wide) = self.fed.get(&kind) {
+                self.controller.observe(&kind, *wide, change, self.now);
+            }
+        }
+    }
+
+    /// Hands over what admission would.
+    fn ask(&mut self, event: &Event) {
+        let mut infos: Vec<_> = self.controller.state().infos.values().cloned().collect();
+        infos.retain(|info| self.in_scope(&info.key));
+        for info in &infos {
+            for mut request in event.requests(info) {
+                let name = Str::from(format!("planned-{}", self.requests.len()));
+                request.metadata.name.clone_from(&name);
+                request.metadata.uid.clone_from(&name);
+                self.requests.insert(name, ObjectId::of(event.subject()).to_string());
+                if let Ok(request) = request.to_value() {
+                    self.controller.observe_requests(Change::Set(request), self.now);
+                }
+            }
+        }
+    }
+
+    fn result(self) -> Preview {
+        let (notes, all_read) = self.heard.take();
+        let mut changes: Vec<Planned> = Vec::new();
+        for (note, read) in notes {
+            let Note::Changed { policy, rule, trigger, change, .. } = note else { continue };
+            if self.in_scope(&policy) {
+                let trigger = trigger.or_else(|| claimed(&change));
+                let secrets = self.secrets(&policy, trigger.as_ref(), read);
+                let trigger = trigger.map(|trigger| in_words(&trigger)).unwrap_or_default();
+                changes.push(Planned { policy, rule, trigger, change: *change, secrets });
+            }
+        }
+        let state = self.controller.state();
+        let all_read = Redactor::of(&all_read);
+        let mut failures: BTreeMap<(PolicyKey, String), String> = BTreeMap::new();
+        for (policy, failed) in state.failures.iter().filter(|(policy, _)| self.in_scope(policy)) {
+            for (about, why) in failed {
+                let trigger = about
+                    .strip_prefix("trigger ")
+                    .and_then(|uid| state.index.with_uid(state.index.kinds(), uid).map(|seen| seen.id.to_string()));
+                let request = about.strip_prefix("request ").and_then(|name| self.requests.get(name).cloned());
+                let what = trigger.or(request).unwrap_or_else(|| about.to_string());
+                // The same failure is known of a trigger and of the request about it.
+                failures.insert((policy.clone(), what), all_read.text(why).into_owned());
+            }
+        }
+        let failures = failures.into_iter().map(|((policy, what), why)| Failed { policy, what, why });
+        Preview { changes, failures: failures.collect(), unseen: self.unseen.iter().cloned().collect() }
+    }
+
+    /// The values of Secrets that a policy has read for a trigger; `secrets` are those that it asked the cluster for.
+    fn secrets(&self, policy: &PolicyKey, trigger: Option<&TriggerRef>, mut secrets: Vec<Value>) -> Redactor {
+        let uid = trigger.map(|trigger| trigger.uid.clone()).unwrap_or_default();
+        let key = WorkKey { policy: policy.clone(), trigger: uid };
+        let secret = |namespace: &str, name: &str| {
+            let resource = self.layer.resolve("v1", "Secret").ok()?;
+            self.layer.current(&resource, &ObjectId::new("v1", "Secret", namespace, name)).ok().flatten()
+        };
+        for (kind, namespace, name) in self.controller.state().read_by(&key) {
+            if kind.kind == "Secret" && !name.is_empty() {
+                secrets.extend(secret(&namespace, &name));
+            }
+        }
+        if let Some(trigger) = trigger.filter(|trigger| trigger.kind == "Secret") {
+            secrets.extend(secret(&trigger.namespace, &trigger.name));
+        }
+        Redactor::of(&secrets)
+    }
+}
+
+/// What an object that goes was made for.
+fn claimed(change: &plan::Change) -> Option<TriggerRef> {
+    let Action::Delete { before, .. } = &change.action else { return None };
+    let trigger = TriggerRef::of_claim(&Claim::of(before)?);
+    (!trigger.name.is_empty()).then_some(trigger)
+}
+
+fn in_words(trigger: &TriggerRef) -> String {
+    ObjectId::new(&trigger.api_version, &trigger.kind, &trigger.namespace, &trigger.name).to_string()
+}

@@ -93,6 +93,8 @@ impl Operation {
 /// A write that is about to happen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attributes {
+    /// The number of this attempt to write: all that is asked about one has the same.
+    pub serial: u64,
     /// What is done.
     pub operation: Operation,
     /// The resource in the URL.

@@ -74,13 +74,14 @@ impl Group {
     }
 }
 
-/// What `kubectl get all` lists.
+/// What `kubectl get all` lists, and `kubectl get kyverno`.
 fn categories(group: &str, plural: &str) -> &'static [&'static str] {
     match (group, plural) {
         ("", "pods" | "services" | "replicationcontrollers")
         | ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
         | ("batch", "jobs" | "cronjobs")
         | ("autoscaling", "horizontalpodautoscalers") => &["all"],
+        ("kyverno.io", _) => &["kyverno"],
         _ => &[],
     }
 }

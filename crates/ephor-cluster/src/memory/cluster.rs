@@ -1,6 +1,7 @@
 //! The store behind its lock.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -37,6 +38,7 @@ pub(super) struct Shared {
     state: RwLock<State>,
     admission: OnceLock<Arc<dyn Admission>>,
     pub(super) bell: Bell,
+    attempts: AtomicU64,
 }
 
 impl Shared {
@@ -72,7 +74,7 @@ impl MemoryCluster {
     /// A new cluster.
     pub fn new(options: Options) -> Self {
         let state = RwLock::new(State::new(options));
-        let shared = Shared { state, admission: OnceLock::new(), bell: Bell::default() };
+        let shared = Shared { state, admission: OnceLock::new(), bell: Bell::default(), attempts: AtomicU64::new(0) };
         Self { shared: Arc::new(shared), caller: Caller::default() }
     }
 
@@ -114,6 +116,11 @@ impl MemoryCluster {
 
     pub(super) fn warn(&self, warnings: Vec<String>) {
         self.caller.warnings.extend(warnings);
+    }
+
+    /// The number of an attempt to write.
+    pub(super) fn next_serial(&self) -> u64 {
+        self.shared.attempts.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(super) fn admission(&self) -> Option<&Arc<dyn Admission>> {

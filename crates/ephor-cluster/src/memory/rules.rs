@@ -68,6 +68,10 @@ fn required(schema: Schema<'_>, value: Option<&Value>, path: &str, causes: &mut 
         Some(Value::Object(members)) => {
             for key in schema.required() {
                 let Some(member) = schema.member(key) else { continue };
+                // Names must be something, values may be empty: Go has no word for that difference either.
+                if key == "value" {
+                    continue;
+                }
                 let present = members.get(key);
                 let below = format!("{path}.{key}");
                 match member.kind() {

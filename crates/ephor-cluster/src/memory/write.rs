@@ -177,6 +177,7 @@ impl MemoryCluster {
         let name = Str::new(object::name(object));
         let namespace = if kinds::is_namespace(resource) { name.clone() } else { Str::new(object::namespace(object)) };
         Attributes {
+            serial: self.next_serial(),
             operation,
             resource: resource.clone(),
             subresource: subresource.into(),

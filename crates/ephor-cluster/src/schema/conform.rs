@@ -79,7 +79,8 @@ impl Reader {
             self.path.push_str(key);
             match schema.member(key) {
                 Some(member) => {
-                    if let Some(value) = self.value(member, value) {
+                    let value = self.value(member, value);
+                    if let Some(value) = value.filter(|value| !schema.omits(key, member, value)) {
                         kept.insert(key.clone(), value);
                     }
                 }

@@ -179,6 +179,17 @@ impl<'s> Schema<'s> {
             || self.node.get("properties").is_some_and(|p| p.get(key).is_some())
     }
 
+    /// Whether the field `key` is as good as missing with that value: built-in kinds do not keep lists and maps
+    /// without anything in them.
+    fn omits(&self, key: &str, member: Schema<'_>, value: &Value) -> bool {
+        let empty = match value {
+            Value::Array(items) => items.is_empty(),
+            Value::Object(members) => members.is_empty() && member.node.get("additionalProperties").is_some(),
+            _ => return false,
+        };
+        empty && !member.is_custom && self.declares(key) && !self.required().any(|required| required == key)
+    }
+
     /// What is declared for the items of a list.
     pub fn items(&self) -> Option<Schema<'s>> {
         self.node.get("items").map(|items| self.below(items))

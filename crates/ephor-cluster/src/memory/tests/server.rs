@@ -321,3 +321,18 @@ fn events_are_selected_by_the_fields_of_both_forms() {
         assert_eq!(list.get("items").and_then(Value::as_array).unwrap().len(), selected, "{path}");
     }
 }
+
+#[test]
+fn empty_lists_and_maps_are_as_good_as_missing() {
+    let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default","annotations":{}},
+        "spec":{"containers":[{"name":"c","image":"x","env":[],"securityContext":{}}],"nodeSelector":{},"volumes":[{"name":"v","emptyDir":{}}]}}"#;
+    let stored = create(&server(), pod).unwrap();
+    assert_eq!(stored.at(&["metadata", "annotations"]), None);
+    let spec = stored.get("spec").unwrap();
+    assert_eq!(spec.get("nodeSelector"), None);
+    let first = |key: &str| spec.get(key).and_then(Value::as_array).unwrap()[0].clone();
+    assert_eq!(first("containers").get("env"), None);
+    // Empty structures say something.
+    assert!(first("containers").get("securityContext").is_some());
+    assert!(first("volumes").get("emptyDir").is_some());
+}

@@ -1,7 +1,11 @@
 //! Why rules come to their verdicts for one review: what `ephor explain` prints and the sandbox's page shows.
 
+use std::sync::{Mutex, PoisonError};
+
 use ephor_engine::evaluation::{Done, Evaluation};
 use ephor_engine::exceptions::ExceptionSet;
+use ephor_engine::fetch::Fact;
+use ephor_engine::gate::AllowedFetch;
 use ephor_engine::outcome::{Outcome, Phase, Verdict};
 use ephor_engine::redact::Redactor;
 use ephor_engine::review::Review;
@@ -12,6 +16,7 @@ use ephor_expr::yaml::to_yaml;
 use ephor_expr::{Str, Value};
 use similar::TextDiff;
 
+use crate::admission::redact::Secrets;
 use crate::facts::{Answers, drive};
 
 /// The way of one review through all phases. No text in it shows a value of a Secret.
@@ -24,7 +29,7 @@ pub struct Explanation {
 }
 
 /// One rule for the review.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ExplainedRule {
     /// Index of the policy in its set.
     pub policy: usize,
@@ -43,16 +48,17 @@ pub struct ExplainedRule {
 }
 
 /// One step, in words.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ExplainedStep {
     /// The place in the policy that it is about.
     pub path: Option<Path>,
     /// What was found.
-    pub text: String,
+    pub text: Str,
 }
 
 impl ExplainedStep {
-    fn plain(text: impl Into<String>) -> Self {
+    /// A step that is about no place of the policy.
+    pub fn plain(text: impl Into<Str>) -> Self {
         Self { path: None, text: text.into() }
     }
 }
@@ -66,18 +72,27 @@ impl Explanation {
         answers: &(impl Answers + ?Sized),
     ) -> Self {
         let redact = Redactor::of([&review.object, &review.old_object]);
+        let answers = &Learning { answers, secrets: Mutex::default() };
         let mut explanation = Self::default();
         for phase in [Phase::Mutate, Phase::Validate, Phase::Generate, Phase::MutateExisting] {
             let done = drive(Evaluation::new(set, exceptions, review.clone(), phase).traced(), answers);
             let explained = done.traces.iter().filter_map(|trace| ExplainedRule::of(set, trace, &done, &redact));
             explanation.rules.extend(explained);
             if phase == Phase::Mutate && done.object != review.object {
-                let (old, new) = (to_yaml(&review.object), to_yaml(&done.object));
-                let diff = TextDiff::from_lines(&old, &new).unified_diff().context_radius(2).to_string();
-                explanation.changed = redact.text(&diff).into_owned();
+                explanation.changed = difference(&review.object, &done.object);
                 review.object = done.object;
             }
         }
+        let mut secrets = answers.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        if !secrets.is_empty() {
+            for step in explanation.rules.iter_mut().flat_map(|rule| &mut rule.steps) {
+                secrets.redact(&mut step.text);
+            }
+            let mut changed = Str::from(std::mem::take(&mut explanation.changed));
+            secrets.redact(&mut changed);
+            explanation.changed = changed.into();
+        }
+        drop(secrets);
         explanation
     }
 
@@ -87,15 +102,57 @@ impl Explanation {
     }
 }
 
+/// Answers, of which the values of Secrets are remembered.
+struct Learning<'a, A: ?Sized> {
+    answers: &'a A,
+    secrets: Mutex<Secrets>,
+}
+
+impl<A: Answers + ?Sized> Answers for Learning<'_, A> {
+    fn answer(&self, fetch: &AllowedFetch) -> Fact {
+        let fact = self.answers.answer(fetch);
+        if let Fact::Found(value) = &fact
+            && let Some(secrets) = self.answers.secrets(fetch.fetch(), value)
+        {
+            self.secrets.lock().unwrap_or_else(PoisonError::into_inner).learn(&secrets);
+        }
+        fact
+    }
+
+    fn context_limit(&self) -> u64 {
+        self.answers.context_limit()
+    }
+}
+
+/// What is different in the second object: a unified diff of YAML, without values of Secrets.
+pub fn difference(before: &Value, after: &Value) -> String {
+    let (old, new) = (to_yaml(before), to_yaml(after));
+    let diff = TextDiff::from_lines(&old, &new).unified_diff().context_radius(2).to_string();
+    Redactor::of([before, after]).text(&diff).into_owned()
+}
+
 impl ExplainedRule {
-    fn of(set: &PolicySet, trace: &RuleTrace, done: &Done, redact: &Redactor) -> Option<Self> {
+    /// A rule of that name of which nothing else is known.
+    pub fn named(name: Str) -> Self {
+        Self {
+            policy: 0,
+            key: Str::default(),
+            name,
+            path: Path(Vec::new()),
+            verdict: None,
+            steps: Vec::new(),
+            for_others: false,
+        }
+    }
+
+    pub(crate) fn of(set: &PolicySet, trace: &RuleTrace, done: &Done, redact: &Redactor) -> Option<Self> {
         let program = set.programs().get(trace.policy)?;
         let rule = program.rules.get(trace.index)?;
         let outcome = done.outcomes.iter().find(|o| o.policy == trace.policy && o.index == trace.index);
         let mut steps: Vec<_> = trace.notes.iter().map(|note| step(note, &rule.path)).collect();
         steps.extend(outcome.into_iter().flat_map(conclusion));
         for step in &mut steps {
-            step.text = redact.text(&step.text).into_owned();
+            step.text = redact.text(&step.text).into();
         }
         Some(Self {
             policy: trace.policy,
@@ -115,7 +172,7 @@ fn conclusion(outcome: &Outcome) -> Vec<ExplainedStep> {
     let fault = detail.and_then(|detail| detail.fault.as_ref());
     let mut steps = Vec::new();
     if !outcome.message.is_empty() {
-        steps.push(ExplainedStep { path: fault.map(|fault| fault.path.clone()), text: outcome.message.to_string() });
+        steps.push(ExplainedStep { path: fault.map(|fault| fault.path.clone()), text: outcome.message.clone() });
     }
     steps.extend(fault.and_then(|fault| fault.help.clone()).map(ExplainedStep::plain));
     for downstream in detail.into_iter().flat_map(|detail| &detail.generated) {
@@ -148,7 +205,7 @@ fn step(note: &Note, rule: &Path) -> ExplainedStep {
             let word = if *holds { "holds" } else { "does not hold" };
             let comparison = format!("{} {} {}", short(key), operator.as_str(), short(value));
             let text = format!("{}: {comparison}: {word}", relative(path, rule));
-            ExplainedStep { path: Some(path.clone()), text }
+            ExplainedStep { path: Some(path.clone()), text: text.into() }
         }
     }
 }
@@ -159,7 +216,7 @@ fn selection(filter: &FilterNote, rule: &Path, selects: &str) -> ExplainedStep {
         None => format!("{place} {selects}"),
         Some(attribute) => format!("{place} does not: {attribute}"),
     };
-    ExplainedStep { path: Some(filter.path.clone()), text }
+    ExplainedStep { path: Some(filter.path.clone()), text: text.into() }
 }
 
 /// A path as seen from the rule.

@@ -29,6 +29,8 @@ pub(super) struct Job {
     pub(super) review: Review,
     pub(super) lanes: Arc<Lanes>,
     pub(super) policies: Arc<LanePolicies>,
+    /// Whether observers are told why.
+    pub(super) explained: bool,
 }
 
 /// The queue; threads end when it is dropped.
@@ -94,6 +96,7 @@ fn judge(job: &Job, parts: &Parts) {
         exceptions: &job.lanes.snapshot.exceptions,
         answers: &*parts.answers,
         effort: Effort::Blocking,
+        explained: job.explained,
         secrets: Mutex::new(secrets),
     };
     let Ok(mut done) = judge.evaluate(&job.policies.deferred, job.review.clone(), Phase::Validate) else { return };
@@ -109,6 +112,7 @@ fn judge(job: &Job, parts: &Parts) {
         snapshot: &job.lanes.snapshot,
         programs: job.policies.deferred.programs(),
         outcomes: &done.outcomes,
+        explained: &judge.explain(&job.policies.deferred, &done),
         blocked: false,
         took: begun.elapsed(),
     });

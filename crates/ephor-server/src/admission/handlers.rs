@@ -70,6 +70,8 @@ pub struct HandlerOptions {
     pub dump_payload: bool,
     /// Whether patches are logged.
     pub dump_patches: bool,
+    /// Whether observers are told each rule's way to its verdict.
+    pub explained: bool,
     /// How many threads judge audit policies after the reply; 0 judges them before it.
     pub audit_workers: usize,
     /// How many requests wait for audit at most.
@@ -87,6 +89,7 @@ impl HandlerOptions {
             shadow: false,
             dump_payload: false,
             dump_patches: false,
+            explained: false,
             audit_workers: 0,
             audit_capacity: 0,
         }
@@ -239,6 +242,7 @@ impl Inner {
             exceptions: &prepared.lanes.snapshot.exceptions,
             answers: &*self.parts.answers,
             effort,
+            explained: self.options.explained,
             secrets: Mutex::new(secrets),
         };
         match webhook {

@@ -10,10 +10,12 @@ use ephor_engine::exceptions::ExceptionSet;
 use ephor_engine::fetch::{Fact, Facts};
 use ephor_engine::gate::AllowedFetch;
 use ephor_engine::outcome::{Outcome, Phase};
+use ephor_engine::redact::Redactor;
 use ephor_engine::review::Review;
 use ephor_engine::select::PolicySet;
 
 use super::redact::Secrets;
+use crate::explain::ExplainedRule;
 use crate::facts::{self, Answers};
 
 /// Whether an answer may wait for the cluster.
@@ -35,6 +37,8 @@ pub(super) struct Judge<'j> {
     pub(super) exceptions: &'j ExceptionSet,
     pub(super) answers: &'j dyn Answers,
     pub(super) effort: Effort,
+    /// Whether the ways to verdicts are kept.
+    pub(super) explained: bool,
     /// Values that must not be told.
     pub(super) secrets: Mutex<Secrets>,
 }
@@ -42,10 +46,26 @@ pub(super) struct Judge<'j> {
 impl Judge<'_> {
     /// Takes a review through a phase.
     pub(super) fn evaluate(&self, set: &PolicySet, review: Review, phase: Phase) -> Result<Done, WouldBlock> {
+        let evaluation = Evaluation::new(set, self.exceptions, review, phase);
+        let evaluation = if self.explained { evaluation.traced() } else { evaluation };
         match self.effort {
-            Effort::Blocking => Ok(facts::evaluate(set, self.exceptions, review, phase, self)),
-            Effort::Immediate => immediate(Evaluation::new(set, self.exceptions, review, phase)),
+            Effort::Blocking => Ok(facts::drive(evaluation, self)),
+            Effort::Immediate => immediate(evaluation),
         }
+    }
+
+    /// The ways of the rules that apply to their verdicts, if they were kept.
+    pub(super) fn explain(&self, set: &PolicySet, done: &Done) -> Vec<ExplainedRule> {
+        let mut rules: Vec<_> =
+            done.traces.iter().filter_map(|trace| ExplainedRule::of(set, trace, done, &Redactor::default())).collect();
+        rules.retain(|rule| rule.verdict.is_some());
+        let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        if !secrets.is_empty() {
+            for step in rules.iter_mut().flat_map(|rule| &mut rule.steps) {
+                secrets.redact(&mut step.text);
+            }
+        }
+        rules
     }
 
     /// The rules of a phase that apply, and those that cannot be told.

@@ -25,6 +25,7 @@ impl Inner {
             return Ok(Answer::allow());
         }
         judge.redact(&mut done.outcomes);
+        let explained = judge.explain(&policies.all, &done);
         let blocking = self.failed_mutation(policies, &done.outcomes);
         self.parts.observer.decided(&Decided {
             phase: Phase::Mutate,
@@ -34,6 +35,7 @@ impl Inner {
             snapshot: &prepared.lanes.snapshot,
             programs: policies.all.programs(),
             outcomes: &done.outcomes,
+            explained: &explained,
             blocked: blocking.is_some(),
             took: prepared.begun.elapsed(),
         });

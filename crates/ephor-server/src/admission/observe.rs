@@ -11,6 +11,7 @@ use ephor_expr::Value;
 use super::answer::Answer;
 use super::path::Webhook;
 use super::request::AdmissionRequest;
+use crate::explain::ExplainedRule;
 use crate::policies::Snapshot;
 
 /// What the rules of one phase said about one request.
@@ -30,6 +31,8 @@ pub struct Decided<'d> {
     pub programs: &'d [Arc<Program>],
     /// The outcomes, without values of Secrets.
     pub outcomes: &'d [Outcome],
+    /// How they came about, likewise; nothing unless [`HandlerOptions::explained`](super::HandlerOptions) asks.
+    pub explained: &'d [ExplainedRule],
     /// Whether the request was denied because of them.
     pub blocked: bool,
     /// How long the phase took.

@@ -27,8 +27,10 @@ impl Inner {
         judge: &Judge<'_>,
     ) -> Result<Answer, WouldBlock> {
         let request = prepared.request;
-        let mut outcomes = judge.evaluate(&policies.urgent, prepared.review.clone(), Phase::Validate)?.outcomes;
-        judge.redact(&mut outcomes);
+        let mut done = judge.evaluate(&policies.urgent, prepared.review.clone(), Phase::Validate)?;
+        judge.redact(&mut done.outcomes);
+        let explained = judge.explain(&policies.urgent, &done);
+        let outcomes = done.outcomes;
         let programs = policies.urgent.programs();
         let weigh = Weighing {
             namespace: &prepared.review.namespace,
@@ -49,6 +51,7 @@ impl Inner {
                 snapshot: &prepared.lanes.snapshot,
                 programs,
                 outcomes: &outcomes,
+                explained: &explained,
                 blocked,
                 took: prepared.begun.elapsed(),
             });
@@ -63,6 +66,7 @@ impl Inner {
                 review: prepared.review.clone(),
                 lanes: std::sync::Arc::clone(&prepared.lanes),
                 policies: std::sync::Arc::clone(policies),
+                explained: self.options.explained,
             },
             &self.parts,
         );

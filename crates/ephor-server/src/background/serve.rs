@@ -17,7 +17,7 @@ use super::queue::Moment;
 use super::standing::Readiness;
 use super::state::Watch;
 use super::telling::observer;
-use super::writer::Env;
+use super::writer::{Env, Observer};
 use crate::events::Recorder;
 use crate::facts::Answers;
 use crate::feed::{Change, Feed, Watched};
@@ -53,6 +53,8 @@ pub struct Background {
     pub metrics: Metrics,
     /// Whether this replica is ready, for whoever asks.
     pub readiness: Readiness,
+    /// Who else is told what is done, if anybody.
+    pub listener: Option<Observer>,
 }
 
 impl std::fmt::Debug for Background {
@@ -94,7 +96,12 @@ pub fn lead(background: &Background, term: &Term) {
         answers: Arc::clone(&background.answers),
         fence: Arc::new(move || fence.fence()),
         namespace: background.namespace.clone(),
-        observer: observer(background.events.clone(), background.metrics.clone(), store.clone()),
+        observer: observer(
+            background.events.clone(),
+            background.metrics.clone(),
+            store.clone(),
+            background.listener.clone(),
+        ),
         metrics: background.metrics.clone(),
     });
     background.metrics.follow_policies(&store);

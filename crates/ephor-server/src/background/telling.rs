@@ -11,9 +11,12 @@ use crate::events::{Component, Recorder, Reference};
 use crate::metrics::Metrics;
 use crate::policies::{PolicyKey, PolicyStore, Snapshot};
 
-/// Tells of everything that policies of `store` did.
-pub fn observer(events: Recorder, metrics: Metrics, store: PolicyStore) -> Observer {
+/// Tells of everything that policies of `store` did, the listener among others.
+pub fn observer(events: Recorder, metrics: Metrics, store: PolicyStore, listener: Option<Observer>) -> Observer {
     Arc::new(move |note| {
+        if let Some(listener) = &listener {
+            listener(note);
+        }
         let snapshot = store.snapshot();
         let told = |key| snapshot.policies.get(key).map(|policy| Reference::policy(policy));
         match note {

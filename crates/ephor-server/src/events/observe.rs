@@ -119,6 +119,7 @@ mod tests {
                 snapshot: &snapshot,
                 programs: snapshot.set.programs(),
                 outcomes: &outcomes,
+                explained: &[],
                 blocked,
                 took: Duration::from_millis(3),
             });

@@ -14,7 +14,7 @@ use prometheus_client::metrics::counter::Counter;
 use super::event::{Action, Event, Reason};
 use super::object;
 use super::queue::Queue;
-use crate::config::Config;
+use crate::config::{Config, ConfigStore};
 use crate::settings::CommonSettings;
 use crate::stop::Stop;
 
@@ -162,6 +162,13 @@ impl Recorder {
     /// Sets which successes are told from now on.
     pub fn set_success_events(&self, success: SuccessEvents) {
         self.0.success.store(Arc::new(success));
+    }
+
+    /// Has the `ConfigMap` say which successes are told.
+    pub fn follow(&self, config: &ConfigStore) {
+        self.set_success_events(SuccessEvents::of(&config.get()));
+        let follower = self.clone();
+        config.subscribe(move |config| follower.set_success_events(SuccessEvents::of(config)));
     }
 
     /// Whether an event of this kind would be written: for callers that have something to do before they can tell it.

@@ -1,48 +1,84 @@
 //! A decision as the page gets it.
 
 use ephor_engine::outcome::Verdict;
-use ephor_engine::redact::Redactor;
-use ephor_engine::review::Review;
 use ephor_expr::{Str, Value};
+use jiff::Timestamp;
 
-use crate::explain::{ExplainedRule, Explanation};
+use crate::explain::ExplainedRule;
 
-/// How a request ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decided<'m> {
-    /// It was let in.
+/// How something ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ended {
+    /// A request was let in.
+    #[default]
     Allowed,
-    /// It was refused, with this message.
-    Denied(&'m str),
+    /// A request was refused.
+    Denied,
+    /// A rule did something by itself.
+    Done,
+    /// A rule tried, and could not.
+    Failed,
 }
 
-/// One decision: what was asked, how it ended and why. Rules that do not apply are left out.
-pub fn decision(review: &Review, decided: Decided<'_>, explanation: &Explanation) -> Value {
-    let redact = Redactor::of([&review.object, &review.old_object]);
-    let rules = explanation.rules.iter().filter(|rule| rule.verdict.is_some()).map(rule);
-    let (allowed, message) = match decided {
-        Decided::Allowed => (true, Str::default()),
-        Decided::Denied(message) => (false, Str::from(redact.text(message.trim()).into_owned())),
-    };
-    Value::from([
-        ("time", Value::from(review.now.strftime("%H:%M:%S").to_string())),
-        ("operation", Value::from(review.operation.as_str())),
-        ("kind", Value::from(review.gvk.kind.clone())),
-        ("subresource", Value::from(review.subresource.clone())),
-        ("namespace", Value::from(review.namespace.clone())),
-        ("name", Value::from(review.name.clone())),
-        ("user", Value::from(review.user.as_ref().map(|user| user.username.clone()).unwrap_or_default())),
-        ("allowed", Value::Bool(allowed)),
-        ("message", Value::from(message)),
-        ("rules", Value::array(rules.collect())),
-        ("changed", Value::from(explanation.changed.as_str())),
-    ])
+impl Ended {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Denied => "denied",
+            Self::Done => "done",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// One decision: what was asked or done, how it ended and why. No text in it shows a value of a Secret.
+#[derive(Debug, Clone, Default)]
+pub struct Decision {
+    /// What was done, for example `create`.
+    pub verb: Str,
+    /// The kind of the object.
+    pub kind: Str,
+    /// The subresource, or nothing.
+    pub subresource: Str,
+    /// The namespace, or nothing.
+    pub namespace: Str,
+    /// The name.
+    pub name: Str,
+    /// Who asked.
+    pub user: Str,
+    /// How it ended.
+    pub ended: Ended,
+    /// What the client was told.
+    pub message: String,
+    /// The rules that apply.
+    pub rules: Vec<ExplainedRule>,
+    /// What was changed, as a unified diff.
+    pub changed: String,
+}
+
+impl Decision {
+    /// The decision as the page reads it.
+    pub fn value(&self, now: Timestamp) -> Value {
+        Value::from([
+            ("time", Value::from(now.strftime("%H:%M:%S").to_string())),
+            ("verb", Value::from(self.verb.clone())),
+            ("kind", Value::from(self.kind.clone())),
+            ("subresource", Value::from(self.subresource.clone())),
+            ("namespace", Value::from(self.namespace.clone())),
+            ("name", Value::from(self.name.clone())),
+            ("user", Value::from(self.user.clone())),
+            ("ended", Value::from(self.ended.as_str())),
+            ("message", Value::from(self.message.trim())),
+            ("rules", Value::array(self.rules.iter().map(rule).collect())),
+            ("changed", Value::from(self.changed.as_str())),
+        ])
+    }
 }
 
 fn rule(rule: &ExplainedRule) -> Value {
     let steps = rule.steps.iter().map(|step| {
         let place = step.path.as_ref().map(ToString::to_string).unwrap_or_default();
-        Value::from([("place", Value::from(place)), ("text", Value::from(step.text.as_str()))])
+        Value::from([("place", Value::from(place)), ("text", Value::from(step.text.clone()))])
     });
     Value::from([
         ("policy", Value::from(rule.key.clone())),

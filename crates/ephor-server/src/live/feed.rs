@@ -34,7 +34,7 @@ impl Topic {
 }
 
 /// One event: its topic and its data as one line of JSON.
-pub(super) type Event = (Topic, Arc<str>);
+pub(crate) type Event = (Topic, Arc<str>);
 
 /// What the page shows. Clones are the same view.
 #[derive(Debug, Clone)]
@@ -81,7 +81,7 @@ impl Live {
     }
 
     /// All that is shown now, and what comes after.
-    pub(super) fn watch(&self) -> (Vec<Event>, broadcast::Receiver<Event>) {
+    pub(crate) fn watch(&self) -> (Vec<Event>, broadcast::Receiver<Event>) {
         let state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         let lists = state.lists.iter().map(|(topic, line)| (*topic, Arc::clone(line)));
         let decisions = state.decisions.iter().map(|line| (Topic::Decision, Arc::clone(line)));

@@ -8,6 +8,6 @@ mod decision;
 mod feed;
 mod http;
 
-pub use decision::{Decided, decision};
+pub use decision::{Decision, Ended};
 pub use feed::{Live, Topic};
 pub use http::router;

@@ -4,15 +4,17 @@
 //! a refusal carries the name that it has on a real cluster.
 
 use std::hash::{Hash as _, Hasher as _};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
-use ephor_cluster::ClusterError;
 use ephor_cluster::admission::{Admission, Attributes, Mutated, Operation};
+use ephor_cluster::{ClusterError, MemoryCluster};
 use ephor_engine::policy::FailurePolicy;
 use ephor_engine::rules::mutate::JsonPatch;
 use ephor_expr::Value;
 use rustc_hash::FxHasher;
 
+use super::accounts;
+use super::observe::ShownDecisions;
 use crate::admission::path::Lane;
 use crate::admission::{AdmissionRequest, Answer, Handlers};
 use crate::policy_admission::PolicyAdmission;
@@ -21,26 +23,22 @@ use crate::policy_admission::PolicyAdmission;
 const TTL: &str = "cleanup.kyverno.io/ttl";
 
 /// The handlers as a cluster asks them.
-#[derive(Debug)]
 pub(super) struct InProcess {
+    cluster: MemoryCluster,
     handlers: Handlers,
     own: PolicyAdmission,
-    asked: AtomicU64,
+    shown: Arc<ShownDecisions>,
 }
 
 impl InProcess {
-    /// Handlers of resources, and of Ephor's own kinds.
-    pub(super) fn new(handlers: Handlers, own: PolicyAdmission) -> Self {
-        Self { handlers, own, asked: AtomicU64::new(0) }
-    }
-
-    fn request(&self, attributes: &Attributes) -> Result<AdmissionRequest, ClusterError> {
-        let number = self.asked.fetch_add(1, Ordering::Relaxed);
-        let mut hasher = FxHasher::default();
-        (number, attributes.name.as_str(), attributes.namespace.as_str()).hash(&mut hasher);
-        let uid = format!("{:08x}-0000-4000-8000-{:012x}", hasher.finish() >> 32, number);
-        AdmissionRequest::of_value(&attributes.request(&uid))
-            .map_err(|error| ClusterError::denied(500, "InternalError", error.to_string()))
+    /// Handlers of resources, and of Ephor's own kinds; who shows what they decide.
+    pub(super) fn new(
+        cluster: MemoryCluster,
+        handlers: Handlers,
+        own: PolicyAdmission,
+        shown: Arc<ShownDecisions>,
+    ) -> Self {
+        Self { cluster, handlers, own, shown }
     }
 
     /// What is asked about objects of Ephor's own kinds, under which name.
@@ -58,6 +56,18 @@ impl InProcess {
             _ => None,
         }
     }
+}
+
+/// The UID of all requests about one write.
+fn uid(attributes: &Attributes) -> String {
+    let mut hasher = FxHasher::default();
+    attributes.serial.hash(&mut hasher);
+    format!("{:08x}-0000-4000-8000-{:012x}", hasher.finish() >> 32, attributes.serial)
+}
+
+fn request(attributes: &Attributes) -> Result<AdmissionRequest, ClusterError> {
+    AdmissionRequest::of_value(&attributes.request(&uid(attributes)))
+        .map_err(|error| ClusterError::denied(500, "InternalError", error.to_string()))
 }
 
 const LANES: [(FailurePolicy, &str); 2] = [(FailurePolicy::Ignore, "ignore"), (FailurePolicy::Fail, "fail")];
@@ -83,14 +93,34 @@ fn patched(object: &Value, patch: &Value) -> Result<Value, ClusterError> {
 
 impl Admission for InProcess {
     fn mutate(&self, attributes: &Attributes) -> Result<Mutated, ClusterError> {
+        let mutated = self.ask_to_mutate(attributes);
+        if let Err(refused) = &mutated {
+            self.shown.finished(&uid(attributes), attributes, Some(refused));
+        }
+        mutated
+    }
+
+    fn validate(&self, attributes: &Attributes) -> Result<Vec<String>, ClusterError> {
+        let validated = self.ask_to_validate(attributes);
+        self.shown.finished(&uid(attributes), attributes, validated.as_ref().err());
+        validated
+    }
+}
+
+impl InProcess {
+    fn ask_to_mutate(&self, attributes: &Attributes) -> Result<Mutated, ClusterError> {
         let mut mutated = Mutated::default();
         // Ephor's own kinds are no resources of policies, and nothing mutates what goes.
         if attributes.resource.group == "kyverno.io" || attributes.operation == Operation::Delete {
             return Ok(mutated);
         }
         let mut attributes = attributes.clone();
+        if let Some(pod) = accounts::admitted(&self.cluster, &attributes) {
+            attributes.object = pod;
+            mutated.object = Some(attributes.object.clone());
+        }
         for (failure, word) in LANES {
-            let request = self.request(&attributes)?;
+            let request = request(&attributes)?;
             let answer = self.handlers.mutate(&request, &Lane::Failing(failure));
             let patch = answer.patch.clone();
             mutated.warnings.extend(judged(&format!("mutate.kyverno.svc-{word}"), answer)?);
@@ -102,8 +132,8 @@ impl Admission for InProcess {
         Ok(mutated)
     }
 
-    fn validate(&self, attributes: &Attributes) -> Result<Vec<String>, ClusterError> {
-        let request = self.request(attributes)?;
+    fn ask_to_validate(&self, attributes: &Attributes) -> Result<Vec<String>, ClusterError> {
+        let request = request(attributes)?;
         let mut warnings = Vec::new();
         if let Some((webhook, answer)) = self.about_own(&request) {
             warnings.extend(judged(webhook, answer)?);

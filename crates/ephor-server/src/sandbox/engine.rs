@@ -9,6 +9,7 @@ use ephor_cluster::{Cluster, MemoryCluster};
 use super::admit::InProcess;
 use super::namespaces;
 use super::observe::ShownDecisions;
+use crate::admission::observe::Observer;
 use crate::admission::roles::Roles;
 use crate::admission::{HandlerOptions, Handlers, Parts};
 use crate::background::serve::{Background, lead};
@@ -61,6 +62,8 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
         prometheus_client::metrics::counter::Counter::default(),
         stop,
     );
+    events.follow(&config);
+    let shown = Arc::new(ShownDecisions::new(live.clone(), events.clone()));
     let handlers = Handlers::new(
         Parts {
             cluster: Arc::clone(&admission),
@@ -69,16 +72,16 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
             answers: Arc::clone(&answers),
             namespaces,
             roles,
-            observer: Arc::new(ShownDecisions::new(live.clone(), events.clone())),
+            observer: Arc::clone(&shown) as Arc<dyn Observer>,
         },
-        HandlerOptions::in_process(NAMESPACE),
+        HandlerOptions { explained: true, ..HandlerOptions::in_process(NAMESPACE) },
     );
     policy_feeds.wait_synced(PATIENCE);
     for feed in &feeds {
         Feed::wait_synced(feed, PATIENCE);
     }
     let own = PolicyAdmission::new(Arc::clone(&admission), Accounts::default(), exceptions.clone());
-    cluster.set_admission(Arc::new(InProcess::new(handlers, own)));
+    cluster.set_admission(Arc::new(InProcess::new(cluster.clone(), handlers, own, Arc::clone(&shown))));
 
     let term = Term::unlimited(stop);
     // There are no webhooks to wait for: a policy that compiles is ready.
@@ -101,13 +104,14 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
         events,
         metrics: Metrics::default(),
         readiness: Readiness::default(),
+        listener: Some(Arc::new(move |note| shown.worked(note))),
     };
     spawn("background", move || lead(&background, &term));
     spawn("cluster controllers", {
         let (cluster, certificate, stop) = (cluster.clone(), certificate.to_owned(), stop.clone());
         move || sweep(&cluster, &certificate, &stop)
     });
-    super::observe::show_lists(cluster, live, &policies, stop);
+    super::lists::show(cluster, live, &policies, stop);
     policies
 }
 

@@ -4,6 +4,7 @@
 //! controllers of production asked in process (`engine`, `admit`). Who may come in is decided by [`gate`]. kubectl and
 //! other clients need no more than the kubeconfig.
 
+mod accounts;
 mod admit;
 mod api;
 mod columns;
@@ -11,6 +12,7 @@ mod engine;
 pub mod gate;
 mod json_path;
 pub mod kubeconfig;
+mod lists;
 mod namespaces;
 mod observe;
 mod openapi;

@@ -1,7 +1,7 @@
 //! What Kubernetes' controllers put into every namespace: a service account, and the certificate of the API server.
 
 use ephor_cluster::admission::User;
-use ephor_cluster::{Cluster as _, ClusterError, ErrorKind, ListQuery, MemoryCluster, WriteOptions, object};
+use ephor_cluster::{Cluster as _, ClusterError, ErrorKind, ListQuery, MemoryCluster, Patch, WriteOptions, object};
 use ephor_expr::Value;
 
 const ACCOUNT: &str = "default";
@@ -31,8 +31,14 @@ pub(super) fn furnish(cluster: &MemoryCluster, certificate: &str) {
 
 fn ensure(controller: &MemoryCluster, kind: &str, wanted: Value) -> Result<(), ClusterError> {
     let resource = controller.resolve("v1", kind)?;
-    if controller.get(&resource, Some(object::namespace(&wanted)), object::name(&wanted)).is_ok() {
-        return Ok(());
+    let (namespace, name) = (object::namespace(&wanted).to_owned(), object::name(&wanted).to_owned());
+    if let Ok(present) = controller.get(&resource, Some(&namespace), &name) {
+        if wanted.get("data").is_none_or(|data| present.get("data") == Some(data)) {
+            return Ok(());
+        }
+        // The certificate is another one after each start.
+        let options = WriteOptions::default();
+        return controller.patch(&resource, Some(&namespace), &name, &Patch::merge(wanted), &options).map(drop);
     }
     match controller.create(&resource, wanted, &WriteOptions::default()) {
         // Somebody else made it, or the namespace is gone.
@@ -71,5 +77,9 @@ mod tests {
             assert_eq!(found.len(), 4);
             assert!(found.iter().all(|object| object::name(object) == name));
         }
+        furnish(&cluster, "other");
+        let resource = cluster.resolve("v1", "ConfigMap").unwrap();
+        let bundle = cluster.get(&resource, Some("default"), CERTIFICATE).unwrap();
+        assert_eq!(bundle.str_at(&["data", "ca.crt"]), Some("other"));
     }
 }

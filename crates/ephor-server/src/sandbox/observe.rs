@@ -1,147 +1,161 @@
-//! What the live view shows.
+//! Decisions for the live view: what handlers said about one write, brought together, and what rules did by themselves.
 
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use ephor_cluster::{Cluster as _, LabelSelector, ListQuery, MemoryCluster};
-use ephor_engine::outcome::Verdict;
-use ephor_expr::{Map, Str, Value};
+use ephor_cluster::ClusterError;
+use ephor_cluster::admission::Attributes;
+use ephor_engine::outcome::{Phase, Verdict};
+use ephor_expr::{Str, Value};
 use jiff::Timestamp;
 
-use super::engine::spawn;
 use crate::admission::observe::{Decided, Observer};
 use crate::admission::path::Webhook;
 use crate::admission::{AdmissionRequest, Answer};
+use crate::background::trigger::TriggerRef;
+use crate::background::writer::Note;
 use crate::events::Recorder;
-use crate::live::{Live, Topic};
-use crate::policies::PolicyStore;
-use crate::stop::Stop;
+use crate::explain::{ExplainedRule, ExplainedStep, difference};
+use crate::live::{Decision, Ended, Live, Topic};
+use crate::plan::{Action, Change};
+use crate::policies::PolicyKey;
 
-/// How often the lists are looked at while things change.
-const LOOK: Duration = Duration::from_millis(250);
+/// Writes of which only a part was heard yet: one that fails between mutation and validation is never heard of again.
+const UNFINISHED: usize = 64;
 
 /// Shows each decision of rules, and tells it in the cluster.
 pub(super) struct ShownDecisions {
     live: Live,
     events: Recorder,
+    unfinished: Mutex<VecDeque<Unfinished>>,
+}
+
+/// What was heard about a write so far.
+struct Unfinished {
+    uid: Str,
+    rules: Vec<ExplainedRule>,
+    /// The object before and after mutation.
+    mutated: Option<(Value, Value)>,
 }
 
 impl ShownDecisions {
     pub(super) fn new(live: Live, events: Recorder) -> Self {
-        Self { live, events }
+        Self { live, events, unfinished: Mutex::default() }
+    }
+
+    /// A write was let in or refused, after the requests of that UID.
+    pub(super) fn finished(&self, uid: &str, write: &Attributes, refused: Option<&ClusterError>) {
+        let heard = {
+            let mut unfinished = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner);
+            let place = unfinished.iter().position(|write| write.uid == uid);
+            place.and_then(|place| unfinished.remove(place))
+        };
+        let (rules, mutated) = heard.map(|heard| (heard.rules, heard.mutated)).unwrap_or_default();
+        if rules.is_empty() && refused.is_none() {
+            return;
+        }
+        let changed = mutated.map(|(before, after)| difference(&before, &after)).unwrap_or_default();
+        self.show(&Decision {
+            verb: write.operation.text().to_lowercase().into(),
+            kind: write.resource.kind.clone(),
+            subresource: write.subresource.clone(),
+            namespace: if write.resource.namespaced { write.namespace.clone() } else { Str::default() },
+            name: write.name.clone(),
+            user: write.user.name.clone(),
+            ended: if refused.is_some() { Ended::Denied } else { Ended::Allowed },
+            message: refused.map(ToString::to_string).unwrap_or_default(),
+            rules,
+            changed,
+        });
+    }
+
+    /// A background controller did something.
+    pub(super) fn worked(&self, note: &Note) {
+        let decision = match note {
+            Note::Changed { policy, rule, trigger, change, object } => {
+                let text = |key: &str| Str::new(object.str_at(&["metadata", key]).unwrap_or_default());
+                let reason = ExplainedStep::plain(change.reason.as_str());
+                let steps = made_for(trigger.as_ref()).into_iter().chain([reason]).collect();
+                Decision {
+                    verb: change.verb().into(),
+                    kind: Str::new(object.str_at(&["kind"]).unwrap_or_default()),
+                    namespace: text("namespace"),
+                    name: text("name"),
+                    ended: Ended::Done,
+                    rules: vec![explained(policy, rule, Verdict::Pass, steps)],
+                    changed: before_and_after(change).map(|(old, new)| difference(old, new)).unwrap_or_default(),
+                    ..Decision::default()
+                }
+            }
+            Note::Failed { policy, rule, trigger, message } => {
+                let place = trigger.clone().unwrap_or_default();
+                let steps = vec![ExplainedStep::plain(message.as_str())];
+                Decision {
+                    verb: "act on".into(),
+                    kind: place.kind,
+                    namespace: place.namespace,
+                    name: place.name,
+                    ended: Ended::Failed,
+                    rules: vec![explained(policy, rule, Verdict::Error, steps)],
+                    ..Decision::default()
+                }
+            }
+        };
+        self.show(&decision);
+    }
+
+    fn show(&self, decision: &Decision) {
+        self.live.show(Topic::Decision, &decision.value(Timestamp::now()));
+    }
+}
+
+fn explained(policy: &PolicyKey, rule: &Str, verdict: Verdict, steps: Vec<ExplainedStep>) -> ExplainedRule {
+    ExplainedRule {
+        key: policy.to_string().into(),
+        verdict: Some(verdict),
+        steps,
+        ..ExplainedRule::named(rule.clone())
+    }
+}
+
+fn made_for(trigger: Option<&TriggerRef>) -> Option<ExplainedStep> {
+    let TriggerRef { kind, namespace, name, .. } = trigger?;
+    let slash = if namespace.is_empty() { "" } else { "/" };
+    Some(ExplainedStep::plain(format!("for {kind} {namespace}{slash}{name}")))
+}
+
+/// The states of an object that is there before and after; a new one is no difference.
+fn before_and_after(change: &Change) -> Option<(&Value, &Value)> {
+    match &change.action {
+        Action::Replace { before, after } | Action::Apply { before: Some(before), after } => Some((before, after)),
+        Action::Create(_) | Action::Apply { before: None, .. } | Action::Delete { .. } => None,
     }
 }
 
 impl Observer for ShownDecisions {
     fn decided(&self, decided: &Decided<'_>) {
         self.events.decided(decided);
-        let rules: Vec<Value> = decided
-            .outcomes
-            .iter()
-            .filter(|outcome| outcome.verdict != Verdict::Skip)
-            .map(|outcome| {
-                let policy = decided.programs.get(outcome.policy).map(|program| program.name.clone());
-                let step =
-                    Value::from([("place", Value::from("")), ("text", Value::from(outcome.message.to_string()))]);
-                Value::from([
-                    ("policy", Value::from(policy.unwrap_or_default())),
-                    ("rule", Value::from(outcome.rule.clone())),
-                    ("steps", Value::array(vec![step])),
-                    ("verdict", Value::from(outcome.verdict.as_str())),
-                ])
-            })
-            .collect();
-        if rules.is_empty() {
+        if decided.explained.is_empty() {
             return;
         }
-        let request = decided.request;
-        self.live.show(
-            Topic::Decision,
-            &Value::from([
-                ("time", Value::from(Timestamp::now().strftime("%H:%M:%S").to_string())),
-                ("operation", Value::from(request.operation.as_str())),
-                ("kind", Value::from(decided.gvk.kind.clone())),
-                ("subresource", Value::from(request.sub_resource.clone())),
-                ("namespace", Value::from(request.namespace.clone())),
-                ("name", Value::from(request.object_name())),
-                ("user", Value::from(request.user.username.clone())),
-                ("allowed", Value::Bool(!decided.blocked)),
-                ("message", Value::from("")),
-                ("rules", Value::array(rules)),
-                ("changed", Value::from("")),
-            ]),
-        );
+        let uid = &decided.request.uid;
+        let mut unfinished = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = unfinished.iter().position(|write| write.uid == *uid);
+        let heard = place.and_then(|place| unfinished.remove(place));
+        let mut heard = heard.unwrap_or_else(|| Unfinished { uid: uid.clone(), rules: Vec::new(), mutated: None });
+        heard.rules.extend(decided.explained.iter().cloned());
+        if decided.phase == Phase::Mutate {
+            let before = heard.mutated.map_or_else(|| decided.request.object.clone(), |(before, _)| before);
+            heard.mutated = Some((before, decided.object.clone()));
+        }
+        if unfinished.len() >= UNFINISHED {
+            unfinished.pop_front();
+        }
+        unfinished.push_back(heard);
     }
 
     fn answered(&self, request: &AdmissionRequest, webhook: Webhook, answer: &Answer, took: Duration) {
         self.events.answered(request, webhook, answer, took);
     }
-}
-
-/// Keeps the lists of policies and of generated objects shown.
-pub(super) fn show_lists(cluster: &MemoryCluster, live: &Live, policies: &PolicyStore, stop: &Stop) {
-    let (cluster, live, policies, stop) = (cluster.clone(), live.clone(), policies.clone(), stop.clone());
-    spawn("live view", move || {
-        let mut seen = 0;
-        while !stop.is_stopped() {
-            let revision = cluster.wait_for_change(seen, LOOK);
-            if revision != seen {
-                seen = revision;
-                live.show(Topic::Policies, &policies_shown(&policies));
-                live.show(Topic::Objects, &generated(&cluster));
-                stop.wait(LOOK);
-            }
-        }
-    });
-}
-
-fn policies_shown(policies: &PolicyStore) -> Value {
-    let snapshot = policies.snapshot();
-    let shown = snapshot.policies.values().map(|policy| {
-        let rules = policy.document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
-        let names: Vec<Value> = rules.iter().filter_map(|rule| rule.get("name").cloned()).collect();
-        let findings: Vec<String> = policy.findings.iter().map(ToString::to_string).collect();
-        Value::from([
-            ("findings", Value::from(findings)),
-            ("name", Value::from(policy.key.name.clone())),
-            ("namespace", Value::from(policy.key.namespace.clone())),
-            ("ready", Value::Bool(policy.program.is_some())),
-            ("rules", Value::array(names)),
-        ])
-    });
-    Value::array(shown.collect())
-}
-
-const PREFIX: &str = "generate.kyverno.io/";
-
-/// All objects that rules have made, with the labels that say why.
-fn generated(cluster: &MemoryCluster) -> Value {
-    let Ok(discovery) = cluster.discovery() else { return Value::array(Vec::new()) };
-    let Ok(selector) = LabelSelector::parse("app.kubernetes.io/managed-by=kyverno") else {
-        return Value::array(Vec::new());
-    };
-    let query = ListQuery::all().labels(selector).metadata_only();
-    let mut seen = std::collections::BTreeSet::new();
-    let mut shown = Vec::new();
-    for resource in discovery.iter().filter(|r| r.stored && seen.insert((r.group.clone(), r.plural.clone()))) {
-        let Ok(list) = cluster.list(resource, &query) else { continue };
-        for object in &list.items {
-            let labels = object.at(&["metadata", "labels"]).and_then(Value::as_object);
-            let lineage: Map = labels
-                .into_iter()
-                .flat_map(Map::iter)
-                .filter_map(|(key, value)| Some((Str::new(key.strip_prefix(PREFIX)?), value.clone())))
-                .collect();
-            if lineage.get("policy-name").is_none() {
-                continue;
-            }
-            let text = |key: &str| object.str_at(&["metadata", key]).unwrap_or_default();
-            shown.push(Value::from([
-                ("kind", Value::from(resource.kind.clone())),
-                ("lineage", Value::object(lineage)),
-                ("name", Value::from(text("name"))),
-                ("namespace", Value::from(text("namespace"))),
-            ]));
-        }
-    }
-    Value::array(shown)
 }

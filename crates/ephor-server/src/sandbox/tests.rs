@@ -7,10 +7,12 @@ use std::time::Duration;
 use ephor_expr::Value;
 
 use super::*;
+use crate::live::Topic;
 
 struct Running {
     port: u16,
     token: Str,
+    live: Live,
     stop: Stop,
 }
 
@@ -26,7 +28,8 @@ fn run(objects: &[&str]) -> Running {
     sandbox.enforce();
     let refused = sandbox.add(objects.iter().map(|text| Value::from_json(text).unwrap()));
     assert!(refused.is_empty(), "{refused:?}");
-    let running = Running { port: sandbox.port, token: sandbox.token.clone(), stop };
+    sandbox.settle();
+    let running = Running { port: sandbox.port, token: sandbox.token.clone(), live: sandbox.live.clone(), stop };
     std::thread::spawn(move || sandbox.serve());
     running
 }
@@ -71,16 +74,7 @@ fn pod(image: &str) -> String {
 fn a_policy_is_enforced_over_http() {
     let running = run(&[NO_LATEST]);
     let pods = "/api/v1/namespaces/default/pods";
-    // The policy is followed by a watch of its own.
-    let mut refused = running.post(pods, &pod("x:latest"));
-    for _ in 0..200 {
-        if refused.0 == 400 {
-            break;
-        }
-        running.send("DELETE", &format!("{pods}/p"), &[], "");
-        std::thread::sleep(Duration::from_millis(10));
-        refused = running.post(pods, &pod("x:latest"));
-    }
+    let refused = running.post(pods, &pod("x:latest"));
     let message = refused.1.str_at(&["message"]).unwrap_or_default();
     assert!(message.starts_with("admission webhook \"validate.kyverno.svc-fail\" denied the request:"), "{message}");
     assert_eq!(running.post(pods, &pod("x:1")).0, 201);
@@ -149,4 +143,73 @@ fn namespaces_that_files_take_for_granted_are_made() {
     let running = run(&[map]);
     let (code, _, _) = running.send("GET", "/api/v1/namespaces/shop", &[], "");
     assert_eq!(code, 200);
+}
+
+impl Running {
+    /// The decisions that the page shows, the latest last.
+    fn decisions(&self) -> Vec<Value> {
+        let shown = self.live.watch().0;
+        let lines = shown.iter().filter(|(topic, _)| *topic == Topic::Decision);
+        lines.map(|(_, line)| Value::from_json(line).unwrap()).collect()
+    }
+}
+
+const LABEL_SECRETS: &str = r#"{"apiVersion":"kyverno.io/v1","kind":"ClusterPolicy","metadata":{"name":"secrets"},"spec":{"rules":[
+    {"name":"label","match":{"any":[{"resources":{"kinds":["Secret"]}}]},"mutate":{"patchStrategicMerge":{"data":{"more":"bW9yZQ=="}}}},
+    {"name":"read","match":{"any":[{"resources":{"kinds":["Secret"]}}]},
+     "context":[{"name":"other","apiCall":{"urlPath":"/api/v1/namespaces/default/secrets/other"}}],
+     "validate":{"failureAction":"Enforce","message":"no {{ request.object.data.password }} or {{ other.data.password }}",
+        "deny":{"conditions":{"any":[{"key":"{{ request.object.data.password }}","operator":"NotEquals","value":"{{ other.data.password }}"}]}}}}]}}"#;
+
+#[test]
+fn one_write_is_one_decision_with_its_reasons_and_its_changes() {
+    let default_pull = r#"{"apiVersion":"kyverno.io/v1","kind":"ClusterPolicy","metadata":{"name":"pull"},"spec":{"rules":[
+        {"name":"always","match":{"any":[{"resources":{"kinds":["Pod"]}}]},"mutate":{"patchStrategicMerge":{"metadata":{"labels":{"checked":"true"}}}}}]}}"#;
+    let running = run(&[NO_LATEST, default_pull]);
+    running.post("/api/v1/namespaces/default/pods", &pod("x:latest"));
+    let decisions = running.decisions();
+    let [decision] = decisions.as_slice() else { panic!("{decisions:?}") };
+    assert_eq!((decision.str_at(&["ended"]), decision.str_at(&["name"])), (Some("denied"), Some("p")));
+    assert!(decision.str_at(&["changed"]).unwrap().contains("\n+  labels:\n+    checked: \"true\"\n"), "{decision}");
+    let rules = decision.get("rules").and_then(Value::as_array).unwrap();
+    let told: Vec<_> = rules.iter().map(|rule| (rule.str_at(&["rule"]), rule.str_at(&["verdict"]))).collect();
+    assert_eq!(told, [(Some("always"), Some("pass")), (Some("tag"), Some("fail"))]);
+    let steps = rules[1].get("steps").unwrap().to_json();
+    assert!(steps.contains("match.any[0] selects the resource"), "{steps}");
+}
+
+#[test]
+fn what_rules_do_by_themselves_is_shown_with_its_reason() {
+    let generate = r#"{"apiVersion":"kyverno.io/v1","kind":"ClusterPolicy","metadata":{"name":"quota"},"spec":{"rules":[
+        {"name":"q","match":{"any":[{"resources":{"kinds":["Namespace"],"names":["shop"]}}]},"generate":{"apiVersion":"v1","kind":"ConfigMap","name":"limits",
+        "namespace":"{{ request.object.metadata.name }}","synchronize":true,"data":{"data":{"a":"b"}}}}]}}"#;
+    let running = run(&[generate]);
+    running.post("/api/v1/namespaces", r#"{"metadata":{"name":"shop"}}"#);
+    let made = || running.decisions().into_iter().find(|decision| decision.str_at(&["ended"]) == Some("done"));
+    let mut seen = made();
+    for _ in 0..500 {
+        if seen.is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+        seen = made();
+    }
+    let seen = seen.expect("the object is made").to_json();
+    assert!(seen.contains(r#""name":"limits""#) && seen.contains("for Namespace shop"), "{seen}");
+    assert!(seen.contains("it is not there"), "{seen}");
+}
+
+#[test]
+fn values_of_secrets_are_shown_nowhere() {
+    let running = run(&[LABEL_SECRETS]);
+    let path = "/api/v1/namespaces/default/secrets";
+    // The first one cannot be judged, for what it is compared with is missing.
+    let other = r#"{"metadata":{"name":"other"},"data":{"password":"b3BlbiBzZXNhbWU="}}"#;
+    running.post(path, other);
+    assert_eq!(running.post(path, r#"{"metadata":{"name":"mine"},"data":{"password":"aHVudGVyMg=="}}"#).0, 400);
+    let shown = Value::array(running.decisions()).to_json();
+    assert!(shown.contains("<redacted>") || shown.contains("redacted"), "{shown}");
+    for value in ["aHVudGVyMg==", "hunter2", "b3BlbiBzZXNhbWU=", "open sesame", "bW9yZQ=="] {
+        assert!(!shown.contains(value), "{value}: {shown}");
+    }
 }

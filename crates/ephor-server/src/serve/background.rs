@@ -12,7 +12,7 @@ use super::{RoleAnswers, ServeError, counted};
 use crate::background::serve::{Background, run};
 use crate::background::standing::Readiness;
 use crate::config::ConfigStore;
-use crate::events::{EventSettings, Recorder, SuccessEvents};
+use crate::events::{EventSettings, Recorder};
 use crate::feed::Feed;
 use crate::metrics::Metrics;
 use crate::plain_http;
@@ -38,6 +38,7 @@ pub fn background(cluster: &Arc<dyn Cluster>, settings: &BackgroundSettings, sto
             .map_err(|error| ServeError::Listen { port, error })?;
     }
     let role = Background {
+        listener: None,
         events: recorder(&cluster, common, &metrics, &config, stop),
         cluster,
         answers: Arc::new(facts),
@@ -63,8 +64,6 @@ pub(super) fn recorder(
     stop: &Stop,
 ) -> Recorder {
     let recorder = Recorder::start(cluster, EventSettings::of(common), metrics.events_dropped(), stop);
-    recorder.set_success_events(SuccessEvents::of(&config.get()));
-    let follower = recorder.clone();
-    config.subscribe(move |config| follower.set_success_events(SuccessEvents::of(config)));
+    recorder.follow(config);
     recorder
 }

@@ -11,72 +11,79 @@ function make(tag, className, ...children) {
   return element;
 }
 
+const tag = (className, text) => make("span", `tag ${className}`, text);
 const place = (object) => `${object.kind} ${object.namespace ? object.namespace + "/" : ""}${object.name}`;
 
 function policy(policy) {
-  const ready = policy.ready ? null : make("span", "not-ready", " not ready");
-  const head = make("strong", "", policy.name);
-  const rules = make("p", "quiet", policy.rules.join(", "));
-  const message = policy.message ? make("p", "not-ready", policy.message) : null;
-  return make("li", "", head, make("span", "quiet", ` ${policy.kind}`), ready, rules, message);
+  const ready = policy.ready ? null : tag("odd", "not ready");
+  const kind = policy.kind === "ClusterPolicy" ? null : make("span", "quiet", ` ${policy.kind}`);
+  const rules = policy.rules.map((rule) => make("li", "", make("span", "quiet", rule.name), tag(rule.does, rule.does)));
+  const findings = policy.findings.map((finding) => make("p", "quiet", finding));
+  return make("li", "", make("strong", "", policy.name), kind, ready, make("ul", "rules", ...rules), ...findings);
 }
 
 function object(object) {
-  const from = [["policy", object.policy], ["rule", object.rule], ["trigger", object.trigger], ["source", object.source]];
-  const lines = from.filter(([, value]) => value).map(([name, value]) => make("p", "quiet", `${name} ${value}`));
-  return make("li", "", make("strong", "", place(object)), ...lines);
+  const lineage = [["policy", object.policy], ["rule", object.rule], ["for", object.trigger], ["copy of", object.source]];
+  const entries = lineage.filter(([, value]) => value).flatMap(([name, value]) => [make("dt", "", name), make("dd", "", value)]);
+  return make("li", "", make("strong", "", place(object)), make("dl", "", ...entries));
 }
 
 function diff(text) {
-  const lines = text.split("\n").map((line) => {
-    const kind = line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : "";
-    return make("span", kind, line + "\n");
+  // The first two lines name files that do not exist.
+  const lines = text.split("\n").filter((line) => line && !/^(---|\+\+\+) /.test(line)).map((line) => {
+    const kind = { "+": "added", "-": "removed", "@": "hunk" }[line[0]] ?? "";
+    return make("span", kind, line);
   });
   return make("pre", "", ...lines);
 }
 
 function rule(rule) {
-  const head = make("p", "", make("span", `verdict ${rule.verdict}`, rule.verdict), ` ${rule.policy} / ${rule.rule}`);
-  const steps = rule.steps.map((step) => {
-    const line = make("li", "", step.text);
-    line.title = step.place;
-    return line;
-  });
-  return make("div", "rule", head, make("ul", "steps", ...steps));
+  const name = make("span", "", make("strong", "", rule.policy), make("span", "quiet", ` / ${rule.rule}`));
+  const steps = rule.steps.map((step) => make("li", "", make("span", "", step.text), make("code", "", step.place)));
+  return make("div", "rule", make("p", "", tag(rule.verdict, rule.verdict), name), make("ul", "steps", ...steps));
 }
 
 function decision(decision) {
-  const word = decision.allowed ? "allowed" : "denied";
   const subresource = decision.subresource ? "/" + decision.subresource : "";
   const summary = make(
     "summary", "",
-    make("span", `verdict ${word}`, word),
-    make("span", "", `${decision.operation.toLowerCase()} ${place(decision)}${subresource}`),
-    make("time", "", decision.time),
-    make("span", "user", decision.user),
+    tag(decision.ended, decision.ended),
+    make("span", "what", make("em", "", decision.verb + " "), place(decision) + subresource),
+    make("span", "when", decision.user ? `${decision.user} · ${decision.time}` : decision.time),
   );
   const details = make("details", "", summary);
-  details.open = !decision.allowed;
+  details.open = decision.ended !== "allowed" || decision.changed !== "";
   if (decision.message) details.append(make("pre", "denied", decision.message));
   if (decision.changed) details.append(diff(decision.changed));
   details.append(...decision.rules.map(rule));
-  if (!decision.rules.length) details.append(make("p", "quiet", "no rule applies"));
   return make("li", "", details);
 }
 
 const KEPT = 200;
 
+function counted(list) {
+  list.parentElement.querySelector(".count").textContent = list.childElementCount || "";
+}
+
+function state(text, className) {
+  byId("state").textContent = text;
+  byId("state").className = className;
+}
+
 function listen() {
   const events = new EventSource("events?token=" + encodeURIComponent(location.hash.slice(1)));
-  const replace = (id, item) => (event) => byId(id).replaceChildren(...JSON.parse(event.data).map(item));
+  const replace = (id, item) => (event) => {
+    byId(id).replaceChildren(...JSON.parse(event.data).map(item));
+    counted(byId(id));
+  };
   events.addEventListener("open", () => {
     // Everything is said again after a break.
     byId("decisions").replaceChildren();
-    byId("state").textContent = "connected";
+    state("connected", "connected");
   });
   events.addEventListener("error", () => {
     const over = events.readyState === EventSource.CLOSED;
-    byId("state").textContent = over ? "not allowed: open the address that the sandbox printed" : "connecting";
+    state(over ? "not allowed: open the address that the sandbox printed" : "connecting", over ? "over" : "");
   });
   events.addEventListener("policies", replace("policies", policy));
   events.addEventListener("objects", replace("objects", object));
@@ -84,6 +91,7 @@ function listen() {
     const list = byId("decisions");
     list.prepend(decision(JSON.parse(event.data)));
     while (list.childElementCount > KEPT) list.lastElementChild.remove();
+    counted(list);
   });
 }
 

@@ -17,6 +17,7 @@ use ephor_engine::outcome::Phase;
 use ephor_engine::policy::HttpMethod;
 use ephor_engine::review::Review;
 use ephor_engine::select::PolicySet;
+use ephor_expr::scalar::wildcard::has_wildcard;
 use ephor_expr::{Map, Str, Value};
 
 use crate::config::ConfigStore;
@@ -194,10 +195,10 @@ pub fn fact(answer: Result<Value, ClusterError>) -> Fact {
     }
 }
 
-/// The resource of a kind; one without a version is the first that has the name.
+/// The resource of a kind; without a version, or with a pattern of one, the first that it means.
 pub fn resolve(cluster: &dyn Cluster, api_version: &str, kind: &str) -> Result<Resource, ClusterError> {
-    if api_version.is_empty()
-        && let Some(resource) = cluster.discovery()?.with_kind(kind).next()
+    if (api_version.is_empty() || has_wildcard(api_version))
+        && let Some(resource) = cluster.discovery()?.matching(api_version, kind).next()
     {
         return Ok(resource.clone());
     }
@@ -216,12 +217,22 @@ pub fn get(
     cluster.get(&resource, resource.namespaced.then_some(namespace), name)
 }
 
-/// All objects of a kind in a namespace (empty: in all), as an array.
+/// All objects of a kind in a namespace (empty: in all), as an array; those of all groups that a pattern of a version
+/// means.
 pub fn objects(cluster: &dyn Cluster, api_version: &str, kind: &str, namespace: &str) -> Result<Value, ClusterError> {
-    let resource = resolve(cluster, api_version, kind)?;
     let namespace = Some(Str::new(namespace)).filter(|namespace| !namespace.is_empty());
     let filter = ephor_cluster::query::Filter { namespace, ..Default::default() };
-    Ok(Value::array(list(cluster, &resource, &filter)?.0))
+    let discovery = cluster.discovery()?;
+    let resources: Vec<Resource> =
+        if has_wildcard(api_version) { discovery.matching(api_version, kind).cloned().collect() } else { Vec::new() };
+    if resources.is_empty() {
+        return Ok(Value::array(list(cluster, &resolve(cluster, api_version, kind)?, &filter)?.0));
+    }
+    let mut found = Vec::new();
+    for resource in &resources {
+        found.extend(list(cluster, resource, &filter)?.0);
+    }
+    Ok(Value::array(found))
 }
 
 /// A call of the API.

@@ -9,3 +9,4 @@ mod faults;
 mod guarded;
 mod load;
 mod takeover;
+mod way_back;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use ephor_expr::Str;
+use ephor_expr::scalar::wildcard::matches;
 use rustc_hash::FxHashMap;
 
 use super::{kubernetes, policy};
@@ -90,6 +91,19 @@ impl Discovery {
     /// preferred one first.
     pub fn with_kind(&self, kind: &str) -> impl Iterator<Item = &Resource> {
         self.at(&self.by_kind, kind)
+    }
+
+    /// The resources of that kind that a pattern of an `apiVersion` (`*`, `apps/*`; empty: any) means: of each group the
+    /// preferred version among them.
+    pub fn matching(&self, api_version: &str, kind: &str) -> impl Iterator<Item = &Resource> {
+        let mut groups = Vec::new();
+        self.with_kind(kind).filter(move |resource| {
+            let means = api_version.is_empty() || matches(api_version, &resource.api_version());
+            means && !groups.contains(&resource.group) && {
+                groups.push(resource.group.clone());
+                true
+            }
+        })
     }
 
     /// All resources, group by group as they became known.

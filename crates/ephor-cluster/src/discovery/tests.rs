@@ -165,3 +165,16 @@ fn the_versions_of_a_group_come_in_order_of_preference_whatever_its_kinds_have()
     let names: Vec<_> = versions.iter().filter_map(|version| version.str_at(&["version"])).collect();
     assert_eq!(names, ["v2", "v1", "v1beta1"]);
 }
+
+#[test]
+fn a_pattern_of_a_version_means_the_preferred_one_of_each_group() {
+    let discovery = Discovery::kubernetes();
+    let found = |pattern: &str, kind: &str| -> Vec<String> {
+        discovery.matching(pattern, kind).map(|resource| resource.api_version().to_string()).collect()
+    };
+    assert_eq!(found("*", "Pod"), ["v1"]);
+    assert_eq!(found("apps/*", "Deployment"), ["apps/v1"]);
+    assert_eq!(found("*", "Event"), ["v1", "events.k8s.io/v1"]);
+    assert_eq!(found("v1", "Event"), ["v1"]);
+    assert_eq!(found("*", "Nothing"), [""; 0]);
+}

@@ -194,6 +194,10 @@ impl Handlers {
         let observer = &self.0.parts.observer;
         if self.0.options.shadow {
             observer.shadowed(request, webhook, &answer, begun.elapsed());
+            if let Some(message) = answer.message.as_deref().filter(|_| !answer.allowed) {
+                let (resource, namespace, name) = (&request.resource.resource, &request.namespace, &request.name);
+                tracing::info!(%resource, %namespace, %name, message, "this request would have been denied");
+            }
             return Ok(Answer::allow());
         }
         observer.answered(request, webhook, &answer, begun.elapsed());

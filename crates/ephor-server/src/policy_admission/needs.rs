@@ -229,18 +229,17 @@ fn grants(
 fn mutated(policy: &Policy, rule: &Rule, account: &Str, discovery: &Discovery, path: &Path, needs: &mut Vec<Need>) {
     for (i, target) in rule.mutate.iter().flat_map(|m| m.targets.iter().flatten()).enumerate() {
         let Some((api_version, kind)) = literal(target.api_version.as_ref(), target.kind.as_ref()) else { continue };
-        let Some(resource) = discovery.find(api_version, kind) else { continue };
         let namespace = match policy.kind {
             PolicyKind::Policy => policy.metadata.namespace.clone().unwrap_or_default(),
             PolicyKind::ClusterPolicy => fixed(target.namespace.as_ref()),
         };
-        needs.push(Need {
-            namespace: if resource.namespaced { namespace } else { Str::default() },
+        needs.extend(discovery.matching(api_version, kind).map(|resource| Need {
+            namespace: if resource.namespaced { namespace.clone() } else { Str::default() },
             name: fixed(target.name.as_ref()),
             subresource: below(target.kind.as_ref()),
             purpose: Purpose::Mutate,
             ..Need::new(account, &["get", "update"], resource, path.index(i))
-        });
+        }));
     }
 }
 

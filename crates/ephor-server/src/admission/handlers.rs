@@ -152,7 +152,9 @@ impl Handlers {
     pub fn new(parts: Parts, options: HandlerOptions) -> Self {
         let audit = Audit::start(&options, &parts);
         let update_requests = UpdateRequests::start(&options, &parts);
-        let lanes = LaneStore::new(parts.policies.clone(), options.force_failure_policy_ignore);
+        // All webhooks of a shadow ignore failures, so that what they ask about is asked under that name.
+        let ignored = options.force_failure_policy_ignore || options.shadow;
+        let lanes = LaneStore::new(parts.policies.clone(), ignored);
         Self(Arc::new(Inner { parts, options, lanes, kinds: Kinds::default(), audit, update_requests }))
     }
 

@@ -32,6 +32,15 @@ const RATE: RateLimit = RateLimit { qps: 50.0, burst: 100 };
 impl ClusterArgs {
     /// The cluster, to read from.
     pub(super) fn connect(&self) -> anyhow::Result<Arc<ReadOnly>> {
+        Ok(Arc::new(self.read_only()?))
+    }
+
+    /// The cluster, to read from and to ask what it would make of a write.
+    pub(super) fn connect_for_dry_runs(&self) -> anyhow::Result<Arc<ReadOnly>> {
+        Ok(Arc::new(self.read_only()?.with_dry_runs()))
+    }
+
+    fn read_only(&self) -> anyhow::Result<ReadOnly> {
         let context = self.context.clone();
         let access = match &self.kubeconfig {
             Some(path) => Access::Kubeconfig { path: path.clone(), context },
@@ -39,6 +48,6 @@ impl ClusterArgs {
         };
         let options = ConnectOptions { access, rate: Some(RATE), attempts: 3, ..ConnectOptions::default() };
         let cluster: Arc<dyn Cluster> = Arc::new(KubeCluster::connect(&options).context("cannot use the cluster")?);
-        Ok(Arc::new(ReadOnly::new(cluster)))
+        Ok(ReadOnly::new(cluster))
     }
 }

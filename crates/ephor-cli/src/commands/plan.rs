@@ -26,12 +26,14 @@ use crate::ui::Ui;
   ephor plan --cluster --delete policy.yaml            what deleting the policy would do
   ephor plan --cluster                                 what is still to be done
 
-Each object that the rules would create, change or delete is printed as a diff, with the policy, the rule and the
-object that it is for; the labels by which Ephor knows what it made are left out. Nothing is written, and values of
-Secrets are not shown. The plan is made by the controller of `ephor serve background` itself, on a copy in memory.
+Each object that the rules would create, change or delete is printed as a diff, with the policy,
+the rule and the object that it is for; the labels by which Ephor knows what it made are left out.
+Nothing is written, and values of Secrets are not shown. The plan is made by the controller of
+`ephor serve background` itself, on a copy in memory. With --cluster the API server is asked what
+it would make of each object, as a dry run, where that is allowed.
 
-Exit codes: 0 if the plan could be made, 1 if something would fail, 2 if there is no plan. With --exit-code also 1 if
-there is something to do.")]
+Exit codes: 0 if the plan could be made, 1 if something would fail, 2 if there is no plan.
+With --exit-code also 1 if there is something to do.")]
 pub(super) struct Args {
     /// Policies that are applied: files, directories, globs, or `-` for standard input. With `--cluster` they come
     /// beside those that are stored, or in place of those of the same name.
@@ -73,8 +75,11 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let exceptions = loaded.exceptions.iter().map(|exception| exception.document.clone());
     let applied: Vec<Value> = policies.chain(exceptions).chain(resources).collect();
     let with_cluster = args.cluster.cluster;
-    let cluster: Arc<dyn Cluster> =
-        if with_cluster { args.cluster.connect()? } else { Arc::new(MemoryCluster::new(Options::offline())) };
+    let cluster: Arc<dyn Cluster> = if with_cluster {
+        args.cluster.connect_for_dry_runs()?
+    } else {
+        Arc::new(MemoryCluster::new(Options::offline()))
+    };
     let names_policies = !args.policies.is_empty() || deleted.iter().any(is_policy);
     let proposal = Proposal {
         applied,

@@ -12,12 +12,34 @@ use ephor_cluster::{
 use ephor_expr::Value;
 
 /// Passes reads on to a cluster and refuses everything else, so that a command that only reads needs no trust.
-pub struct ReadOnly(Arc<dyn Cluster>);
+pub struct ReadOnly {
+    inner: Arc<dyn Cluster>,
+    dry_runs: DryRuns,
+}
+
+/// What becomes of writes that store nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DryRuns {
+    /// They are refused, as all writes are.
+    Refused,
+    /// They are passed on.
+    Passed,
+}
 
 impl ReadOnly {
     /// The cluster without its writes.
     pub fn new(cluster: Arc<dyn Cluster>) -> Self {
-        Self(cluster)
+        Self { inner: cluster, dry_runs: DryRuns::Refused }
+    }
+
+    /// The same, with dry runs.
+    #[must_use]
+    pub fn with_dry_runs(self) -> Self {
+        Self { dry_runs: DryRuns::Passed, ..self }
+    }
+
+    fn passes(&self, options: &WriteOptions) -> bool {
+        options.dry_run && self.dry_runs == DryRuns::Passed
     }
 }
 
@@ -34,27 +56,27 @@ fn refused<T>(what: &str) -> Result<T, ClusterError> {
 
 impl Cluster for ReadOnly {
     fn discovery(&self) -> Result<Arc<Discovery>, ClusterError> {
-        self.0.discovery()
+        self.inner.discovery()
     }
 
     fn resolve(&self, api_version: &str, kind: &str) -> Result<Resource, ClusterError> {
-        self.0.resolve(api_version, kind)
+        self.inner.resolve(api_version, kind)
     }
 
     fn get(&self, resource: &Resource, namespace: Option<&str>, name: &str) -> Result<Value, ClusterError> {
-        self.0.get(resource, namespace, name)
+        self.inner.get(resource, namespace, name)
     }
 
     fn list(&self, resource: &Resource, query: &ListQuery) -> Result<List, ClusterError> {
-        self.0.list(resource, query)
+        self.inner.list(resource, query)
     }
 
-    fn create(&self, _: &Resource, _: Value, _: &WriteOptions) -> Result<Value, ClusterError> {
-        refused("creating")
+    fn create(&self, resource: &Resource, object: Value, options: &WriteOptions) -> Result<Value, ClusterError> {
+        if self.passes(options) { self.inner.create(resource, object, options) } else { refused("creating") }
     }
 
-    fn update(&self, _: &Resource, _: Value, _: &WriteOptions) -> Result<Value, ClusterError> {
-        refused("updating")
+    fn update(&self, resource: &Resource, object: Value, options: &WriteOptions) -> Result<Value, ClusterError> {
+        if self.passes(options) { self.inner.update(resource, object, options) } else { refused("updating") }
     }
 
     fn update_status(&self, _: &Resource, _: Value, _: &WriteOptions) -> Result<Value, ClusterError> {
@@ -81,12 +103,12 @@ impl Cluster for ReadOnly {
     }
 
     fn watch(&self, resource: &Resource, query: &WatchQuery) -> Result<Box<dyn Watch>, ClusterError> {
-        self.0.watch(resource, query)
+        self.inner.watch(resource, query)
     }
 
     fn raw(&self, request: &RawRequest) -> Result<Value, ClusterError> {
         match request.method {
-            Method::Get => self.0.raw(request),
+            Method::Get => self.inner.raw(request),
             _ => refused("a call that is no GET"),
         }
     }
@@ -116,11 +138,16 @@ mod tests {
             cluster.update_status(&config_maps, object.clone(), &plain),
             cluster.patch(&config_maps, own, "a", &patch, &plain),
             cluster.delete(&config_maps, own, "a", &gone).map(Deletion::into_object),
-            cluster.raw(&RawRequest::post(path, object)),
+            cluster.raw(&RawRequest::post(path, object.clone())),
             cluster.raw(&delete),
         ] {
             assert!(refused.unwrap_err().to_string().ends_with("`--cluster` only reads"));
         }
+        let dry = WriteOptions::dry_run();
+        assert!(cluster.update(&config_maps, object.clone(), &dry).is_err());
+        let trying = ReadOnly::new(Arc::new(memory.clone())).with_dry_runs();
+        assert!(trying.update(&config_maps, object.clone(), &plain).is_err());
+        assert!(trying.update(&config_maps, object.clone(), &dry).is_ok());
         assert_eq!(memory.revision(), revision);
         assert!(cluster.get(&config_maps, own, "a").is_ok());
         assert_eq!(cluster.list(&config_maps, &ListQuery::all()).unwrap().items.len(), 1);

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ephor_expr::Value;
 
 use crate::beat::Heart;
+use crate::plan::assert_at_rest;
 use crate::remote::{PATIENCE, Remote, within};
 use table::{Cell, Ground, cells};
 
@@ -105,5 +106,8 @@ pub(crate) fn play_all(kubeconfig: &Path, at_once: usize) {
         .filter_map(|cell| Some(format!("{cell}: in the end {}", cell.holds(&ground()).err()?)));
     let late: Vec<String> = late.collect();
     wrong.extend(late);
+    if wrong.is_empty() {
+        assert_at_rest(kubeconfig);
+    }
     assert!(wrong.is_empty(), "{} of {} cells:\n{}", wrong.len(), cells.len(), wrong.join("\n"));
 }

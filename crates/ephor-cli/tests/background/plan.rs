@@ -1,7 +1,7 @@
 //! `ephor plan --cluster`, and what then happens.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use ephor_expr::{Value, yaml};
 
@@ -30,14 +30,29 @@ fn parse(text: &str) -> Value {
     yaml::parse_value(text).unwrap()
 }
 
-/// The last line of a plan, and its exit code.
-fn plan(kubeconfig: &Path, arguments: &[&str]) -> (String, Option<i32>) {
+fn run(kubeconfig: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ephor"));
     command.args(["plan", "--cluster", "--exit-code", "--kubeconfig"]).arg(kubeconfig).args(arguments);
-    let output = command.output().unwrap();
+    command.output().unwrap()
+}
+
+fn last_line(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or_default().to_owned()
+}
+
+/// The last line of a plan, and its exit code.
+fn plan(kubeconfig: &Path, arguments: &[&str]) -> (String, Option<i32>) {
+    let output = run(kubeconfig, arguments);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    let last = String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or_default().to_owned();
-    (last, output.status.code())
+    (last_line(&output), output.status.code())
+}
+
+/// A cluster at rest: nothing is left to be done, though there may be rules whose sources are missing.
+pub(crate) fn assert_at_rest(kubeconfig: &Path) {
+    let output = run(kubeconfig, &[]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let at_rest = text.starts_with("nothing to do") || text.starts_with("0 to create, 0 to change, 0 to delete");
+    assert!(at_rest, "{text}{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

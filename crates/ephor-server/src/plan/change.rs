@@ -2,6 +2,7 @@
 
 use ephor_expr::{Str, Value};
 
+use super::content::essence;
 use super::identity::ObjectId;
 
 /// Something to do to one object.
@@ -103,6 +104,23 @@ pub enum Proof {
 }
 
 impl Change {
+    /// The change as it turns out, when that is stored then; `None` if it changes nothing.
+    #[must_use]
+    pub fn as_stored(&self, stored: &Value) -> Option<Self> {
+        let action = match &self.action {
+            Action::Replace { before, .. } => Action::Replace { before: before.clone(), after: stored.clone() },
+            Action::Apply { before: Some(before), .. } => {
+                Action::Apply { before: Some(before.clone()), after: stored.clone() }
+            }
+            action => return Some(Self { action: action.clone(), ..self.clone() }),
+        };
+        let (Action::Replace { before, .. } | Action::Apply { before: Some(before), .. }) = &action else {
+            return None;
+        };
+        let says = |object: &Value| (essence(object), object.get("status").cloned());
+        (says(before) != says(stored)).then(|| Self { action, ..self.clone() })
+    }
+
     /// The verb for the user.
     pub fn verb(&self) -> &'static str {
         match &self.action {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ephor_cluster::raw::{Method, RawRequest, answer, target};
+use ephor_cluster::write::Part;
 use ephor_cluster::{
     Cluster, ClusterError, DeleteOptions, Deletion, Discovery, ErrorKind, List, ListQuery, Patch, PatchKind, Resource,
     Watch, WatchQuery, WriteOptions,
@@ -11,6 +12,7 @@ use ephor_cluster::{
 use ephor_expr::{Str, Value};
 
 use super::Namespaces;
+use super::trial::{Trial, Write};
 use crate::background::index::GroupKind;
 use crate::feed::Change;
 use crate::plan::ObjectId;
@@ -28,6 +30,7 @@ pub(super) struct Layer {
     inner: Arc<dyn Cluster>,
     namespaces: Namespaces,
     now: Str,
+    trial: Trial,
     written: Mutex<Written>,
 }
 
@@ -44,7 +47,8 @@ struct Written {
 impl Layer {
     pub(super) fn new(inner: Arc<dyn Cluster>, namespaces: Namespaces, now: jiff::Timestamp) -> Self {
         let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into();
-        Self { inner, namespaces, now, written: Mutex::default() }
+        let trial = Trial::new(Arc::clone(&inner));
+        Self { inner, namespaces, now, trial, written: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Written> {
@@ -107,6 +111,23 @@ impl Layer {
             self.delete(&resource, id.namespace(), &id.name, &DeleteOptions::default())?;
         }
         Ok(before)
+    }
+
+    /// The object as the server would store it. Of objects that only this layer knows the server knows nothing.
+    fn tried(&self, resource: &Resource, id: &ObjectId, object: Value, write: Write) -> Result<Value, ClusterError> {
+        if self.namespaces == Namespaces::Assumed || resource.group == OWN_GROUP {
+            return Ok(object);
+        }
+        let namespace = ObjectId::new("v1", "Namespace", "", &id.namespace);
+        let known = {
+            let written = self.lock();
+            !written.objects.contains_key(id) && !written.objects.contains_key(&namespace)
+        };
+        if known {
+            self.trial.on_server(resource, &object, write)
+        } else {
+            Ok(self.trial.on_substitute(resource, &object))
+        }
     }
 
     fn resource_of(&self, object: &Value) -> Result<Resource, ClusterError> {
@@ -245,6 +266,7 @@ impl Cluster for Layer {
                 return Err(ClusterError::not_found(&namespaces, &id.namespace));
             }
         }
+        let mut object = self.tried(resource, &id, object, Write::Create)?;
         let number = {
             let mut written = self.lock();
             written.created += 1;
@@ -256,7 +278,7 @@ impl Cluster for Layer {
         Ok(self.store(id, object))
     }
 
-    fn update(&self, resource: &Resource, object: Value, _options: &WriteOptions) -> Result<Value, ClusterError> {
+    fn update(&self, resource: &Resource, object: Value, options: &WriteOptions) -> Result<Value, ClusterError> {
         if resource.group == OWN_GROUP {
             return Ok(object);
         }
@@ -268,7 +290,10 @@ impl Cluster for Layer {
                 return Err(ClusterError::modified(resource, &id.name));
             }
         }
-        let mut object = object;
+        let mut object = match options.part {
+            Part::Object => self.tried(resource, &id, object, Write::Update)?,
+            Part::Status => object,
+        };
         for key in ["uid", "creationTimestamp"] {
             set_meta(&mut object, key, live.at(&["metadata", key]).cloned());
         }

@@ -3,13 +3,14 @@
 //! First it looks at the cluster as it is, as after a start, then at what is proposed: objects and policies that are
 //! applied or deleted. Whatever it writes on account of either is the plan.
 //!
-//! - `layer`: the memory over the cluster. `asked`: requests that admission would write about what is proposed.
+//! - `layer`: the memory over the cluster. `trial`: what the server would make of a write. `asked`: requests that admission would write about what is proposed.
 //! - `run`: the controller, until it has nothing to do. `heard`: what it says.
 
 mod asked;
 mod heard;
 mod layer;
 mod run;
+mod trial;
 
 use ephor_engine::redact::Redactor;
 use ephor_expr::{Str, Value};

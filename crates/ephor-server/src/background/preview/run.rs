@@ -197,12 +197,14 @@ impl Run {
         let (notes, all_read) = self.heard.take();
         let mut changes: Vec<Planned> = Vec::new();
         for (note, read) in notes {
-            let Note::Changed { policy, rule, trigger, change, .. } = note else { continue };
+            let Note::Changed { policy, rule, trigger, change, object } = note else { continue };
+            // Whoever has forgotten what it wrote last writes once more; that changes nothing.
+            let Some(change) = change.as_stored(&object) else { continue };
             if self.in_scope(&policy) {
                 let trigger = trigger.or_else(|| claimed(&change));
                 let secrets = self.secrets(&policy, trigger.as_ref(), read);
                 let trigger = trigger.map(|trigger| in_words(&trigger)).unwrap_or_default();
-                changes.push(Planned { policy, rule, trigger, change: *change, secrets });
+                changes.push(Planned { policy, rule, trigger, change, secrets });
             }
         }
         let state = self.controller.state();

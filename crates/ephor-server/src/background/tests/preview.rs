@@ -68,8 +68,10 @@ impl PlannedBed {
         let mut wanted: Vec<String> = planned.changes.iter().map(|p| told(&p.policy, &p.rule, &p.change)).collect();
         let mut done: Vec<String> = Vec::new();
         for note in self.bed.notes.lock().unwrap().iter() {
-            if let Note::Changed { policy, rule, change, .. } = note {
-                done.push(told(policy, rule, change));
+            if let Note::Changed { policy, rule, change, object, .. } = note
+                && let Some(change) = change.as_stored(object)
+            {
+                done.push(told(policy, rule, &change));
             }
         }
         self.planned += wanted.len();

@@ -9,6 +9,7 @@ mod generate;
 mod image;
 mod load;
 mod purity;
+mod sandbox;
 mod schemas;
 mod wire;
 
@@ -33,6 +34,7 @@ usage: cargo xtask <command>
   cluster build    only builds the executables: needs Go, takes minutes once; KUBEBUILDER_ASSETS or
                    EPHOR_CONTROL_PLANE_DIR says where they are
   load             what admission costs: the release binary before a real API server; needs wrk and an idle machine
+  sandbox          what the sandbox costs: the release binary on the examples
   scenarios [...]  chainsaw scenarios against Ephor on real control planes; --help says more
   schemas FILE DIR the tables of Kubernetes' types, from its api/openapi-spec/swagger.json and the directory with
                    its Go modules (api@… and so on)
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         ["cluster", "build"] => cluster::build(),
         ["cluster", "up"] => cluster::up().map(|never| match never {}),
         ["load"] => load::load(),
+        ["sandbox"] => sandbox::measure(),
         ["scenarios", rest @ ..] => scenarios(rest),
         ["schemas", file, modules] => schemas::write(Path::new(file), Path::new(modules)),
         ["fuzz"] => fuzz("30"),

@@ -210,7 +210,8 @@ impl Sandbox {
     /// Serves until the stop signal. Gives back all objects, for another time.
     pub fn serve(self) -> io::Result<Vec<Value>> {
         let gate = Gate::new(self.port, self.token.clone());
-        let served = Served { cluster: self.cluster.clone(), gate, stop: self.stop.clone() };
+        let certificate = self.certificate.pem.as_str().into();
+        let served = Served { cluster: self.cluster.clone(), gate, certificate, stop: self.stop.clone() };
         server::serve(self.listener, &self.certificate, served, self.live, &self.token)?;
         Ok(self.cluster.objects())
     }

@@ -14,6 +14,7 @@ use ephor_cluster::{Cluster as _, ClusterError, MemoryCluster, raw};
 
 use super::api::{self, Reply};
 use super::gate::Gate;
+use super::namespaces;
 use super::tls::Certificate;
 use super::watch::{self, Asked};
 use crate::live::{self, Live};
@@ -33,6 +34,8 @@ pub struct Served {
     pub cluster: MemoryCluster,
     /// Who may come in.
     pub gate: Gate,
+    /// The certificate, PEM.
+    pub certificate: Arc<str>,
     /// Ends watches.
     pub stop: Stop,
 }
@@ -113,9 +116,17 @@ async fn handle(State(served): State<Arc<Served>>, request: Request<Body>) -> Re
     };
     let cluster = served.cluster.acting_as(user).showing_ownership();
     let stop = served.stop.clone();
+    let certificate = Arc::clone(&served.certificate);
     let answered = tokio::task::spawn_blocking(move || match watched(&cluster, &parts) {
         Ok(Some(asked)) => watch::respond(cluster, asked, stop),
-        Ok(None) => api::answer(&cluster, &parts, &body).into_response(),
+        Ok(None) => {
+            let reply = api::answer(&cluster, &parts, &body);
+            // Not a moment later, when policies would see them as something new.
+            if may_make_namespace(&parts) {
+                namespaces::furnish(&cluster, &certificate);
+            }
+            reply.into_response()
+        }
         Err(error) => Reply::error(&error).into_response(),
     });
     answered.await.unwrap_or_else(|_| {
@@ -123,6 +134,12 @@ async fn handle(State(served): State<Arc<Served>>, request: Request<Body>) -> Re
         *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
         response
     })
+}
+
+fn may_make_namespace(parts: &axum::http::request::Parts) -> bool {
+    let below = parts.uri.path().strip_prefix("/api/v1/namespaces");
+    let names_one = |rest: &str| !rest.trim_start_matches('/').contains('/');
+    matches!(parts.method, axum::http::Method::POST | axum::http::Method::PATCH) && below.is_some_and(names_one)
 }
 
 /// The watch that a request asks for, if it does.

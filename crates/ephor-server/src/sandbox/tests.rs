@@ -213,3 +213,14 @@ fn values_of_secrets_are_shown_nowhere() {
         assert!(!shown.contains(value), "{value}: {shown}");
     }
 }
+
+#[test]
+fn a_namespace_is_furnished_when_its_creation_is_answered() {
+    let running = run(&[]);
+    for number in 0..20 {
+        let name = format!("shop-{number}");
+        running.post("/api/v1/namespaces", &format!(r#"{{"metadata":{{"name":"{name}"}}}}"#));
+        let path = format!("/api/v1/namespaces/{name}/configmaps/kube-root-ca.crt");
+        assert_eq!(running.send("GET", &path, &[], "").0, 200, "{name}");
+    }
+}

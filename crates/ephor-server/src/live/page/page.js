@@ -39,7 +39,13 @@ function diff(text) {
 
 function rule(rule) {
   const name = make("span", "", make("strong", "", rule.policy), make("span", "quiet", ` / ${rule.rule}`));
-  const steps = rule.steps.map((step) => make("li", "", make("span", "", step.text), make("code", "", step.place)));
+  const steps = rule.steps.map((step) => {
+    // Most steps begin with their place, as seen from the rule.
+    const said = step.place !== "" && step.text.startsWith(step.place.replace(/^spec\.rules\[\d+\]\./, ""));
+    const line = make("li", "", make("span", "", step.text), make("code", "", said ? "" : step.place));
+    line.title = step.place;
+    return line;
+  });
   return make("div", "rule", make("p", "", tag(rule.verdict, rule.verdict), name), make("ul", "steps", ...steps));
 }
 

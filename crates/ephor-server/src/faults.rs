@@ -47,6 +47,7 @@ struct State {
     dead: bool,
     writes: Vec<Write>,
     hook: Option<Hook>,
+    after: Option<Hook>,
     every_call: Option<CallHook>,
 }
 
@@ -66,6 +67,12 @@ impl FaultyCluster {
     /// Calls `hook` before each write; an error that it gives is the answer instead.
     pub(crate) fn before_writes(self, hook: impl FnMut(&Write) -> Option<ClusterError> + Send + 'static) -> Self {
         self.state.lock().unwrap().hook = Some(Box::new(hook));
+        self
+    }
+
+    /// Calls `hook` after each write that was done; an error that it gives is the answer instead.
+    pub(crate) fn after_writes(self, hook: impl FnMut(&Write) -> Option<ClusterError> + Send + 'static) -> Self {
+        self.state.lock().unwrap().after = Some(Box::new(hook));
         self
     }
 
@@ -128,6 +135,14 @@ impl FaultyCluster {
         if death == Some(Death::After(number)) {
             self.state.lock().unwrap().dead = true;
             return Err(died());
+        }
+        let hook = self.state.lock().unwrap().after.take();
+        if let Some(mut hook) = hook {
+            let lost = hook(&write);
+            self.state.lock().unwrap().after = Some(hook);
+            if let Some(error) = lost.filter(|_| answer.is_ok()) {
+                return Err(error);
+            }
         }
         answer
     }

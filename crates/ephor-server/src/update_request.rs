@@ -31,6 +31,13 @@ pub const LABEL_MUTATE_TRIGGER_KIND: &str = "mutate.updaterequest.kyverno.io/tri
 /// The label of mutate requests: the trigger's API version, `/` written as `-`.
 pub const LABEL_MUTATE_TRIGGER_API_VERSION: &str = "mutate.updaterequest.kyverno.io/trigger-apiVersion";
 
+/// The annotation that says which policy a request was made by: its UID and generation, `UID/GENERATION`. Whoever does
+/// the work waits until it knows that policy, or a later one.
+pub const ANNOTATION_POLICY_VERSION: &str = "ephor.dev/policy-version";
+
+/// The annotation of a request whose work was asked for once more: by which admission request.
+pub const ANNOTATION_ASKED_AGAIN: &str = "ephor.dev/asked-again";
+
 /// The longest value of a label.
 const LABEL_VALUE_LENGTH: usize = 63;
 

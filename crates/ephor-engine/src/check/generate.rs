@@ -10,12 +10,32 @@ use crate::diagnostic::Diagnostic;
 use crate::policy::{Generate, GenerateParts, Policy, PolicyKind, Rule};
 use crate::rules::anchor::parse_anchor;
 
+/// The code of the finding that a target does not say its `apiVersion`.
+pub const MISSING_API_VERSION: &str = "missing-api-version";
+
 /// What is generated carries the name of its rule as a label, by which it is found again.
 pub(super) fn check_name(rule: &Rule, path: &Path, found: &mut Vec<Diagnostic>) {
     if !is_label_value(&rule.name) {
         let message = format!("the name of a generate rule is written into a label, and `{}` cannot be one", rule.name);
         let finding = Diagnostic::error("label-name", path.key("name"), message);
         found.push(finding.with_help("use letters, digits, `-`, `_` and `.`, with a letter or digit at both ends"));
+    }
+}
+
+/// What chance or the clock is in cannot be kept in step: it is another each time.
+pub(super) fn varying(rule: &Rule, document: &Value, path: &Path, found: &mut Vec<Diagnostic>) {
+    if rule.generate.as_ref().is_none_or(|generate| generate.synchronize != Some(true)) {
+        return;
+    }
+    for place in crate::scope::varying(document) {
+        let mut at = path.clone();
+        at.0.extend(place.path.0);
+        let message = format!(
+            "`{}` gives another value each time, so what this rule generates is rendered once and not kept in step",
+            place.call
+        );
+        let finding = Diagnostic::warning("rendered-once", at, message);
+        found.push(finding.with_help("set `synchronize: false`, or leave out the call"));
     }
 }
 
@@ -59,7 +79,15 @@ fn check_parts(policy: &Policy, rule: &Rule, parts: &GenerateParts<'_>, path: &P
     }
     if parts.clone_list.is_none() {
         for (key, part) in [("apiVersion", parts.api_version), ("kind", parts.kind), ("name", parts.name)] {
-            if part.is_none_or(smol_str::SmolStr::is_empty) {
+            if !part.is_none_or(smol_str::SmolStr::is_empty) {
+                continue;
+            }
+            let literal = parts.kind.is_some_and(|kind| !kind.is_empty() && !kind.contains("{{"));
+            if key == "apiVersion" && literal {
+                let message =
+                    "`apiVersion` is missing: in a cluster it is filled in if one group alone serves the kind";
+                found.push(Diagnostic::warning(MISSING_API_VERSION, path.clone(), message));
+            } else {
                 found.push(Diagnostic::error("generate-target", path.clone(), format!("`{key}` cannot be empty")));
             }
         }

@@ -239,6 +239,7 @@ fn check_rule(policy: &Policy, rule: &Rule, document: &Value, path: &Path, found
     if let Some(generated) = &rule.generate {
         generate::check_name(rule, path, found);
         generate::check(policy, rule, generated, &path.key("generate"), found);
+        generate::varying(rule, document, path, found);
     }
     variables::check(policy, rule, document, path, found);
 }

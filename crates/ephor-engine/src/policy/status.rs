@@ -23,6 +23,9 @@ pub struct PolicyStatus {
     /// The generation for which rules have acted for triggers that existed before the policy (Ephor's own).
     #[serde(rename = "existingTriggersGeneration", skip_serializing_if = "Option::is_none")]
     pub existing_triggers_generation: Option<i64>,
+    /// Rules that are through, as `GENERATION/RULE`, while others still have to act for such triggers (Ephor's own).
+    #[serde(rename = "existingTriggersRules", skip_serializing_if = "Option::is_none")]
+    pub existing_triggers_rules: Option<Vec<Str>>,
     /// Deprecated for `conditions`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<bool>,

@@ -13,6 +13,7 @@ mod names;
 mod resolve;
 mod scan;
 mod template;
+mod varying;
 mod world;
 
 pub(crate) use compile::expression_diagnostic;
@@ -23,4 +24,5 @@ pub use error::{Cause, ScopeError};
 pub(crate) use resolve::resolve_text;
 pub use scan::{Found, variables};
 pub use template::{Expr, Template, Variable};
+pub use varying::{Varying, varying};
 pub use world::{Answer, World};

@@ -61,6 +61,11 @@ impl Expression {
         self.compiled.lowered.whole
     }
 
+    /// The first function in it that gives another value each time, from chance or the clock.
+    pub fn varying_call(&self) -> Option<&'static str> {
+        self.compiled.lowered.varying
+    }
+
     /// The syntax tree as text, a node a line, children indented.
     pub fn dump(&self) -> String {
         // Dumps are rare, so the tree is not kept; what has been parsed once parses again.

@@ -24,13 +24,14 @@ pub(super) struct Lowered {
     pub(super) node: Node,
     pub(super) roots: Vec<RootIdentifier>,
     pub(super) whole: bool,
+    pub(super) varying: Option<&'static str>,
 }
 
 /// Compiles a whole expression.
 pub(super) fn lower(ast: Ast) -> Result<Lowered, CompileError> {
-    let mut lowering = Lowering { roots: Vec::new(), whole: false };
+    let mut lowering = Lowering { roots: Vec::new(), whole: false, varying: None };
     let node = *lowering.operand(ast, Scope::Root)?.node;
-    Ok(Lowered { node, roots: lowering.roots, whole: lowering.whole })
+    Ok(Lowered { node, roots: lowering.roots, whole: lowering.whole, varying: lowering.varying })
 }
 
 /// What the current value is.
@@ -49,6 +50,7 @@ impl Scope {
 struct Lowering {
     roots: Vec<RootIdentifier>,
     whole: bool,
+    varying: Option<&'static str>,
 }
 
 impl Lowering {
@@ -201,6 +203,9 @@ impl Lowering {
                 arg => Argument::Value(self.operand(arg, scope)?),
             });
         }
+        if reads_chance_or_clock(name, &lowered) {
+            self.varying.get_or_insert(function.name);
+        }
         let native = match (name, lowered.first()) {
             ("compare", _) => true,
             // An integer is never null, so that a first one is the result.
@@ -211,6 +216,17 @@ impl Lowering {
             matches!(lowered.first(), Some(Argument::Value(first)) if matches!(*first.node, Node::Literal(_)));
         let regex = (constant && name.starts_with("regex_")).then(Box::default);
         Ok(Operand { node: Box::new(Node::Call { function, args: lowered, regex }), native })
+    }
+}
+
+/// Whether a call gives another value the next time. `time_since` reads the clock where its end is empty, which only a
+/// literal rules out.
+fn reads_chance_or_clock(name: &str, args: &[Argument]) -> bool {
+    match name {
+        "random" | "time_now" | "time_now_utc" => true,
+        "time_since" => !matches!(args.get(2), Some(Argument::Value(end))
+            if matches!(&*end.node, Node::Literal(Value::String(text)) if !text.is_empty())),
+        _ => false,
     }
 }
 

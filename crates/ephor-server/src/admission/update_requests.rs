@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use ephor_cluster::{Cluster, ClusterError, ErrorKind, WriteOptions};
+use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, Patch, Resource, WriteOptions};
 use ephor_engine::compile::{Body, CompiledRule, Program};
 use ephor_engine::outcome::{Outcome, Phase, Verdict};
 use ephor_engine::policy::{FailurePolicy, Operation};
@@ -31,12 +31,17 @@ use super::path;
 use super::redact;
 use super::request::AdmissionRequest;
 use crate::feed::{Change, Feed, Watched};
+use crate::policies::PolicyKey;
 use crate::stop::Stop;
 use crate::update_request::{
-    self, API_VERSION, AdmissionRequestInfo, KIND, RequestContext, RequestMetadata, RequestType, RequestUser,
-    ResourceSpec, RuleContext, UpdateRequest, UpdateRequestSpec,
+    self, ANNOTATION_ASKED_AGAIN, ANNOTATION_POLICY_VERSION, API_VERSION, AdmissionRequestInfo, KIND, RequestContext,
+    RequestMetadata, RequestType, RequestUser, ResourceSpec, RuleContext, UpdateRequest, UpdateRequestSpec,
 };
 
+/// The work of letting go of what was made.
+const DELETE: &str = "delete";
+/// How often a request is written anew when another of its name comes or goes meanwhile.
+const TRIES: usize = 4;
 /// How many bytes of an object travel with a request.
 const MAX_PAYLOAD: usize = 256 << 10;
 /// How many requests wait to be written after the reply.
@@ -169,7 +174,7 @@ impl Planner<'_> {
             .filter_map(|chunk| {
                 let (policy, first) = chunk.first()?;
                 let program = self.set.programs().get(*policy)?;
-                let work = if first.delete_downstream { "delete" } else { "generate" };
+                let work = if first.delete_downstream { DELETE } else { "generate" };
                 let spec = UpdateRequestSpec {
                     request_type: Some(RequestType::Generate),
                     policy: program.key.clone(),
@@ -217,17 +222,19 @@ impl Planner<'_> {
     ) -> Work {
         let request = self.prepared.request;
         let trigger = &self.trigger;
+        let plain = matches!(request.operation, Operation::Create | Operation::Update);
         let object = if trigger.uid.is_empty() {
             format!("{}/{}/{}/{}", trigger.api_version, trigger.kind, trigger.namespace, trigger.name)
         } else {
             trigger.uid.to_string()
         };
-        let name = if synchronize {
+        // What comes with the request alone is another work each time.
+        let live = work == DELETE || plain && request.sub_resource.is_empty();
+        let name = if synchronize && live {
             hashed(&[&program.key, &object, work])
         } else {
             hashed(&[&program.key, &object, work, &request.uid])
         };
-        let plain = matches!(request.operation, Operation::Create | Operation::Update);
         Work {
             urgent: !(synchronize && plain && request.sub_resource.is_empty()),
             failure_policy: path::failure_policy(program, self.options.force_failure_policy_ignore),
@@ -236,12 +243,20 @@ impl Planner<'_> {
                     name,
                     namespace: self.options.namespace.clone(),
                     labels,
+                    annotations: self.policy_version(program).into_iter().collect(),
                     ..RequestMetadata::default()
                 },
                 spec,
                 status: None,
             },
         }
+    }
+
+    fn policy_version(&self, program: &Program) -> Option<(Str, Str)> {
+        let key = PolicyKey { namespace: program.namespace.clone(), name: program.name.clone() };
+        let policy = self.prepared.lanes.snapshot.policies.get(&key)?;
+        let version = format!("{}/{}", policy.uid(), policy.generation());
+        Some((Str::new_static(ANNOTATION_POLICY_VERSION), version.into()))
     }
 
     fn request_context(&self) -> RequestContext {
@@ -440,10 +455,59 @@ enum WriteError {
 fn create(work: &Work, parts: &Parts) -> Result<(), WriteError> {
     let object = work.request.to_value()?;
     let resource = parts.cluster.resolve(API_VERSION, KIND)?;
-    match parts.cluster.create(&resource, object, &WriteOptions::default()) {
-        // The same work is waiting already.
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error.into()),
-        Ok(_) => Ok(()),
+    let options = WriteOptions::default();
+    for _ in 0..TRIES {
+        match parts.cluster.create(&resource, object.clone(), &options) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            created => return Ok(created.map(|_| ())?),
+        }
+        match again(&resource, work, parts) {
+            Ok(Again::Asked) => return Ok(()),
+            Ok(Again::MadeRoom) => {}
+            // Somebody else was quicker: the background role, or another request.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Conflict) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
+    Ok(())
+}
+
+/// What became of a request that says what another one says already.
+enum Again {
+    /// The other one is to be done once more.
+    Asked,
+    /// The other one was done, and is gone.
+    MadeRoom,
+}
+
+/// The same work is asked for already. Whoever is at it may have looked before this request's object was stored: so it
+/// must begin anew, which a new version of the request brings about; and one that is done waits only for its end.
+fn again(resource: &Resource, work: &Work, parts: &Parts) -> Result<Again, ClusterError> {
+    let (namespace, name) = (Some(work.request.metadata.namespace.as_str()), &*work.request.metadata.name);
+    let known = parts.cluster.get(resource, namespace, name)?;
+    let text = |key: &str| Str::new(known.str_at(&["metadata", key]).unwrap_or_default());
+    if matches!(known.str_at(&["status", "state"]), Some("Completed" | "Skip")) {
+        let options =
+            DeleteOptions { uid: text("uid"), resource_version: text("resourceVersion"), ..DeleteOptions::default() };
+        parts.cluster.delete(resource, namespace, name, &options)?;
+        return Ok(Again::MadeRoom);
+    }
+    let mut annotations: Map =
+        work.request.metadata.annotations.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
+    let asked = work.request.spec.context.admission_request_info.admission_request.str_at(&["uid"]).unwrap_or_default();
+    annotations.insert(ANNOTATION_ASKED_AGAIN, asked);
+    let metadata = Value::from([
+        ("annotations", Value::object(annotations)),
+        ("uid", text("uid").into()),
+        ("resourceVersion", text("resourceVersion").into()),
+    ]);
+    let mut asked = work.request.clone();
+    // What it says of other rules stays said.
+    let said = UpdateRequest::from_value(&known).map(|known| known.spec.rule_context).unwrap_or_default();
+    let new: FxHashSet<Str> = asked.spec.rule_context.iter().map(|context| context.rule.clone()).collect();
+    asked.spec.rule_context.extend(said.into_iter().filter(|context| !new.contains(&context.rule)));
+    let spec = asked.to_value().ok().and_then(|asked| asked.get("spec").cloned()).unwrap_or_default();
+    let patch = Patch::merge(Value::from([("metadata", metadata), ("spec", spec)]));
+    parts.cluster.patch(resource, namespace, name, &patch, &WriteOptions::default())?;
+    Ok(Again::Asked)
 }

@@ -1,5 +1,7 @@
 //! What a policy says about its work in the background: conditions of its status, beside those of other controllers.
 
+use std::collections::BTreeSet;
+
 use ephor_cluster::{ErrorKind, WriteOptions};
 use ephor_expr::{Map, Str, Value};
 
@@ -11,12 +13,24 @@ use crate::policies::PolicyKey;
 /// The member of the status that says for which generation the rules have acted for existing triggers. It is no
 /// condition: what waits for policies expects `Ready` alone where nothing is wrong.
 pub const ACTED: &str = "existingTriggersGeneration";
+/// The member of the status that names, as `GENERATION/RULE`, the rules that are through where others are not yet.
+pub const ACTED_RULES: &str = "existingTriggersRules";
 /// The condition that says whether everything the policy wants could be made good. It is there once something failed.
 pub const CONVERGED: &str = "BackgroundConverged";
 
 /// The generation for which the rules of a policy have acted for existing triggers.
 pub fn acted_generation(policy: &Value) -> Option<i64> {
     policy.at(&["status", ACTED]).and_then(Value::as_i64)
+}
+
+/// The rules that have acted for existing triggers in this generation, where not all of them have.
+pub fn acted_rules(policy: &Value, generation: i64) -> BTreeSet<Str> {
+    let entries = policy.at(&["status", ACTED_RULES]).and_then(Value::as_array).unwrap_or_default();
+    let of = |entry: &Value| {
+        let (of, rule) = entry.as_str()?.split_once('/')?;
+        (of.parse() == Ok(generation)).then(|| Str::new(rule))
+    };
+    entries.iter().filter_map(of).collect()
 }
 
 fn condition<'p>(policy: &'p Value, kind: &str) -> Option<&'p Value> {
@@ -98,7 +112,17 @@ impl Pass<'_> {
     pub fn set_acted(&self, key: &PolicyKey, generation: i64) -> Settled {
         self.change_status(key, |policy, members| {
             members.insert(ACTED, generation);
+            members.remove(ACTED_RULES);
             acted_generation(policy) != Some(generation)
+        })
+    }
+
+    /// Notes that some of these rules have acted for existing triggers.
+    pub fn set_acted_rules(&self, key: &PolicyKey, generation: i64, rules: &BTreeSet<Str>) -> Settled {
+        let entries: Vec<Value> = rules.iter().map(|rule| Value::from(format!("{generation}/{rule}"))).collect();
+        self.change_status(key, |policy, members| {
+            members.insert(ACTED_RULES, Value::array(entries.clone()));
+            acted_rules(policy, generation) != *rules
         })
     }
 

@@ -46,8 +46,8 @@ impl Controller {
     }
 
     /// Takes in what is served.
-    pub fn observe_discovery(&self, discovery: Arc<Discovery>) {
-        self.state().discovery = discovery;
+    pub fn observe_discovery(&self, discovery: Arc<Discovery>, now: Moment) {
+        self.state().observe_discovery(discovery, now);
     }
 
     /// Takes in the policies as they are now.

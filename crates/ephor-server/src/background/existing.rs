@@ -4,7 +4,7 @@
 //! generation of its policy, and so does a mutate-existing rule with `mutateExistingOnPolicyUpdate`; that it has done
 //! so is a condition of the policy, so that a restart does not bring back what was deleted since.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ephor_cluster::discovery::priority;
@@ -14,15 +14,19 @@ use ephor_engine::matching::KindSelector;
 use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
 
-use super::conditions::acted_generation;
+use super::conditions::{acted_generation, acted_rules};
 use super::index::GroupKind;
 use super::queue::{Settled, Task, WorkKey};
-use super::reconcile::{Asked, Failure, Pass};
-use super::rules::{PolicyInfo, trigger_kinds};
-use super::trigger::TriggerRef;
+use super::reconcile::{Asked, Failure, PATIENCE, Pass};
+use super::rules::{Once, OnceWork, PolicyInfo, trigger_kinds};
+use super::state::Acted;
+use super::trigger::{TriggerRef, review_of_existing};
 use crate::plan::claim::{MANAGED_BY, POLICY_NAME};
 use crate::policies::PolicyKey;
-use crate::update_request::{RuleContext, UpdateRequest, UpdateRequestSpec};
+use crate::update_request::{ResourceSpec, RuleContext, UpdateRequest, UpdateRequestSpec};
+
+/// What failures about existing triggers are filed under.
+const EXISTING: &str = "existing triggers";
 
 impl Pass<'_> {
     /// Lets the rules of a policy act for triggers that exist, if they have not done so for this generation.
@@ -34,90 +38,101 @@ impl Pass<'_> {
         };
         let (Some(info), Some(document)) = (info, document) else { return Settled::Done };
         if !info.once_for_existing() || acted_generation(&document) == Some(info.generation) {
+            self.lock().set_failure(key, EXISTING, None, self.now);
             return Settled::Done;
         }
-        match self.act_for_existing(&info) {
-            Ok(failures) if failures.is_empty() => {
-                {
-                    let mut state = self.lock();
-                    state.set_failure(key, "existing triggers", None, self.now);
-                    state.acted.retain(|(policy, _, _)| policy != key);
-                }
-                self.set_acted(key, info.generation)
-            }
-            Ok(failures) => {
-                let more = failures.len() - 1;
-                let first = failures.into_iter().next().map(|first| format!("{first} (and {more} more)"));
-                self.lock().set_failure(key, "existing triggers", first, self.now);
-                Settled::Failed
-            }
-            Err(Failure::Later(pause, _)) => Settled::Later(pause),
-            Err(Failure::Lost) => Settled::Done,
-            Err(Failure::Failed(message)) => {
-                self.lock().set_failure(key, "existing triggers", Some(message), self.now);
-                Settled::Failed
-            }
-        }
-    }
-
-    fn act_for_existing(&self, info: &Arc<PolicyInfo>) -> Result<Vec<String>, Failure> {
+        let before = acted_rules(&document, info.generation);
+        let mut through = BTreeSet::new();
         let mut failures = Vec::new();
-        let once: Vec<_> = info.generate.iter().filter(|rule| rule.terms.existing && !rule.terms.synchronize).collect();
-        let mut triggers: BTreeMap<Str, (Value, Vec<Str>)> = BTreeMap::new();
-        for rule in &once {
-            for object in self.triggers(info, rule.kinds.as_deref(), None)? {
-                if rule.traits.skips_own && crate::plan::Claim::of(&object).is_some() {
-                    continue;
-                }
-                let uid = Str::new(object.str_at(&["metadata", "uid"]).unwrap_or_default());
-                triggers.entry(uid).or_insert_with(|| (object, Vec::new())).1.push(rule.name.clone());
-            }
-        }
-        for (uid, (object, rules)) in triggers {
-            let acted = (info.key.clone(), info.generation, uid.clone());
-            if self.lock().acted.contains(&acted) {
+        for rule in info.once() {
+            if before.contains(rule.name) {
                 continue;
             }
-            let trigger = crate::update_request::ResourceSpec::of_object(&object);
-            self.lock().note(&object, self.now);
-            let rule_context = rules.iter().map(|rule| RuleContext {
-                rule: rule.clone(),
-                trigger: trigger.clone(),
-                ..RuleContext::default()
-            });
-            let spec = UpdateRequestSpec { rule_context: rule_context.collect(), ..UpdateRequestSpec::default() };
-            let asked = Asked {
-                request: Arc::new(UpdateRequest { spec, ..UpdateRequest::default() }),
-                admission: None,
-                rules: rules.into_iter().collect(),
-                released: std::collections::BTreeSet::new(),
-                age: super::reconcile::PATIENCE,
+            match self.act_for_existing(&info, rule) {
+                Ok(failed) if failed.is_empty() => {
+                    through.insert(rule.name.clone());
+                }
+                Ok(failed) => failures.extend(failed),
+                Err(Failure::Lost) => return Settled::Done,
+                Err(error) => failures.push(error.to_string()),
+            }
+        }
+        let more = failures.len().saturating_sub(1);
+        let rest = if more == 0 { String::new() } else { format!(" (and {more} more)") };
+        let failed = failures.first().map(|first| format!("{first}{rest}"));
+        self.lock().set_failure(key, EXISTING, failed.clone(), self.now);
+        if failed.is_none() {
+            let settled = self.set_acted(key, info.generation);
+            if settled == Settled::Done {
+                // The policy says so from now on.
+                self.lock().acted.retain(|acted| acted.policy != *key);
+            }
+            return settled;
+        }
+        if !through.is_empty() {
+            through.extend(before);
+            self.set_acted_rules(key, info.generation, &through);
+        }
+        Settled::Failed
+    }
+
+    /// Lets one rule act for triggers that exist; what it failed at.
+    fn act_for_existing(&self, info: &PolicyInfo, rule: Once<'_>) -> Result<Vec<String>, Failure> {
+        let mut failures = Vec::new();
+        for object in self.triggers(info, rule.kinds, None)? {
+            let skipped = match rule.work {
+                OnceWork::Generate { skips_own } => skips_own && crate::plan::Claim::of(&object).is_some(),
+                OnceWork::Mutate => object.str_at(&["metadata", "deletionTimestamp"]).is_some(),
             };
-            match self.reconcile(&WorkKey { policy: info.key.clone(), trigger: uid }, Some(&asked)) {
-                Ok(_) => {
+            let trigger = ResourceSpec::of_object(&object);
+            let acted = Acted {
+                policy: info.key.clone(),
+                of: (info.uid.clone(), info.generation),
+                rule: rule.name.clone(),
+                trigger: trigger.uid.clone(),
+            };
+            if skipped || self.lock().acted.contains(&acted) {
+                continue;
+            }
+            let done = match rule.work {
+                OnceWork::Generate { .. } => self.generate_once(info, rule.name, &trigger, &object),
+                OnceWork::Mutate => {
+                    let review = review_of_existing(&object, Operation::Create, &info.uid, self.clock);
+                    self.mutate_for(info, rule.name, &review).map(|_| ())
+                }
+            };
+            match done {
+                Ok(()) => {
                     self.lock().acted.insert(acted);
                 }
                 Err(Failure::Lost) => return Err(Failure::Lost),
                 Err(error) => failures.push(format!("{} {}: {error}", trigger.kind, trigger.name)),
             }
         }
-        for rule in info.mutate.iter().filter(|rule| rule.on_policy_update) {
-            for object in self.triggers(info, rule.kinds.as_deref(), None)? {
-                if object.str_at(&["metadata", "deletionTimestamp"]).is_some() {
-                    continue;
-                }
-                let review = super::trigger::review_of_existing(&object, Operation::Create, &info.uid, self.clock);
-                match self.mutate_for(info, &rule.name, &review) {
-                    Ok(_) => {}
-                    Err(Failure::Lost) => return Err(Failure::Lost),
-                    Err(error) => {
-                        let trigger = TriggerRef::of_object(&object);
-                        failures.push(format!("{} {}: {error}", trigger.kind, trigger.name));
-                    }
-                }
-            }
-        }
         Ok(failures)
+    }
+
+    fn generate_once(
+        &self,
+        info: &PolicyInfo,
+        rule: &Str,
+        trigger: &ResourceSpec,
+        object: &Value,
+    ) -> Result<(), Failure> {
+        self.lock().note(object, self.now);
+        let key = WorkKey { policy: info.key.clone(), trigger: trigger.uid.clone() };
+        let context = RuleContext { rule: rule.clone(), trigger: trigger.clone(), ..RuleContext::default() };
+        let spec = UpdateRequestSpec { rule_context: vec![context], ..UpdateRequestSpec::default() };
+        let asked = Asked {
+            request: Arc::new(UpdateRequest { spec, ..UpdateRequest::default() }),
+            admission: None,
+            rules: BTreeSet::from([rule.clone()]),
+            // What other rules fail at is their own work's concern.
+            alone: true,
+            released: BTreeSet::new(),
+            age: PATIENCE,
+        };
+        self.reconcile(&key, Some(&asked)).map(|_| ())
     }
 
     /// The objects of a rule's kinds, in one namespace or in all that the policy sees.
@@ -130,7 +145,10 @@ impl Pass<'_> {
         let discovery = Arc::clone(&self.lock().discovery);
         let mut found = Vec::new();
         for (api_version, kind) in trigger_kinds(kinds, &discovery) {
-            let Ok(resource) = self.env.resource(&api_version, &kind) else { continue };
+            let resource = match self.env.resource(&api_version, &kind) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                resource => resource?,
+            };
             let namespace = info.key.namespace.as_deref().or(namespace);
             if namespace.is_some() && !resource.namespaced {
                 continue;
@@ -185,7 +203,7 @@ impl Pass<'_> {
                     let trigger = TriggerRef::of_object(&object);
                     let key = WorkKey { policy: info.key.clone(), trigger: trigger.uid.clone() };
                     state.known.insert(trigger.uid.clone(), trigger);
-                    state.forced.insert(key.clone());
+                    state.force(&key, [rule.name.clone()]);
                     state.queue.add(Task::Reconcile(key), self.now);
                 }
             }

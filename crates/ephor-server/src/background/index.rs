@@ -165,28 +165,32 @@ impl Index {
                 touched.extend(gone.into_iter().filter_map(|uid| self.lose(kind, &uid)));
                 touched
             }
-            Change::Set(object) => self.note(Seen::of(&object), &object).into_iter().collect(),
+            Change::Set(object) => self.note(Seen::of(&object), &object),
             Change::Gone(object) => self.lose(kind, &Seen::of(&object).uid).into_iter().collect(),
         }
     }
 
-    /// Takes in an object that was read or written; `None` if something newer is known.
-    pub fn note(&mut self, seen: Seen, object: &Value) -> Option<Touched> {
-        let table = self.tables.entry(GroupKind::of(&seen.id)).or_default();
+    /// Takes in an object that was read or written; nothing if something newer is known.
+    pub fn note(&mut self, seen: Seen, object: &Value) -> Vec<Touched> {
+        let kind = GroupKind::of(&seen.id);
+        let table = self.tables.entry(kind.clone()).or_default();
         if table.by_uid.get(&seen.uid).is_some_and(|known| !seen.is_newer_than(known)) {
-            return None;
+            return Vec::new();
         }
         let name = (seen.id.namespace.clone(), seen.id.name.clone());
-        let replaced = table.by_name.insert(name, seen.uid.clone()).filter(|uid| *uid != seen.uid);
-        let before = table.by_uid.insert(seen.uid.clone(), seen.clone());
+        let replaced = table.by_name.get(&name).filter(|uid| **uid != seen.uid).cloned();
         // An object of the same name under another UID: the old one is gone, whether anybody said so or not.
-        let before = before.or_else(|| replaced.and_then(|uid| table.by_uid.remove(&uid)));
+        let mut touched: Vec<Touched> = replaced.and_then(|uid| self.lose(&kind, &uid)).into_iter().collect();
+        let table = self.tables.entry(kind).or_default();
+        table.by_name.insert(name, seen.uid.clone());
+        let before = table.by_uid.insert(seen.uid.clone(), seen.clone());
         self.disown(before.as_ref());
         if let Some(owner) = seen.owner() {
             self.owned.entry(slot(owner)).or_default().insert(seen.id.clone());
         }
         self.recent.put(&seen, object);
-        Some(Touched { before, after: Some(seen) })
+        touched.push(Touched { before, after: Some(seen) });
+        touched
     }
 
     /// Takes in that an object is gone.

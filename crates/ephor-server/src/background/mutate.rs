@@ -36,30 +36,33 @@ enum TargetError {
 }
 
 impl Pass<'_> {
-    /// Does what a mutate request asks for; `None` if what it is about is gone.
+    /// Does what a mutate request asks for, which was first seen that long ago; `None` if what it is about is gone, or
+    /// never came true.
     pub fn mutate(
         &self,
         info: &Arc<PolicyInfo>,
         request: &Arc<UpdateRequest>,
+        age: Moment,
     ) -> Result<Option<Vec<ResourceSpec>>, Failure> {
         let trigger = TriggerRef::of_spec(&request.spec.resource);
-        let admission = admission_request(request);
-        let live = |pass: &Self| match pass.find(&trigger)? {
-            Found::Live(object) => Ok(Some(object)),
-            Found::Gone => Ok::<_, Failure>(None),
+        let Some(admission) = admission_request(request) else {
+            let Found::Live(object) = self.find(&trigger)? else { return Ok(None) };
+            let review = review_of_existing(&object, Operation::Create, &info.uid, self.clock);
+            return self.mutate_for(info, &request.spec.rule, &review).map(Some);
         };
-        let review = if let Some(admission) = admission {
-            let (object, old) = (admission.object.clone(), admission.old_object.clone());
-            let object = match admission.operation {
-                Operation::Create if admission.sub_resource.is_empty() => live(self)?.unwrap_or(object),
-                Operation::Update if object.is_null() => live(self)?.unwrap_or(object),
-                _ => object,
-            };
-            review_of_request(request, &admission, &trigger, object, old, self.clock)
+        let payload = admission.operation == Operation::Connect || !admission.sub_resource.is_empty();
+        let object = if payload {
+            admission.object.clone()
         } else {
-            let Some(object) = live(self)? else { return Ok(None) };
-            review_of_existing(&object, Operation::Create, &info.uid, self.clock)
+            // As it is now and not as it was then: of two requests the later one counts, in whatever order they are done.
+            match (self.find_after(&trigger, &admission, age)?, admission.operation) {
+                (Found::Gone, Operation::Delete) => Value::Null,
+                (Found::Live(live), Operation::Create | Operation::Update) => live,
+                _ => return Ok(None),
+            }
         };
+        let old = admission.old_object.clone();
+        let review = review_of_request(request, &admission, &trigger, object, old, self.clock);
         self.mutate_for(info, &request.spec.rule, &review).map(Some)
     }
 

@@ -15,7 +15,7 @@ use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
 
 use super::queue::{Moment, Settled, Task, WorkKey};
-use super::reconcile::{Asked, Done, Failure, Pass};
+use super::reconcile::{Asked, Done, Failure, Found, Pass};
 use super::rules::PolicyInfo;
 use super::trigger::{TriggerRef, admission_request};
 use super::writer::WriteError;
@@ -23,7 +23,8 @@ use crate::admission::AdmissionRequest;
 use crate::plan::content::essence;
 use crate::policies::PolicyKey;
 use crate::update_request::{
-    API_VERSION, KIND, RequestType, ResourceSpec, State as RequestState, UpdateRequest, UpdateRequestStatus,
+    ANNOTATION_POLICY_VERSION, API_VERSION, KIND, RequestType, ResourceSpec, State as RequestState, UpdateRequest,
+    UpdateRequestStatus,
 };
 
 /// How often a failed request is tried again.
@@ -33,6 +34,10 @@ pub const MAX_RETRIES: i64 = 3;
 pub fn retry_pause(retries: i64) -> Moment {
     5_000 << retries.clamp(0, MAX_RETRIES)
 }
+
+/// How long a request waits until its policy is known as admission knew it, in milliseconds.
+const CATCH_UP: Moment = 10_000;
+const LOOK_AGAIN: Moment = 200;
 
 /// What became of a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,11 +68,14 @@ impl Pass<'_> {
         let age = self.now.saturating_sub(pending.since);
         let (namespace, policy) = request.policy_key();
         let key = PolicyKey { namespace: Some(Str::new(namespace)).filter(|n| !n.is_empty()), name: policy.into() };
+        if age < CATCH_UP && self.is_behind(&key, &request) {
+            return Settled::Later(LOOK_AGAIN);
+        }
         let info = self.lock().infos.get(&key).cloned();
         let result = match (request.spec.request_type, info) {
             (Some(RequestType::CelGenerate | RequestType::CelMutate), _) => return Settled::Done,
             (_, None) => self.without_info(&key, &request),
-            (Some(RequestType::Mutate), Some(info)) => self.mutate_request(&info, &request),
+            (Some(RequestType::Mutate), Some(info)) => self.mutate_request(&info, &request, age),
             (_, Some(info)) => self.generate_request(&info, &request, age),
         };
         let retries = request.status.as_ref().map_or(0, |status| status.retry_count);
@@ -114,12 +122,22 @@ impl Pass<'_> {
         }
     }
 
+    /// Whether admission knew a later policy than is known here: what it asks for is judged by that.
+    fn is_behind(&self, key: &PolicyKey, request: &UpdateRequest) -> bool {
+        let version = request.metadata.annotations.get(ANNOTATION_POLICY_VERSION);
+        let Some((uid, generation)) = version.and_then(|version| version.split_once('/')) else { return false };
+        let state = self.lock();
+        // One that is not known at all is asked for.
+        let Some(policy) = state.snapshot.policies.get(key) else { return false };
+        policy.uid() != uid || generation.parse().is_ok_and(|generation: i64| policy.generation() < generation)
+    }
+
     /// The policy has nothing to do here, as far as is known.
     fn without_info(&self, key: &PolicyKey, request: &UpdateRequest) -> Result<Verdict, Failure> {
         let first = WorkKey { policy: key.clone(), trigger: Str::default() };
         let known = self.lock().snapshot.policies.contains_key(key);
         if !known && self.policy_document(&first)?.is_some() {
-            return Err(Failure::Later(200, "the policy is not known yet".to_owned()));
+            return Err(Failure::Later(LOOK_AGAIN, "the policy is not known yet".to_owned()));
         }
         for context in &request.spec.rule_context {
             let key = WorkKey { policy: key.clone(), trigger: trigger_key(&context.trigger) };
@@ -156,6 +174,7 @@ impl Pass<'_> {
                 // A request about a downstream or a source only says that something is amiss with it.
                 admission: admission.clone().filter(|admission| first.is_none_or(|t| is_about(admission, t))),
                 rules,
+                alone: false,
                 released: released.collect(),
                 age,
             };
@@ -177,7 +196,7 @@ impl Pass<'_> {
                 {
                     state.remember_context(&key, request);
                 }
-                state.forced.insert(key.clone());
+                state.force(&key, asked.rules.iter().cloned());
             }
             let result = self.reconcile(&key, (!hint).then_some(&asked));
             match result {
@@ -206,9 +225,8 @@ impl Pass<'_> {
         if gone && generated.is_empty() && changes == 0 {
             return Ok(Verdict::Moot);
         }
-        let by_marks_only = admission.as_ref().is_some_and(changes_marks_only);
         let selects = request.spec.rule_context.iter().any(|c| info.rule(&c.rule).is_some_and(|r| r.traits.selects));
-        if changes == 0 && by_marks_only && !selects {
+        if changes == 0 && !selects && self.changes_marks_only(request, admission.as_ref())? {
             let message = "only labels or annotations of the trigger changed, which the rule does not select by, and the \
                            rendered objects are unchanged";
             return Ok(Verdict::Skip(message.to_owned()));
@@ -219,8 +237,34 @@ impl Pass<'_> {
         Ok(Verdict::Completed(generated))
     }
 
-    fn mutate_request(&self, info: &Arc<PolicyInfo>, request: &Arc<UpdateRequest>) -> Result<Verdict, Failure> {
-        let patched = self.mutate(info, request)?;
+    /// Whether an update changes labels and annotations and nothing else. The new object is the live one, unless it
+    /// came along.
+    fn changes_marks_only(
+        &self,
+        request: &UpdateRequest,
+        admission: Option<&AdmissionRequest>,
+    ) -> Result<bool, Failure> {
+        let update = |a: &&AdmissionRequest| a.operation == Operation::Update && a.sub_resource.is_empty();
+        let (Some(admission), Some(context)) = (admission.filter(update), request.spec.rule_context.first()) else {
+            return Ok(false);
+        };
+        let object = match &admission.object {
+            Value::Null => match self.find(&TriggerRef::of_spec(&context.trigger))? {
+                Found::Live(live) => live,
+                Found::Gone => return Ok(false),
+            },
+            object => object.clone(),
+        };
+        Ok(object != admission.old_object && unmarked(&object) == unmarked(&admission.old_object))
+    }
+
+    fn mutate_request(
+        &self,
+        info: &Arc<PolicyInfo>,
+        request: &Arc<UpdateRequest>,
+        age: Moment,
+    ) -> Result<Verdict, Failure> {
+        let patched = self.mutate(info, request, age)?;
         Ok(match patched {
             Some(targets) => Verdict::Completed(targets),
             None => Verdict::Moot,
@@ -324,17 +368,11 @@ fn is_about(admission: &AdmissionRequest, trigger: &ResourceSpec) -> bool {
     uids.peek().is_none() || uids.any(|uid| uid == trigger.uid)
 }
 
-/// Whether an update changes labels and annotations and nothing else.
-fn changes_marks_only(admission: &AdmissionRequest) -> bool {
-    if admission.operation != Operation::Update || !admission.sub_resource.is_empty() {
-        return false;
+/// What an object says beside its labels and annotations.
+fn unmarked(object: &Value) -> Value {
+    let mut object = essence(object);
+    for key in ["labels", "annotations"] {
+        crate::plan::content::set_meta(&mut object, key, None);
     }
-    let unmarked = |object: &Value| {
-        let mut object = essence(object);
-        for key in ["labels", "annotations"] {
-            crate::plan::content::set_meta(&mut object, key, None);
-        }
-        object
-    };
-    admission.object != admission.old_object && unmarked(&admission.object) == unmarked(&admission.old_object)
+    object
 }

@@ -8,6 +8,7 @@ use ephor_cluster::discovery::priority;
 use ephor_engine::compile::{Body, CompiledRule, GenerateWhat, Program};
 use ephor_engine::matching::{Gvk, KindSelector};
 use ephor_engine::select::PolicySet;
+use ephor_expr::value::Segment;
 use ephor_expr::{Map, Str, Value};
 
 use super::index::GroupKind;
@@ -36,6 +37,8 @@ pub struct PolicyInfo {
     pub generate: Vec<GenerateInfo>,
     /// The mutate-existing rules.
     pub mutate: Vec<MutateInfo>,
+    /// The document with groups that it leaves to discovery; `None` if it leaves none, or discovery cannot tell.
+    pub completed: Option<Value>,
 }
 
 /// A generate rule.
@@ -62,7 +65,7 @@ pub struct Traits {
     /// Who asked, what was there before: things that only a request knows. The rule cannot be judged from what exists.
     pub event_bound: bool,
     /// Chance or time: each rendering is another.
-    pub unstable: bool,
+    pub varying: Varying,
     /// Labels of namespaces.
     pub namespace_selector: bool,
     /// It names DELETE, so that a trigger's end makes objects instead of taking them away.
@@ -71,6 +74,32 @@ pub struct Traits {
     pub selects: bool,
     /// Requests of the background controller itself do not count.
     pub skips_own: bool,
+}
+
+/// What chance or time decides of what a rule renders.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Varying {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// What the objects say.
+    Content,
+    /// Perhaps also which objects there are.
+    Identity,
+}
+
+impl Varying {
+    fn of(rule: &Value) -> Self {
+        let mut varying = Self::Nothing;
+        for place in ephor_engine::scope::varying(rule) {
+            // Nothing of the object's identity is taken from its content.
+            if !place.path.0.iter().any(|segment| matches!(segment, Segment::Key(key) if key == "data")) {
+                return Self::Identity;
+            }
+            varying = Self::Content;
+        }
+        varying
+    }
 }
 
 /// A mutate-existing rule.
@@ -86,12 +115,17 @@ pub struct MutateInfo {
 
 impl PolicyInfo {
     /// Reads a stored policy; `None` if it has nothing to do here.
-    pub fn of(policy: &StoredPolicy) -> Option<Self> {
+    pub fn of(policy: &StoredPolicy, discovery: &Discovery) -> Option<Self> {
+        let completed = with_api_versions(&policy.document, discovery);
+        let original = policy.program.clone();
+        let since = policy.since.clone();
+        let with_groups = completed.clone().map(|document| StoredPolicy { since, ..StoredPolicy::new(document) });
+        let policy = with_groups.as_ref().unwrap_or(policy);
         let documents = policy.document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
         let named = |name: &str| documents.iter().find(|rule| rule.str_at(&["name"]) == Some(name));
         let mut generate = Vec::new();
         let mut mutate = Vec::new();
-        let program = policy.program.clone();
+        let program = policy.program.as_ref().filter(|_| original.is_some());
         for rule in program.iter().flat_map(|program| &program.rules) {
             let kinds = rule.matches.kinds().map(|kinds| kinds.into_iter().cloned().collect::<Vec<_>>());
             match &rule.body {
@@ -128,11 +162,12 @@ impl PolicyInfo {
             uid: policy.uid().into(),
             generation: policy.generation(),
             since: policy.since.clone(),
-            set: Arc::new(PolicySet::new(program.iter().cloned().collect())),
-            program,
+            set: Arc::new(PolicySet::new(program.into_iter().cloned().collect())),
+            program: original,
             declared: documents.iter().filter_map(|rule| rule.str_at(&["name"]).map(Str::new)).collect(),
             generate,
             mutate,
+            completed,
         })
     }
 
@@ -146,11 +181,106 @@ impl PolicyInfo {
         self.key.namespace.as_ref().is_none_or(|own| own == namespace)
     }
 
-    /// Whether existing triggers are to be looked at once for each generation.
-    pub fn once_for_existing(&self) -> bool {
-        self.generate.iter().any(|rule| rule.terms.existing && !rule.terms.synchronize)
-            || self.mutate.iter().any(|rule| rule.on_policy_update)
+    /// The rules that look at existing triggers once for each generation.
+    pub fn once(&self) -> impl Iterator<Item = Once<'_>> {
+        let generate = self.generate.iter().filter(|rule| rule.terms.existing && !rule.terms.synchronize);
+        let mutate = self.mutate.iter().filter(|rule| rule.on_policy_update);
+        let generate = generate.map(|rule| {
+            let work = OnceWork::Generate { skips_own: rule.traits.skips_own };
+            Once { name: &rule.name, kinds: rule.kinds.as_deref(), work }
+        });
+        generate.chain(mutate.map(|rule| Once {
+            name: &rule.name,
+            kinds: rule.kinds.as_deref(),
+            work: OnceWork::Mutate,
+        }))
     }
+
+    /// Whether there are such rules.
+    pub fn once_for_existing(&self) -> bool {
+        self.once().next().is_some()
+    }
+}
+
+/// The document with an `apiVersion` where a target of a generate rule lacks it and one group alone serves its kind;
+/// `None` if nothing is missing, or nothing can be done about it.
+pub(super) fn with_api_versions(document: &Value, discovery: &Discovery) -> Option<Value> {
+    let rules = document.at(&["spec", "rules"]).and_then(Value::as_array)?;
+    if !rules.iter().any(lacks_api_version) {
+        return None;
+    }
+    let complete = |block: &Value| -> Option<Value> {
+        let kind = block.str_at(&["kind"]).filter(|kind| !kind.is_empty())?;
+        if block.str_at(&["apiVersion"]).is_some_and(|version| !version.is_empty()) {
+            return None;
+        }
+        let mut block = block.clone();
+        block.as_object_mut()?.insert("apiVersion", only_version(kind, discovery)?);
+        Some(block)
+    };
+    let mut any = false;
+    let rules: Vec<Value> = rules
+        .iter()
+        .map(|rule| {
+            let mut rule = rule.clone();
+            let Some(generate) = rule.get("generate").cloned() else { return rule };
+            let mut after = complete(&generate).unwrap_or_else(|| generate.clone());
+            if let Some(loops) = generate.get("foreach").and_then(Value::as_array) {
+                let loops: Vec<Value> =
+                    loops.iter().map(|entry| complete(entry).unwrap_or_else(|| entry.clone())).collect();
+                if let Some(members) = after.as_object_mut() {
+                    members.insert("foreach", Value::array(loops));
+                }
+            }
+            any |= after != generate;
+            if let Some(members) = rule.as_object_mut() {
+                members.insert("generate", after);
+            }
+            rule
+        })
+        .collect();
+    let mut document = document.clone();
+    let spec = document.as_object_mut()?.entry("spec").as_object_mut()?;
+    spec.insert("rules", Value::array(rules));
+    any.then_some(document)
+}
+
+fn lacks_api_version(rule: &Value) -> bool {
+    let Some(generate) = rule.get("generate") else { return false };
+    let lacks = |block: &Value| {
+        let text = |key: &str| block.str_at(&[key]).unwrap_or_default();
+        !text("kind").is_empty() && text("apiVersion").is_empty()
+    };
+    lacks(generate) || generate.get("foreach").and_then(Value::as_array).unwrap_or_default().iter().any(lacks)
+}
+
+/// The best version of a kind, if only one group serves it.
+pub fn only_version(kind: &str, discovery: &Discovery) -> Option<Str> {
+    let best = discovery.with_kind(kind).max_by_key(|resource| priority(&resource.version))?;
+    discovery.with_kind(kind).all(|other| other.group == best.group).then(|| best.api_version())
+}
+
+/// A rule that looks at existing triggers once for each generation of its policy.
+#[derive(Debug, Clone, Copy)]
+pub struct Once<'r> {
+    /// Its name.
+    pub name: &'r Str,
+    /// The kinds of its triggers; `None` for any.
+    pub kinds: Option<&'r [KindSelector]>,
+    /// What it does.
+    pub work: OnceWork,
+}
+
+/// What such a rule does for a trigger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnceWork {
+    /// It makes objects.
+    Generate {
+        /// What this controller made is no trigger.
+        skips_own: bool,
+    },
+    /// It patches objects.
+    Mutate,
 }
 
 /// Whether a rule with these kinds can be about an object.
@@ -235,7 +365,7 @@ fn traits(rule: &Value, compiled: &CompiledRule) -> Traits {
     let text = rule.to_json();
     let mut traits = Traits {
         event_bound: REQUEST_ONLY.iter().any(|name| text.contains(name)),
-        unstable: ["random(", "time_now", "time_since("].iter().any(|call| text.contains(call)),
+        varying: Varying::of(rule),
         skips_own: compiled.skip_background_requests,
         ..Traits::default()
     };

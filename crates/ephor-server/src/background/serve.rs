@@ -116,7 +116,7 @@ pub fn lead(background: &Background, term: &Term) {
     while !stop.is_stopped() {
         match background.cluster.discovery() {
             Ok(discovery) => {
-                controller.observe_discovery(discovery);
+                controller.observe_discovery(discovery, now());
                 break;
             }
             Err(error) => {
@@ -192,7 +192,7 @@ fn follow(background: &Background, controller: &Controller, bell: &Arc<Bell>, st
         if round.is_multiple_of(5)
             && let Ok(discovery) = background.cluster.discovery()
         {
-            controller.observe_discovery(discovery);
+            controller.observe_discovery(discovery, now());
         }
         let interval = u64::try_from(background.resync.as_millis()).unwrap_or(Moment::MAX);
         if now().saturating_sub(resynced) >= interval {

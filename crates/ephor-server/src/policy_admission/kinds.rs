@@ -3,12 +3,17 @@
 //! The engine knows this of Kubernetes' own kinds; what it said already is said again here in the same words, and
 //! dropped when the answer is put together.
 
+use std::collections::BTreeSet;
+
 use ephor_cluster::{Discovery, Resource};
+use ephor_engine::check::MISSING_API_VERSION;
 use ephor_engine::diagnostic::{Diagnostic, Severity};
 use ephor_engine::matching::{Gvk, KindSelector};
 use ephor_engine::policy::{GenerateParts, Match, Policy, PolicyKind, ResourceFilter, ResourceSelection, Rule};
 use ephor_expr::Str;
 use ephor_expr::value::Path;
+
+use crate::background::rules::only_version;
 
 /// Checks the kinds in all rules of a policy.
 pub(super) fn check(policy: &Policy, discovery: &Discovery, found: &mut Vec<Diagnostic>) {
@@ -116,6 +121,10 @@ pub(super) fn listed(kind: &Str) -> Option<(&str, &str)> {
 
 fn target(policy: &Policy, parts: &GenerateParts<'_>, discovery: &Discovery, path: &Path, found: &mut Vec<Diagnostic>) {
     let Some(list) = parts.clone_list else {
+        let kind = parts.kind.filter(|kind| !kind.is_empty() && !kind.contains("{{"));
+        if let Some(kind) = kind.filter(|_| parts.api_version.is_none_or(Str::is_empty)) {
+            return without_group(policy, kind, parts, discovery, path, found);
+        }
         let Some((api_version, kind)) = literal(parts.api_version, parts.kind) else { return };
         if let Some(resource) = discovery.find(api_version, kind) {
             place(policy, resource, parts.namespace, path, found);
@@ -146,6 +155,39 @@ fn target(policy: &Policy, parts: &GenerateParts<'_>, discovery: &Discovery, pat
             found.push(Diagnostic::error("clone-list", at.key("kinds"), message));
         }
         None => {}
+    }
+}
+
+/// A target that leaves its group to discovery: possible if one group alone serves the kind.
+fn without_group(
+    policy: &Policy,
+    kind: &str,
+    parts: &GenerateParts<'_>,
+    discovery: &Discovery,
+    path: &Path,
+    found: &mut Vec<Diagnostic>,
+) {
+    // The engine could only say that it depends.
+    found.retain(|finding| !(finding.code == MISSING_API_VERSION && finding.path == *path));
+    let groups: BTreeSet<&str> = discovery.with_kind(kind).map(|resource| resource.group.as_str()).collect();
+    match (only_version(kind, discovery), groups.len()) {
+        (Some(api_version), _) => {
+            let message = format!("`apiVersion` is missing: `{api_version}` is taken, which alone serves `{kind}`");
+            found.push(Diagnostic::warning(MISSING_API_VERSION, path.clone(), message));
+            if let Some(resource) = discovery.find(&api_version, kind) {
+                place(policy, resource, parts.namespace, path, found);
+            }
+        }
+        (None, 0) => {
+            let message = format!("`{kind}` is not defined in the cluster, so it cannot be generated yet");
+            found.push(Diagnostic::warning("unknown-kind", path.key("kind"), message));
+        }
+        (None, _) => {
+            let groups: Vec<String> = groups.iter().map(|group| format!("`{group}`")).collect();
+            let message =
+                format!("`apiVersion` is missing, and `{kind}` is served by several groups: {}", groups.join(", "));
+            found.push(Diagnostic::error(MISSING_API_VERSION, path.clone(), message));
+        }
     }
 }
 

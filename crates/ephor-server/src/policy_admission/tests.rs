@@ -233,3 +233,19 @@ allowed
 Warning: cleanup.kyverno.io/ttl label value cannot be parsed as any recognizable format (`10ay` is neither a duration such as 90s, 5m, 4h, 1d, 1w nor a time such as 2006-01-02 or 2006-01-02T150405Z): the object is kept
 ");
 }
+
+#[test]
+fn a_missing_api_version_is_taken_from_the_one_group_that_serves_the_kind() {
+    let host = handlers(with_custom_kinds(), ExceptionScope::Disabled);
+    let ask = |kind: &str| {
+        let body = format!("generate: {{kind: {kind}, name: a, namespace: b, data: {{}}}}");
+        said(&host.policy(&create(&policy("ClusterPolicy", &matching("Namespace", &body)))))
+    };
+    let widget = ask("Widget");
+    assert!(widget.starts_with("allowed") && widget.contains("`example.com/v1` is taken"), "{widget}");
+    assert!(!widget.contains("in a cluster it is filled in"), "{widget}");
+    let event = ask("Event");
+    assert!(event.starts_with("denied") && event.contains("several groups: ``, `events.k8s.io`"), "{event}");
+    let unknown = ask("Gizmo");
+    assert!(unknown.starts_with("allowed") && unknown.contains("cannot be generated yet"), "{unknown}");
+}

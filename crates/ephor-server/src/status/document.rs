@@ -61,7 +61,7 @@ fn defaulted(mut rule: Value) -> Value {
 }
 
 /// What the background controller notes in the status.
-const ACTED: &str = crate::background::conditions::ACTED;
+const NOTED: [&str; 2] = [crate::background::conditions::ACTED, crate::background::conditions::ACTED_RULES];
 
 /// The status that follows from a readiness; `None` if nothing is to be said. `before` is the stored one: the time of
 /// the last change of readiness is kept.
@@ -98,10 +98,11 @@ pub fn describe(
         ("rulecount", description.counts.clone()),
         ("validatingadmissionpolicy", Value::from([("generated", Value::Bool(false)), ("message", Value::from(""))])),
     ]);
-    if let Some(members) = status.as_object_mut()
-        && let Some(generation) = before.and_then(|before| before.get(ACTED))
-    {
-        members.insert(ACTED, generation.clone());
+    if let (Some(members), Some(before)) = (status.as_object_mut(), before) {
+        let noted = NOTED.into_iter().filter_map(|key| Some((key, before.get(key)?.clone())));
+        noted.for_each(|(key, value)| {
+            members.insert(key, value);
+        });
     }
     Some(status)
 }

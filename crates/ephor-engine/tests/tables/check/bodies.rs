@@ -136,6 +136,13 @@ fn generated_objects_have_a_name_and_a_place() {
         (&rule(target), &["W generate-source /generate"]),
         (&rule(&format!("{target}, data: {{}}, clone: {{name: c, namespace: d}}")), &["E generate-source /generate"]),
         (&rule("apiVersion: v1, kind: ConfigMap, namespace: b, data: {}"), &["E generate-target /generate"]),
+        (&rule("kind: ConfigMap, name: a, namespace: b, data: {}"), &["W missing-api-version /generate"]),
+        (&rule("kind: '{{ request.kind.kind }}', name: a, namespace: b, data: {}"), &["E generate-target /generate"]),
+        (
+            &rule(&format!("{target}, synchronize: true, data: {{data: {{a: \"{{{{ time_now() }}}}\"}}}}")),
+            &["W rendered-once /generate/data/data/a"],
+        ),
+        (&rule(&format!("{target}, data: {{data: {{a: \"{{{{ random('[a-z]') }}}}\"}}}}")), &[]),
         (&rule("apiVersion: v1, kind: ConfigMap, name: a, data: {}"), &["E target-namespace /generate"]),
         (
             &rule("apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: a, namespace: b, data: {}"),

@@ -94,7 +94,8 @@ impl Run {
             observer: heard.observer(),
             metrics: Metrics::default(),
         });
-        controller.observe_discovery(cluster.discovery()?);
+        let moment = u64::try_from(now.as_millisecond()).unwrap_or_default();
+        controller.observe_discovery(cluster.discovery()?, moment);
         let store = PolicyStore::new(ExceptionScope::Everywhere);
         for (api_version, kind) in POLICY_KINDS {
             match crate::feed::list(&**cluster, &layer.resolve(api_version, kind)?, &Filter::default()) {
@@ -103,9 +104,8 @@ impl Run {
                 Err(error) => return Err(error),
             }
         }
-        let now = u64::try_from(now.as_millisecond()).unwrap_or_default();
-        controller.observe_policies(store.snapshot(), now);
-        controller.sweep(now);
+        controller.observe_policies(store.snapshot(), moment);
+        controller.sweep(moment);
         let proposed = proposal.applied.iter().chain(&proposal.deleted);
         let proposed = proposed.filter(|object| policy_kind(object).is_some()).map(PolicyKey::of).collect();
         Ok(Self {
@@ -113,7 +113,7 @@ impl Run {
             controller,
             store,
             heard,
-            now,
+            now: moment,
             fed: BTreeMap::new(),
             unseen: BTreeSet::new(),
             requests: BTreeMap::new(),

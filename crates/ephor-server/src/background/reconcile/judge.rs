@@ -59,6 +59,19 @@ impl Answers for Recorder<'_, '_> {
     }
 }
 
+/// As what a trigger is judged. Rules that see it in the same way share what the engine says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum View {
+    /// As the request at hand has it.
+    Asked,
+    /// As the last request had it.
+    Remembered,
+    /// As an object that was created: nobody knows better, or what there is was made so.
+    Created,
+    /// As an object that was updated: what there is was made so.
+    Updated,
+}
+
 /// What a policy's rules made of a trigger.
 pub(super) struct Judged {
     pub(super) outcomes: BTreeMap<Str, Outcome>,
@@ -71,10 +84,10 @@ impl Work<'_, '_> {
         asked: Option<&Asked>,
         trigger: &TriggerRef,
         object: &Value,
-        made: Option<&str>,
+        view: View,
         remembered: Option<Arc<UpdateRequest>>,
     ) -> Judged {
-        let review = self.review(asked, trigger, object, made, remembered);
+        let review = self.review(asked, trigger, object, view, remembered);
         let operation = review.operation;
         let exceptions = Arc::clone(&self.pass.lock().snapshot.exceptions);
         let recorder = Recorder { pass: self.pass, key: self.key };
@@ -91,7 +104,7 @@ impl Work<'_, '_> {
         asked: Option<&Asked>,
         trigger: &TriggerRef,
         object: &Value,
-        made: Option<&str>,
+        view: View,
         remembered: Option<Arc<UpdateRequest>>,
     ) -> Review {
         let asked = asked.and_then(|asked| Some((Arc::clone(&asked.request), asked.admission.clone()?)));
@@ -107,8 +120,7 @@ impl Work<'_, '_> {
             };
             return review_of_request(&request, &admission, trigger, new, old, self.pass.clock);
         }
-        let operation =
-            made.and_then(Operation::parse).filter(|o| *o == Operation::Update).unwrap_or(Operation::Create);
+        let operation = if view == View::Updated { Operation::Update } else { Operation::Create };
         review_of_existing(object, operation, &self.info.uid, self.pass.clock)
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::pass::{Asked, Done, Failure, LOOK_AGAIN, Pass};
 use super::work::Work;
-use crate::background::queue::{Task, WorkKey};
+use crate::background::queue::WorkKey;
 use crate::background::rules::PolicyInfo;
 use crate::background::state::{State, label_parts};
 use crate::background::trigger::TriggerRef;
@@ -19,7 +19,7 @@ impl Pass<'_> {
             let owned = state.index.owned(namespace, name, &key.trigger);
             let info = state.infos.get(&key.policy).cloned();
             let trigger = Self::locate(&state, key, info.as_deref(), &owned, asked);
-            (info, owned, trigger, state.forced.contains(key))
+            (info, owned, trigger, state.forced.get(key).cloned().unwrap_or_default())
         };
         let Some(info) = info else { return self.without_policy(key, &owned) };
         if info.program.is_none() {
@@ -40,15 +40,13 @@ impl Pass<'_> {
         work.run(owned)?;
         let Work { rendered, done, failure, .. } = work;
         let mut state = self.lock();
-        for id in state.set_rendered(key, rendered) {
-            for other in state.others_wanting(&id, key) {
-                state.queue.add(Task::Reconcile(other), self.now);
-            }
-        }
+        state.set_rendered(key, rendered, self.now);
         if let Some(failure) = failure {
             return Err(failure);
         }
-        state.forced.remove(key);
+        if asked.is_none_or(|asked| !asked.alone) {
+            state.forced.remove(key);
+        }
         state.known.remove(&key.trigger);
         if done.trigger_gone {
             state.clear_dependencies(key);
@@ -100,11 +98,7 @@ impl Pass<'_> {
         state.clear_dependencies(key);
         state.contexts.remove(key);
         state.known.remove(&key.trigger);
-        for id in state.set_rendered(key, BTreeMap::new()) {
-            for other in state.others_wanting(&id, key) {
-                state.queue.add(Task::Reconcile(other), self.now);
-            }
-        }
+        state.set_rendered(key, BTreeMap::new(), self.now);
         done.trigger_gone = true;
         Ok(done)
     }

@@ -66,6 +66,8 @@ pub struct Asked {
     pub admission: Option<AdmissionRequest>,
     /// The rules it is about.
     pub rules: BTreeSet<Str>,
+    /// Whether no other rules are to be looked at.
+    pub alone: bool,
     /// Those of them that shall let go of what they made.
     pub released: BTreeSet<Str>,
     /// How long ago it was first seen, in milliseconds.
@@ -125,12 +127,7 @@ impl Pass<'_> {
             if let Some(object) = recent {
                 return Ok(found(object));
             }
-            let Some(object) = self.env.read(&trigger.api_version, &id)? else { return Ok(Found::Gone) };
-            if !trigger.uid.is_empty() && object.str_at(&["metadata", "uid"]) != Some(&*trigger.uid) {
-                return Ok(Found::Gone);
-            }
-            self.lock().note(&object, self.now);
-            return Ok(found(object));
+            return self.read(trigger);
         }
         // Made by upstream, which notes no names: looked for by UID.
         let resource = self.env.resource(&trigger.api_version, &trigger.kind)?;
@@ -138,6 +135,36 @@ impl Pass<'_> {
         let (objects, _) = crate::feed::list(&*self.env.cluster, &resource, &filter)?;
         let with_uid = objects.into_iter().find(|o| o.str_at(&["metadata", "uid"]) == Some(&*trigger.uid));
         Ok(with_uid.map_or(Found::Gone, found))
+    }
+
+    /// The trigger as it is stored now.
+    fn read(&self, trigger: &TriggerRef) -> Result<Found, Failure> {
+        let id = ObjectId::new(&trigger.api_version, &trigger.kind, &trigger.namespace, &trigger.name);
+        let Some(object) = self.env.read(&trigger.api_version, &id)? else { return Ok(Found::Gone) };
+        if !trigger.uid.is_empty() && object.str_at(&["metadata", "uid"]) != Some(&*trigger.uid) {
+            return Ok(Found::Gone);
+        }
+        self.lock().note(&object, self.now);
+        Ok(found(object))
+    }
+
+    /// The trigger, once what an admission request says about it has come true: the request is written before the API
+    /// server stores the object. `age` is how long that has been waited for.
+    pub fn find_after(
+        &self,
+        trigger: &TriggerRef,
+        admission: &AdmissionRequest,
+        age: Moment,
+    ) -> Result<Found, Failure> {
+        let found = self.find(trigger)?;
+        if !admission.sub_resource.is_empty() || !is_early(&found, admission) {
+            return Ok(found);
+        }
+        if age < PATIENCE {
+            return Err(Failure::Later(LOOK_AGAIN, "the request has not come true yet".to_owned()));
+        }
+        // What is known may be old; what is true is asked for once.
+        self.read(trigger)
     }
 
     pub(in crate::background) fn policy_document(&self, key: &WorkKey) -> Result<Option<Value>, Failure> {
@@ -167,6 +194,24 @@ impl Pass<'_> {
         if !held {
             self.forget(id);
         }
+    }
+}
+
+/// Whether a trigger is as it was before the request, or older: the request is not stored yet, or never will be.
+fn is_early(found: &Found, admission: &AdmissionRequest) -> bool {
+    let version = |object: &Value| object.str_at(&["metadata", "resourceVersion"]).map(Str::new);
+    match (found, admission.operation) {
+        (Found::Gone, Operation::Create) | (Found::Live(_), Operation::Delete) => true,
+        (Found::Live(live), Operation::Update) if !admission.old_object.is_null() => {
+            match (version(live), version(&admission.old_object)) {
+                (Some(live), Some(old)) => match (live.parse::<u64>(), old.parse::<u64>()) {
+                    (Ok(live), Ok(old)) => live <= old,
+                    _ => live == old,
+                },
+                (live, old) => live == old,
+            }
+        }
+        _ => false,
     }
 }
 

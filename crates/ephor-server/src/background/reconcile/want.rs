@@ -7,7 +7,7 @@ use ephor_expr::{Str, Value};
 
 use super::pass::Failure;
 use super::work::Work;
-use crate::background::rules::GenerateInfo;
+use crate::background::rules::{GenerateInfo, Varying};
 use crate::background::state::label_parts;
 use crate::background::trigger::TriggerRef;
 use crate::background::writer::{Env, WriteError};
@@ -34,6 +34,12 @@ impl Work<'_, '_> {
             rule: rule.name.clone(),
             trigger: self.key.trigger.clone(),
         };
+        let varying = if own.is_empty() || !rule.terms.synchronize { Varying::Nothing } else { rule.traits.varying };
+        if varying == Varying::Identity {
+            // Rendered once: another rendering would be other objects.
+            self.keep(rule, own);
+            return Ok(());
+        }
         let mut first_failure = None;
         let mut wanted_ids = BTreeSet::new();
         for downstream in rendered {
@@ -43,6 +49,10 @@ impl Work<'_, '_> {
             // Of elements or rules that render the same object, the first counts.
             let taken = self.rendered.get(&wanted.id).is_some_and(|by| *by != rule.name);
             if !wanted_ids.insert(wanted.id.clone()) || taken {
+                continue;
+            }
+            if varying == Varying::Content && own.contains(&wanted.id) {
+                self.keep(rule, std::slice::from_ref(&wanted.id));
                 continue;
             }
             if rule.terms.synchronize {
@@ -66,6 +76,14 @@ impl Work<'_, '_> {
             self.done.changes += self.pass.remove(self.key, id, cause, Some(&rule.terms))?;
         }
         first_failure.map_or(Ok(()), Err)
+    }
+
+    /// Objects that stay as they are, being the rule's own.
+    fn keep(&mut self, rule: &GenerateInfo, ids: &[ObjectId]) {
+        for id in ids {
+            self.rendered.insert(id.clone(), rule.name.clone());
+            self.record(id);
+        }
     }
 
     /// The object with what only discovery knows: its group, and whether it lives in a namespace.

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ephor_cluster::LabelSelector;
 use ephor_cluster::query::Filter;
+use ephor_cluster::{ErrorKind, LabelSelector};
 use ephor_engine::outcome::Verdict;
 use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
 
-use super::judge::Judged;
-use super::pass::{Asked, Done, Failure, Found, LOOK_AGAIN, PATIENCE, Pass};
+use super::judge::{Judged, View};
+use super::pass::{Asked, Done, Failure, Found, Pass};
 use crate::background::index::{GroupKind, Seen};
 use crate::background::queue::WorkKey;
 use crate::background::rules::{GenerateInfo, PolicyInfo};
@@ -26,7 +26,7 @@ pub(super) struct Work<'w, 'p> {
     pub(super) info: &'w PolicyInfo,
     pub(super) trigger: Option<TriggerRef>,
     pub(super) asked: Option<&'w Asked>,
-    pub(super) forced: bool,
+    pub(super) forced: BTreeSet<Str>,
     pub(super) rendered: BTreeMap<ObjectId, Str>,
     pub(super) done: Done,
     pub(super) failure: Option<Failure>,
@@ -60,18 +60,21 @@ impl Work<'_, '_> {
             found => found?,
         };
         self.done.trigger_gone = found == Found::Gone;
-        let mut judged = [None, None];
+        let mut judged = BTreeMap::new();
         for rule in &self.info.generate {
             let none = Vec::new();
             let own = by_rule.get(&rule.name).unwrap_or(&none);
+            if self.asked.is_some_and(|asked| asked.alone && !asked.rules.contains(&rule.name)) {
+                self.as_before(rule);
+                continue;
+            }
             let result = self.rule(rule, own, &trigger, &found, &mut judged);
             match result {
                 Ok(()) => {}
                 Err(Failure::Lost) => return Err(Failure::Lost),
                 Err(failure) => {
                     // What the rule rendered before stays its own while it cannot be judged.
-                    let before = self.pass.lock().rendered.get(self.key).cloned().unwrap_or_default();
-                    self.rendered.extend(before.into_iter().filter(|(_, name)| *name == rule.name));
+                    self.as_before(rule);
                     if let Failure::Failed(message) = &failure {
                         let (policy, rule) = (self.key.policy.clone(), rule.name.clone());
                         let (trigger, message) = (Some(trigger.clone()), message.clone());
@@ -85,6 +88,12 @@ impl Work<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// A rule that is not judged this time goes on wanting what it wanted.
+    fn as_before(&mut self, rule: &GenerateInfo) {
+        let before = self.pass.lock().rendered.get(self.key).cloned().unwrap_or_default();
+        self.rendered.extend(before.into_iter().filter(|(_, name)| *name == rule.name));
     }
 
     /// Downstreams of kinds that cannot be watched (yet): asked for.
@@ -102,7 +111,10 @@ impl Work<'_, '_> {
                 state.completed(&api_version, &kind)
             };
             let Some(api_version) = api_version else { continue };
-            let Ok(resource) = self.pass.env.resource(&api_version, &kind) else { continue };
+            let resource = match self.pass.env.resource(&api_version, &kind) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                resource => resource?,
+            };
             let (namespace, name) = label_parts(&self.key.policy);
             let uid = &self.key.trigger;
             let text =
@@ -132,28 +144,12 @@ impl Work<'_, '_> {
         by_rule
     }
 
-    /// The trigger, and whether what a request says about it has come true.
+    /// The trigger, once what a request says about it has come true.
     pub(super) fn find(&self, trigger: &TriggerRef) -> Result<Found, Failure> {
-        let found = self.pass.find(trigger)?;
-        let Some((asked, admission)) = self.asked.and_then(|asked| Some((asked, asked.admission.as_ref()?))) else {
-            return Ok(found);
-        };
-        if !admission.sub_resource.is_empty() || asked.age >= PATIENCE {
-            return Ok(found);
+        match self.asked.and_then(|asked| Some((asked.admission.as_ref()?, asked.age))) {
+            Some((admission, age)) => self.pass.find_after(trigger, admission, age),
+            None => self.pass.find(trigger),
         }
-        let version = |object: &Value| object.str_at(&["metadata", "resourceVersion"]).map(Str::new);
-        let early = match (&found, admission.operation) {
-            (Found::Gone, Operation::Create) | (Found::Live(_), Operation::Delete) => true,
-            // The object as it was before the request: it is not stored yet, or never will be.
-            (Found::Live(live), Operation::Update) => {
-                !admission.old_object.is_null() && version(live) == version(&admission.old_object)
-            }
-            _ => false,
-        };
-        if early {
-            return Err(Failure::Later(LOOK_AGAIN, "the request has not come true yet".to_owned()));
-        }
-        Ok(found)
     }
 
     pub(super) fn rule(
@@ -162,7 +158,7 @@ impl Work<'_, '_> {
         own: &[ObjectId],
         trigger: &TriggerRef,
         found: &Found,
-        judged: &mut [Option<Judged>; 2],
+        judged: &mut BTreeMap<View, Judged>,
     ) -> Result<(), Failure> {
         let mut asked = self.asked.filter(|asked| asked.rules.contains(&rule.name));
         let operation = asked.and_then(|asked| Some(asked.admission.as_ref()?.operation));
@@ -175,7 +171,7 @@ impl Work<'_, '_> {
         }
         if !rule.terms.synchronize {
             self.restamp(rule, own)?;
-            if asked.is_none() && !(self.forced && rule.traits.namespace_selector) {
+            if asked.is_none() && !(self.forced.contains(&rule.name) && rule.traits.namespace_selector) {
                 return Ok(());
             }
         }
@@ -213,25 +209,19 @@ impl Work<'_, '_> {
         if asked.is_none() && rule.traits.event_bound && remembered.is_none() {
             return Ok(());
         }
-        if rule.terms.synchronize && rule.traits.unstable && !own.is_empty() {
-            // Rendered once: another rendering would be another object.
-            for id in own {
-                self.rendered.insert(id.clone(), rule.name.clone());
-                self.record(id);
-            }
-            return Ok(());
-        }
         // What was made once is judged as it was made then, whatever request comes later.
         if rule.terms.synchronize && !rule.traits.event_bound && !own.is_empty() && !object.is_null() {
             asked = None;
         }
-        let [by_request, by_itself] = judged;
-        let slot = if asked.is_some() { by_request } else { by_itself };
-        if slot.is_none() {
-            let made = own.iter().find_map(|id| self.operation_of(id));
-            *slot = Some(self.judge(asked, trigger, &object, made.as_deref(), remembered));
-        }
-        let Some(Judged { outcomes, operation }) = slot.as_ref() else { return Ok(()) };
+        let made = own.iter().find_map(|id| self.operation_of(id));
+        let view = match asked {
+            Some(_) => View::Asked,
+            None if remembered.is_some() => View::Remembered,
+            None if made.as_deref() == Some(Operation::Update.as_str()) => View::Updated,
+            None => View::Created,
+        };
+        let judged = judged.entry(view).or_insert_with(|| self.judge(asked, trigger, &object, view, remembered));
+        let Judged { outcomes, operation } = &*judged;
         let operation = *operation;
         let Some(outcome) = outcomes.get(&rule.name) else {
             return self.remove_all(rule, own, Cause::TriggerUnmatched);
@@ -264,6 +254,8 @@ impl Work<'_, '_> {
     }
 
     pub(super) fn in_force(&self, rule: &GenerateInfo, own: &[ObjectId], object: &Value) -> bool {
-        !own.is_empty() || self.forced || self.pass.lock().in_force(self.info, rule, &Seen::of(object))
+        !own.is_empty()
+            || self.forced.contains(&rule.name)
+            || self.pass.lock().in_force(self.info, rule, &Seen::of(object))
     }
 }

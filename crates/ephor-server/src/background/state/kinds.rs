@@ -6,7 +6,7 @@ use ephor_expr::Str;
 
 use super::memory::State;
 use crate::background::index::GroupKind;
-use crate::background::rules::trigger_kinds;
+use crate::background::rules::{only_version, trigger_kinds};
 
 /// A kind to follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,8 +60,6 @@ impl State {
         if !api_version.is_empty() {
             return Some(api_version.clone());
         }
-        let mut served = self.discovery.with_kind(kind);
-        let first = served.next()?;
-        served.all(|other| other.group == first.group).then(|| first.api_version())
+        only_version(kind, &self.discovery)
     }
 }

@@ -10,7 +10,7 @@ use super::kinds::Watch;
 use super::names::key_of;
 use super::requests::Pending;
 use crate::background::contest::Contests;
-use crate::background::index::{GroupKind, Index};
+use crate::background::index::{GroupKind, Index, Seen};
 use crate::background::queue::{Moment, Queue, Task, WorkKey};
 use crate::background::rules::PolicyInfo;
 use crate::background::trigger::TriggerRef;
@@ -20,6 +20,19 @@ use crate::update_request::UpdateRequest;
 
 /// What an evaluation read: a kind, a namespace (empty: all) and a name (empty: all).
 pub type Dependency = (GroupKind, Str, Str);
+
+/// That a rule has acted for a trigger that was there before it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Acted {
+    /// The policy.
+    pub policy: PolicyKey,
+    /// The policy's UID and generation: another one begins anew.
+    pub of: (Str, i64),
+    /// The rule.
+    pub rule: Str,
+    /// The trigger's UID.
+    pub trigger: Str,
+}
 
 /// The state.
 #[derive(Debug, Default)]
@@ -45,14 +58,14 @@ pub struct State {
     pub(super) dependencies: BTreeMap<WorkKey, BTreeSet<Dependency>>,
     /// What was written last.
     pub written: BTreeMap<ObjectId, Written>,
-    /// Keys that an event has brought into force.
-    pub forced: BTreeSet<WorkKey>,
+    /// Rules that an event has brought into force for a key.
+    pub forced: BTreeMap<WorkKey, BTreeSet<Str>>,
     /// Triggers that were named, by UID.
     pub known: BTreeMap<Str, TriggerRef>,
     /// The last request of keys whose rules cannot be judged without.
     pub contexts: BTreeMap<WorkKey, Arc<UpdateRequest>>,
-    /// Triggers that rules have acted for once, of policies that are not through: policy, generation, trigger.
-    pub acted: BTreeSet<(PolicyKey, i64, Str)>,
+    /// Triggers that rules have acted for once, of policies that are not through.
+    pub acted: BTreeSet<Acted>,
     /// What fails, by policy and what it is about.
     pub failures: BTreeMap<PolicyKey, BTreeMap<Str, String>>,
     /// Kinds of downstreams and sources that turned up.
@@ -89,25 +102,34 @@ impl State {
         }
     }
 
-    /// Sets what the synchronizing rules of a key render; gives back what they do not render any more.
-    pub fn set_rendered(&mut self, key: &WorkKey, rendered: BTreeMap<ObjectId, Str>) -> Vec<ObjectId> {
+    /// Sets what the synchronizing rules of a key render. What they do not render any more is others' concern: of those
+    /// who want it, and of the one that it belongs to, which could not take it away as long as others wanted it.
+    pub fn set_rendered(&mut self, key: &WorkKey, rendered: BTreeMap<ObjectId, Str>, now: Moment) {
         let old = self.rendered.remove(key).unwrap_or_default();
         for id in rendered.keys() {
             self.wanted_by.entry(id.clone()).or_default().insert(key.clone());
         }
         let lost: Vec<ObjectId> = old.into_keys().filter(|id| !rendered.contains_key(id)).collect();
-        for id in &lost {
-            if let Some(keys) = self.wanted_by.get_mut(id) {
-                keys.remove(key);
-                if keys.is_empty() {
-                    self.wanted_by.remove(id);
-                }
-            }
-        }
         if !rendered.is_empty() {
             self.rendered.insert(key.clone(), rendered);
         }
-        lost
+        for id in lost {
+            if let Some(keys) = self.wanted_by.get_mut(&id) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.wanted_by.remove(&id);
+                }
+            }
+            let owner = self.index.find(&id).and_then(Seen::owner).map(key_of).filter(|owner| owner != key);
+            for other in self.others_wanting(&id, key).into_iter().chain(owner) {
+                self.queue.add(Task::Reconcile(other), now);
+            }
+        }
+    }
+
+    /// Brings rules into force for a key, because of an event.
+    pub fn force(&mut self, key: &WorkKey, rules: impl IntoIterator<Item = Str>) {
+        self.forced.entry(key.clone()).or_default().extend(rules);
     }
 
     /// Another key that wants an object.

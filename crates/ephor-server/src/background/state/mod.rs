@@ -12,6 +12,6 @@ mod policies;
 mod requests;
 
 pub use kinds::Watch;
-pub use memory::{Dependency, Standing, State};
+pub use memory::{Acted, Dependency, Standing, State};
 pub use names::{key_of, label_parts, policy_key};
 pub use requests::Pending;

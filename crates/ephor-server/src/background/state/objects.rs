@@ -23,7 +23,7 @@ impl State {
 
     /// Takes in an object that was read or written.
     pub fn note(&mut self, object: &Value, now: Moment) {
-        if let Some(touched) = self.index.note(Seen::of(object), object) {
+        for touched in self.index.note(Seen::of(object), object) {
             self.touched(&touched, now);
         }
     }
@@ -31,7 +31,7 @@ impl State {
     /// Takes in an object that was written by this controller: nobody need look at it again because of that.
     pub fn note_own(&mut self, sent: &Value, stored: &Value, now: Moment) {
         self.written.insert(ObjectId::of(stored), Written::new(sent, stored));
-        if let Some(touched) = self.index.note(Seen::of(stored), stored) {
+        for touched in self.index.note(Seen::of(stored), stored) {
             self.touched_as_input(&touched, now);
         }
     }
@@ -105,10 +105,13 @@ impl State {
         let key = WorkKey { policy: info.key.clone(), trigger: seen.uid.clone() };
         let owns = || {
             let (namespace, name) = label_parts(&info.key);
-            !self.index.owned(namespace, name, &seen.uid).is_empty()
+            let owned = self.index.owned(namespace, name, &seen.uid);
+            owned.iter().any(|id| self.index.find(id).and_then(Seen::owner).is_some_and(|o| o.rule == rule.name))
         };
+        let forced = self.forced.get(&key).is_some_and(|rules| rules.contains(&rule.name));
+        let rendered = || self.rendered.get(&key).is_some_and(|ids| ids.values().any(|by| *by == rule.name));
         // What it rendered once it goes on with, also when somebody has deleted that.
-        if self.forced.contains(&key) || self.contexts.contains_key(&key) || self.rendered.contains_key(&key) {
+        if forced || rendered() || (rule.traits.event_bound && self.contexts.contains_key(&key)) {
             return true;
         }
         // What this controller made is no trigger, unless the rule says that it is.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use ephor_cluster::Discovery;
 use ephor_expr::Str;
 
 use super::memory::State;
@@ -10,10 +11,23 @@ use super::names::{label_parts, policy_key};
 use super::objects::gvk_of;
 use crate::background::index::GroupKind;
 use crate::background::queue::{Moment, Task, WorkKey};
-use crate::background::rules::{PolicyInfo, may_match};
+use crate::background::rules::{PolicyInfo, may_match, with_api_versions};
 use crate::policies::{PolicyKey, Snapshot};
 
 impl State {
+    /// Takes in what is served. A policy that leaves a group to discovery may mean another one now.
+    pub fn observe_discovery(&mut self, discovery: Arc<Discovery>, now: Moment) {
+        self.discovery = discovery;
+        let known = self.infos.len();
+        let (policies, discovery) = (&self.snapshot.policies, &self.discovery);
+        self.infos.retain(|key, info| {
+            policies.get(key).is_none_or(|policy| with_api_versions(&policy.document, discovery) == info.completed)
+        });
+        if self.infos.len() != known {
+            self.observe_policies(Arc::clone(&self.snapshot), now);
+        }
+    }
+
     /// Takes in the policies as they are now.
     pub fn observe_policies(&mut self, snapshot: Arc<Snapshot>, now: Moment) {
         let exceptions_changed = !Arc::ptr_eq(&snapshot.exceptions, &self.snapshot.exceptions);
@@ -28,7 +42,7 @@ impl State {
                 program && info.generation == policy.generation() && info.uid == policy.uid()
             };
             let info = old.get(key).filter(same).cloned().or_else(|| {
-                let mut info = PolicyInfo::of(policy)?;
+                let mut info = PolicyInfo::of(policy, &self.discovery)?;
                 if info.since.is_empty() {
                     // Nobody says when the policy changed: it was before now.
                     info.since = time_text(now);

@@ -55,7 +55,7 @@ fn play(admission: bool) {
     let mut wrong = Vec::new();
     for cell in cells(TABLE) {
         let mut bed = Bed::new();
-        bed.admission = admission;
+        bed.door.close(!admission);
         if !admission && !cell.synchronize {
             // Without synchronize nothing happens but what a request asks for.
             continue;

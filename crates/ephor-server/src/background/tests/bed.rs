@@ -1,25 +1,22 @@
-//! A cluster in memory, the controller, and what stands between them: watches, and admission's requests.
+//! A cluster in memory with admission before it, the controller, and the watches between them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ephor_cluster::admission::User;
 use ephor_cluster::memory::Options;
 use ephor_cluster::{Cluster, DeleteOptions, ListQuery, MemoryCluster, Watch, WatchEvent, WatchQuery, WriteOptions};
-use ephor_engine::matching::Gvk;
-use ephor_engine::outcome::{Phase, Verdict};
-use ephor_engine::policy::Operation;
-use ephor_engine::review::{Mode, Review};
-use ephor_expr::{Map, Str, Value, yaml};
+use ephor_expr::{Str, Value, yaml};
 
+use super::door::Door;
 use crate::background::writer::{Env, Fence, Note};
 use crate::background::{Controller, GroupKind, Step};
-use crate::facts::{ClusterFacts, evaluate};
+use crate::facts::ClusterFacts;
 use crate::feed::Change;
 use crate::metrics::Metrics;
 use crate::plan::{Claim, ObjectId};
 use crate::policies::{ExceptionScope, PolicyStore};
-use crate::update_request::{ResourceSpec, RuleContext, UpdateRequest};
 
 pub(super) struct Bed {
     pub(super) cluster: MemoryCluster,
@@ -30,9 +27,8 @@ pub(super) struct Bed {
     fence: Fence,
     store: PolicyStore,
     watches: BTreeMap<Str, Pump>,
-    requests: u64,
-    /// Whether admission writes requests.
-    pub(super) admission: bool,
+    /// Admission.
+    pub(super) door: Door,
     /// The cluster as the controller sees it.
     seen: Arc<dyn Cluster>,
     /// What may happen to watch events.
@@ -67,6 +63,11 @@ struct Pump {
 /// `2026-01-01T00:00:00Z`.
 const START: u64 = 1_767_225_600_000;
 
+/// A cluster as the background role's account sees it.
+pub(super) fn as_controller(cluster: &MemoryCluster) -> MemoryCluster {
+    cluster.acting_as(User::service_account("kyverno", "kyverno-background-controller"))
+}
+
 pub(super) fn documents(text: &str) -> Vec<Value> {
     yaml::parse_values(text, &yaml::Limits::default()).unwrap()
 }
@@ -78,7 +79,8 @@ pub(super) fn document(text: &str) -> Value {
 impl Bed {
     pub(super) fn new() -> Self {
         let cluster = MemoryCluster::new(Options::default());
-        Self::over(cluster.clone(), Arc::new(cluster))
+        let seen = Arc::new(as_controller(&cluster));
+        Self::over(cluster, seen)
     }
 
     /// Over a cluster that the controller sees in another way than the test does.
@@ -92,15 +94,14 @@ impl Bed {
         let metrics = Metrics::default();
         let mut bed = Self {
             controller: Self::controller(&seen, &notes, &metrics, &fence),
-            cluster,
             now: START,
             notes,
             metrics,
             fence,
             store: PolicyStore::new(ExceptionScope::Disabled),
             watches: BTreeMap::new(),
-            requests: 0,
-            admission: true,
+            door: Door::before(&cluster),
+            cluster,
             seen,
             chaos: None,
             held: Vec::new(),
@@ -128,7 +129,7 @@ impl Bed {
         });
         // The view may be one whose calls fail at times.
         let discovery = (0..100).find_map(|_| seen.discovery().ok()).unwrap();
-        controller.observe_discovery(discovery);
+        controller.observe_discovery(discovery, START);
         controller.sweep(START);
         controller
     }
@@ -199,6 +200,10 @@ impl Bed {
         let mut any = self.follow_new_kinds();
         let names: Vec<Str> = self.watches.keys().cloned().collect();
         for name in names {
+            // Watches of different kinds lag behind each other.
+            if self.chaos.as_mut().is_some_and(|chaos| chaos.one_in(4)) {
+                continue;
+            }
             while let Some(pump) = self.watches.get_mut(&name) {
                 let Ok(Some(event)) = pump.watch.next(Duration::ZERO) else { break };
                 let (kind, wide) = (pump.kind.clone(), pump.wide);
@@ -293,8 +298,7 @@ impl Bed {
         self.tick(1_000);
         match self.read(object) {
             None => {
-                let stored = self.cluster_create(object);
-                self.admit(Operation::Create, &stored, &Value::Null);
+                self.cluster_create(object);
             }
             Some(old) => {
                 let mut new = self.placed(object);
@@ -302,14 +306,16 @@ impl Bed {
                 let version = old.at(&["metadata", "resourceVersion"]).cloned();
                 crate::plan::content::set_meta(&mut new, "resourceVersion", version);
                 let stored = self.cluster.update(&resource, new, &WriteOptions::default()).unwrap();
-                self.admit(Operation::Update, &stored, &old);
+                self.show_policy(&stored);
             }
         }
     }
 
     pub(super) fn cluster_create(&self, object: &Value) -> Value {
         let object = self.placed(object);
-        self.cluster.create(&self.resource(&object), object, &WriteOptions::default()).unwrap()
+        let stored = self.cluster.create(&self.resource(&object), object, &WriteOptions::default()).unwrap();
+        self.show_policy(&stored);
+        stored
     }
 
     /// The object with the namespace `default`, if it needs one and names none.
@@ -327,7 +333,17 @@ impl Bed {
         let old = self.read(&object).unwrap_or_else(|| panic!("{reference} is not there"));
         let id = ObjectId::of(&old);
         self.cluster.delete(&self.resource(&old), id.namespace(), &id.name, &DeleteOptions::default()).unwrap();
-        self.admit(Operation::Delete, &Value::Null, &old);
+        if is_policy(&old) {
+            self.door.policy(&id.kind, Change::Gone(old));
+        }
+    }
+
+    fn show_policy(&self, stored: &Value) {
+        if is_policy(stored) {
+            let compiled = crate::policies::StoredPolicy::new(stored.clone());
+            assert!(compiled.program.is_some(), "{:?}", compiled.findings);
+            self.door.policy(stored.str_at(&["kind"]).unwrap(), Change::Set(stored.clone()));
+        }
     }
 
     pub(super) fn resource(&self, object: &Value) -> ephor_cluster::Resource {
@@ -349,126 +365,8 @@ impl Bed {
     pub(super) fn pending_requests(&self) -> usize {
         self.list("kyverno.io/v2", "UpdateRequest").len()
     }
-
-    /// Tells admission that an object was created.
-    pub(super) fn hand_over_creation(&mut self, object: &Value) {
-        self.admit(Operation::Create, object, &Value::Null);
-    }
-
-    /// What admission hands over for a request (controllers 1.4 and 1.5), in the plainest way.
-    fn admit(&mut self, operation: Operation, object: &Value, old: &Value) {
-        if !self.admission {
-            return;
-        }
-        let subject = if operation == Operation::Delete { old } else { object };
-        if let Some(claim) = Claim::of(old) {
-            let trigger = ResourceSpec {
-                api_version: claim.trigger_api_version.clone(),
-                kind: claim.trigger_kind.clone(),
-                namespace: claim.trigger_namespace.clone(),
-                name: Str::default(),
-                uid: claim.owner.trigger.clone(),
-            };
-            let context =
-                RuleContext { rule: claim.owner.rule.clone(), synchronize: true, trigger, ..RuleContext::default() };
-            let namespace = &claim.owner.policy_namespace;
-            let slash = if namespace.is_empty() { "" } else { "/" };
-            let policy = format!("{namespace}{slash}{}", claim.owner.policy);
-            self.hand_over(&policy, vec![context], operation, object, old);
-            return;
-        }
-        let mut policies = PolicyStore::new(ExceptionScope::Disabled).snapshot();
-        let fresh = PolicyStore::new(ExceptionScope::Disabled);
-        for kind in ["ClusterPolicy", "Policy"] {
-            fresh.apply(kind, Change::Reset(self.list("kyverno.io/v1", kind)));
-            policies = fresh.snapshot();
-        }
-        let mut handed: Vec<(String, Vec<RuleContext>)> = Vec::new();
-        let passing = |object: &Value, old: &Value, operation: Operation| {
-            let review = review(object, old, operation);
-            let facts = ClusterFacts::new(Arc::new(self.cluster.clone()));
-            let done = evaluate(&policies.set, &policies.exceptions, review, Phase::Generate, &facts);
-            let judged = done.outcomes.into_iter().filter(|o| matches!(o.verdict, Verdict::Pass | Verdict::Error));
-            judged.map(|o| (o.policy, o.rule)).collect::<Vec<_>>()
-        };
-        let now = passing(object, old, operation);
-        let before = if old.is_null() { Vec::new() } else { passing(old, &Value::Null, Operation::Create) };
-        let of_old = |pair: &(usize, Str)| operation == Operation::Delete && !now.contains(pair);
-        for (policy, program) in policies.set.programs().iter().enumerate() {
-            let mut contexts = Vec::new();
-            for rule in &program.rules {
-                let ephor_engine::compile::Body::Generate(body) = &rule.body else { continue };
-                let pair = (policy, rule.name.clone());
-                let let_go = if operation == Operation::Delete { of_old(&pair) } else { !now.contains(&pair) };
-                let make = now.contains(&pair)
-                    && (operation != Operation::Delete || names_delete(&policies, program, &rule.name));
-                let let_go = (let_go || !make) && before.contains(&pair) && body.synchronize;
-                if make || let_go {
-                    contexts.push(RuleContext {
-                        rule: rule.name.clone(),
-                        delete_downstream: let_go && !make,
-                        synchronize: body.synchronize,
-                        cache_restore: false,
-                        trigger: ResourceSpec::of_object(subject),
-                    });
-                }
-            }
-            if !contexts.is_empty() {
-                handed.push((program.key.to_string(), contexts));
-            }
-        }
-        for (policy, contexts) in handed {
-            self.hand_over(&policy, contexts, operation, object, old);
-        }
-    }
-
-    fn hand_over(
-        &mut self,
-        policy: &str,
-        contexts: Vec<RuleContext>,
-        operation: Operation,
-        object: &Value,
-        old: &Value,
-    ) {
-        self.requests += 1;
-        let mut request = UpdateRequest::default();
-        request.metadata.name = format!("ur-{}", self.requests).into();
-        request.metadata.namespace = "kyverno".into();
-        request.spec.request_type = Some(crate::update_request::RequestType::Generate);
-        request.spec.policy = policy.into();
-        request.spec.rule_context = contexts;
-        let mut admission = Map::new();
-        admission.insert("operation", operation.as_str());
-        admission.insert("uid", format!("request-{}", self.requests));
-        for (key, object) in [("object", object), ("oldObject", old)] {
-            if !object.is_null() {
-                admission.insert(key, object.clone());
-            }
-        }
-        let subject = if operation == Operation::Delete { old } else { object };
-        for key in ["name", "namespace"] {
-            admission.insert(key, subject.str_at(&["metadata", key]).unwrap_or_default());
-        }
-        request.spec.context.admission_request_info.admission_request = admission.into();
-        request.spec.context.admission_request_info.operation = Some(operation);
-        self.cluster_create(&request.to_value().unwrap());
-    }
 }
 
-fn names_delete(policies: &crate::policies::Snapshot, program: &ephor_engine::compile::Program, rule: &str) -> bool {
-    let policy = policies.policies.values().find(|policy| policy.key.to_string() == program.key.as_str()).unwrap();
-    let rules = policy.document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap();
-    let rule = rules.iter().find(|document| document.str_at(&["name"]) == Some(rule)).unwrap();
-    rule.get("match").is_some_and(|block| block.to_json().contains("\"DELETE\""))
-}
-
-fn review(object: &Value, old: &Value, operation: Operation) -> Review {
-    let subject = if operation == Operation::Delete { old } else { object };
-    let mut review = Review::of_object(subject.clone(), jiff::Timestamp::UNIX_EPOCH);
-    review.mode = Mode::Admission;
-    review.operation = operation;
-    review.object = object.clone();
-    review.old_object = old.clone();
-    review.gvk = Gvk::of_object(subject);
-    review
+fn is_policy(object: &Value) -> bool {
+    matches!(object.str_at(&["kind"]), Some("ClusterPolicy" | "Policy"))
 }

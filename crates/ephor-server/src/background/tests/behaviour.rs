@@ -63,7 +63,7 @@ fn what_was_missed_is_made_good_after_a_restart() {
     bed.settle();
     bed.stop();
     // Admission is down too: nobody writes requests.
-    bed.admission = false;
+    bed.door.close(true);
     bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: u, labels: {on: 'yes'}}, data: {to: c, v: x}}");
     bed.delete("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}");
     bed.restart();
@@ -140,6 +140,7 @@ fn a_failure_shows_on_the_policy_and_goes_again() {
     bed.apply(&POLICY.replace("'{{ request.object.metadata.namespace }}'", "nowhere"));
     bed.apply(TRIGGER);
     bed.settle();
+    assert_eq!(bed.pending_requests(), 0, "the request is given up; the work is not");
     let policy = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}";
     let text = bed.find(policy).unwrap().to_json();
     assert!(text.contains("BackgroundConverged") && text.contains("\"status\":\"False\""), "{text}");
@@ -191,10 +192,9 @@ fn a_deleted_object_comes_back_also_for_a_trigger_as_old_as_its_policy() {
     bed.apply(POLICY);
     // In the same second.
     let trigger = super::bed::document(TRIGGER);
-    let stored = bed.cluster_create(&trigger);
-    bed.hand_over_creation(&stored);
+    bed.cluster_create(&trigger);
     bed.settle();
-    bed.admission = false;
+    bed.door.close(true);
     bed.delete(&secret("a"));
     bed.settle();
     assert!(bed.find(&secret("a")).is_some());

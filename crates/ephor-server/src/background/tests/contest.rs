@@ -23,7 +23,7 @@ spec:
 
 fn bed() -> Bed {
     let mut bed = Bed::new();
-    bed.admission = false;
+    bed.door.close(true);
     bed.apply(&secret("source", 0));
     bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: trigger}}");
     bed.apply(COPY);
@@ -91,7 +91,7 @@ spec:
 #[test]
 fn many_triggers_of_one_target_all_leave_their_mark() {
     let mut bed = Bed::new();
-    bed.admission = false;
+    bed.door.close(true);
     bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: all}}");
     bed.apply(APPEND);
     bed.settle();

@@ -1,5 +1,7 @@
 //! `UpdateRequest`s from their creation to their end.
 
+use ephor_expr::Value;
+
 use super::bed::{Bed, document};
 
 const POLICY: &str = "
@@ -19,10 +21,13 @@ spec:
       data: {data: {k: v}}
 ";
 
-const REQUEST: &str = "{apiVersion: kyverno.io/v2, kind: UpdateRequest, metadata: {name: ur-1, namespace: kyverno}}";
+/// The request that waits.
+fn waiting(bed: &Bed) -> Option<Value> {
+    bed.list("kyverno.io/v2", "UpdateRequest").pop()
+}
 
 fn state(bed: &Bed) -> Option<String> {
-    bed.find(REQUEST).map(|request| request.str_at(&["status", "state"]).unwrap_or_default().to_owned())
+    waiting(bed).map(|request| request.str_at(&["status", "state"]).unwrap_or_default().to_owned())
 }
 
 #[test]
@@ -35,7 +40,7 @@ fn a_completed_request_says_what_it_made_and_goes() {
         bed.pump();
         bed.controller.step(bed.now);
     }
-    let request = bed.find(REQUEST).unwrap();
+    let request = waiting(&bed).unwrap();
     assert_eq!(
         request.at(&["status", "generatedResources"]).unwrap().as_array().unwrap()[0].str_at(&["name"]),
         Some("made")
@@ -81,12 +86,11 @@ fn a_change_of_labels_that_means_nothing_is_skipped() {
     bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a}}");
     bed.settle();
     bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {a: b}}}");
-    let name = REQUEST.replace("ur-1", "ur-2");
     for _ in 0..100 {
         bed.pump();
         bed.controller.step(bed.now);
     }
-    let request = bed.find(&name).unwrap();
+    let request = waiting(&bed).unwrap();
     assert_eq!(request.str_at(&["status", "state"]), Some("Skip"), "{}", request.to_json());
     assert!(request.str_at(&["status", "message"]).unwrap().contains("labels"));
 }

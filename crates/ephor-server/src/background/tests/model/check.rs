@@ -1,0 +1,213 @@
+//! What must hold when everything is quiet.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ephor_engine::outcome::Form;
+use ephor_expr::Value;
+
+use super::game::Game;
+use super::world::{BOARDS, Id, Rule, SOURCES, SPACES, TRIGGERS};
+use crate::plan::Claim;
+
+fn text(object: &Value, keys: &[&str]) -> String {
+    object.str_at(keys).unwrap_or_default().to_owned()
+}
+
+pub(super) fn id_of(object: &Value) -> Id {
+    let kind = if object.str_at(&["kind"]) == Some("Secret") { "Secret" } else { "ClusterRole" };
+    Id(kind, text(object, &["metadata", "namespace"]), text(object, &["metadata", "name"]))
+}
+
+fn content(object: &Value) -> String {
+    let at: &[&str] =
+        if object.str_at(&["kind"]) == Some("Secret") { &["data", "k"] } else { &["metadata", "annotations", "k"] };
+    text(object, at)
+}
+
+/// The rule that a claim names.
+fn owner(claim: &Claim) -> (String, String) {
+    (claim.owner.policy.to_string(), claim.owner.rule.to_string())
+}
+
+/// Kinds whose objects are no part of the peace: the status of a policy tells of failures, which depend on what was
+/// tried together, and the mark on a source is put there when it can be.
+fn is_aside(object: &Value) -> bool {
+    matches!(object.str_at(&["kind"]), Some("ClusterPolicy" | "Policy")) || is_source(object)
+}
+
+fn is_source(object: &Value) -> bool {
+    object.str_at(&["metadata", "namespace"]) == Some(SOURCES)
+        || object.str_at(&["metadata", "namespace"]) == Some("one")
+            && object.str_at(&["metadata", "name"]).is_some_and(|name| name.starts_with("source-blue"))
+}
+
+impl Game {
+    pub(super) fn fail(&self, what: &str) -> ! {
+        let failures = &self.bed.controller.state().failures.clone();
+        panic!("seed {}: {what}\n{:#?}\nfailures: {failures:?}\nlog:\n{}", self.seed, self.world, self.log.join("\n"));
+    }
+
+    fn newer_than(&self, revision: u64) -> String {
+        let version = |object: &Value| object.str_at(&["metadata", "resourceVersion"]).unwrap().parse::<u64>().unwrap();
+        let newer = self.bed.cluster.objects().into_iter().filter(|o| !is_aside(o) && version(o) > revision);
+        newer.map(|object| object.to_json()).collect::<Vec<_>>().join("\n")
+    }
+
+    fn rule_of(&self, claim: &Claim) -> Option<&Rule> {
+        let rules = self.world.policies.get(claim.owner.policy.as_str())?;
+        rules.get(claim.owner.rule.as_str())
+    }
+
+    /// What is made, by identity, foreign objects left out; they must be as they were.
+    fn present(&self) -> BTreeMap<Id, Value> {
+        let mut present = BTreeMap::new();
+        let mut foreign: BTreeSet<&Id> = self.foreign.keys().collect();
+        let roles = self.bed.list("rbac.authorization.k8s.io/v1", "ClusterRole");
+        for object in self.bed.list("v1", "Secret").into_iter().chain(roles).filter(|object| !is_source(object)) {
+            let id = id_of(&object);
+            match self.foreign.get(&id) {
+                Some(known) if *known != object => self.fail(&format!("the foreign object {id:?} was changed")),
+                Some(_) => {
+                    foreign.remove(&id);
+                }
+                None => {
+                    present.insert(id, object);
+                }
+            }
+        }
+        if let Some(id) = foreign.first() {
+            self.fail(&format!("the foreign object {id:?} is gone"));
+        }
+        present
+    }
+
+    /// One object that says it was made.
+    fn check_made(&self, id: &Id, object: &Value, allowed: Option<&BTreeSet<String>>) {
+        let Some(claim) = Claim::of(object) else { return };
+        let Some(stamp) = &claim.stamp else { self.fail(&format!("{id:?} has no stamp")) };
+        match self.rule_of(&claim) {
+            Some(rule) if rule.synchronize => {
+                let said = content(object);
+                match allowed {
+                    None => self.fail(&format!("{id:?} is there and nobody wants it")),
+                    Some(allowed) if !allowed.contains(&said) => {
+                        self.fail(&format!("{id:?} says {said} and not {allowed:?}"));
+                    }
+                    Some(_) => {}
+                }
+                if !stamp.synchronize || stamp.orphan != rule.orphan {
+                    self.fail(&format!("{id:?} does not say what its rule says: {stamp:?}"));
+                }
+            }
+            Some(_) => {
+                if stamp.synchronize {
+                    self.fail(&format!("{id:?} does not say that it is on its own"));
+                }
+            }
+            None => {
+                let stays = !stamp.synchronize || stamp.orphan || stamp.form == Form::Clone;
+                if !stays && !self.spared.contains(&owner(&claim)) {
+                    self.fail(&format!("{id:?} has outlived its rule"));
+                }
+            }
+        }
+    }
+
+    pub(super) fn check(&mut self) {
+        let wishes = self.world.wishes();
+        let present = self.present();
+        for (id, object) in &present {
+            self.check_made(id, object, wishes.allowed.get(id));
+        }
+        for id in &wishes.required {
+            if !present.contains_key(id) {
+                self.fail(&format!("{id:?} is not there"));
+            }
+        }
+        for (id, (said, owner)) in &self.kept {
+            match present.get(id) {
+                // A rule that synchronizes took it over, and perhaps let it go again.
+                _ if self.wished.contains(id) || owner.as_ref().is_some_and(|o| self.synchronized.contains(o)) => {}
+                None => self.fail(&format!("{id:?} is gone, and it was nobody's to take away")),
+                Some(object) if content(object) != *said => self.fail(&format!("{id:?} was nobody's to change")),
+                Some(_) => {}
+            }
+        }
+        self.check_boards();
+        if self.bed.pending_requests() > 0 {
+            self.fail("requests are left");
+        }
+        self.check_peace();
+        let stays = |object: &Value| {
+            let claim = Claim::of(object);
+            let rule = claim.as_ref().and_then(|claim| self.rule_of(claim));
+            rule.is_none_or(|rule| !rule.synchronize).then(|| (content(object), claim.as_ref().map(owner)))
+        };
+        self.kept = present.iter().filter_map(|(id, object)| Some((id.clone(), stays(object)?))).collect();
+        self.wished.clear();
+        self.synchronized.clear();
+    }
+
+    fn check_boards(&mut self) {
+        for space in SPACES {
+            let board =
+                format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: board-{space}, namespace: {BOARDS}}}}}");
+            let board = self.bed.find(&board).unwrap();
+            for name in TRIGGERS {
+                let written = board.str_at(&["data", name]).map(str::to_owned);
+                if let Err(error) = self.marks.settle((space, name), written) {
+                    self.fail(&error);
+                }
+            }
+        }
+    }
+
+    /// A second pass writes nothing, nor does one by a controller that knows nothing.
+    fn check_peace(&mut self) {
+        let revision = self.bed.cluster.revision();
+        self.bed.controller.resync(self.bed.now);
+        self.bed.settle();
+        let newer = self.newer_than(revision);
+        if !newer.is_empty() {
+            self.fail(&format!("a second pass writes {newer}"));
+        }
+        let view = self.view(false);
+        self.bed.restart_over(view);
+        self.bed.settle();
+        let newer = self.newer_than(revision);
+        if !newer.is_empty() {
+            self.fail(&format!("a second pass after a restart writes {newer}"));
+        }
+    }
+
+    /// What a rule without `synchronize` made and somebody deleted does not come back by itself.
+    pub(super) fn deleted_stays_deleted(&mut self) {
+        let alone = |object: &Value| {
+            let claim = Claim::of(object)?;
+            let rule = self.rule_of(&claim)?;
+            (!rule.synchronize).then(|| object.clone())
+        };
+        let made: Vec<Value> = self.made().iter().filter_map(alone).collect();
+        let wishes = self.world.wishes();
+        let Some(victim) = made.into_iter().find(|o| {
+            let id = id_of(o);
+            !wishes.allowed.contains_key(&id) && !self.foreign.contains_key(&id)
+        }) else {
+            return;
+        };
+        let id = id_of(&victim);
+        self.log.push(format!("{id:?} is deleted for good"));
+        self.kept.remove(&id);
+        self.delete_made(&victim);
+        self.bed.settle();
+        if self.present().contains_key(&id) {
+            self.fail(&format!("{id:?} came back"));
+        }
+        let view = self.view(false);
+        self.bed.restart_over(view);
+        self.bed.settle();
+        if self.present().contains_key(&id) {
+            self.fail(&format!("{id:?} came back after a restart"));
+        }
+    }
+}

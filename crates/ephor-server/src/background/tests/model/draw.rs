@@ -1,0 +1,50 @@
+//! What users say, drawn at random.
+
+use super::game::Game;
+use super::world::{Place, Rule, Shape, Trigger, namespace_of};
+
+/// A trigger: another one, or the one that there is with a change.
+pub(super) fn trigger(game: &mut Game, place: Place) -> Trigger {
+    let lists: [&[&'static str]; 3] = [&["a"], &["a", "b"], &["b", "c"]];
+    let value = game.chaos.next(1000);
+    let list = game.pick(&lists).to_vec();
+    let drawn =
+        Trigger { on: !game.chaos.one_in(4), ready: !game.chaos.one_in(4), value, to: game.chaos.next(3), list };
+    match game.world.triggers.get(&place).cloned() {
+        None => drawn,
+        Some(known) => match game.chaos.next(6) {
+            0 => Trigger { on: drawn.on, ..known },
+            1 => Trigger { ready: drawn.ready, ..known },
+            2 => Trigger { to: drawn.to, ..known },
+            3 => Trigger { list: drawn.list, ..known },
+            4 => Trigger { value, ..known },
+            _ => drawn,
+        },
+    }
+}
+
+/// A rule: another one where there is none, else the one that there is with a change that authors may make.
+pub(super) fn rule(game: &mut Game, policy: &'static str, name: &'static str) -> Rule {
+    let number = game.chaos.next(1000);
+    let synchronize = !game.chaos.one_in(4);
+    let orphan = game.chaos.one_in(3);
+    let existing = !game.chaos.one_in(4);
+    if let Some(known) = game.world.policies.get(policy).and_then(|rules| rules.get(name)).cloned() {
+        return match game.chaos.next(5) {
+            0 => Rule { value: number, ..known },
+            1 => Rule { moved: known.moved + 1, ..known },
+            2 => Rule { synchronize, ..known },
+            3 => Rule { orphan, ..known },
+            _ => Rule { existing, ..known },
+        };
+    }
+    // A Policy makes no cluster-wide objects, and lists no sources that are not at their target already.
+    let shape = if namespace_of(policy).is_some() {
+        game.pick(&[Shape::Data, Shape::Shared, Shape::Each, Shape::Clone])
+    } else {
+        game.pick(&[Shape::Data, Shape::Wide, Shape::Shared, Shape::Each, Shape::Clone, Shape::List])
+    };
+    let when = game.chaos.one_in(3);
+    let golden = namespace_of(policy).is_none() && game.chaos.one_in(4);
+    Rule { shape, synchronize, orphan, existing, when, golden, value: number, moved: number }
+}

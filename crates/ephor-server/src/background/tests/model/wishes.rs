@@ -1,0 +1,116 @@
+//! The reference: what must be there and what may be, from what users say alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::world::{Id, Place, Rule, RuleKey, SOURCES, Shape, Trigger, World, namespace_of};
+
+/// What synchronizing rules want.
+#[derive(Debug, Default)]
+pub(super) struct Wishes {
+    /// What an object may say: what one of the rules that want it says.
+    pub(super) allowed: BTreeMap<Id, BTreeSet<String>>,
+    /// Objects that must be there.
+    pub(super) required: BTreeSet<Id>,
+    /// The rules that want an object.
+    pub(super) wanted_by: BTreeMap<Id, BTreeSet<RuleKey>>,
+}
+
+impl World {
+    /// Whether a rule is about a trigger as it is.
+    pub(super) fn applies(&self, policy: &str, rule: &Rule, place: Place) -> bool {
+        let Some(trigger) = self.triggers.get(&place) else { return false };
+        let seen = namespace_of(policy).is_none_or(|own| own == place.0);
+        seen && trigger.on
+            && (!rule.when || trigger.ready)
+            && (!rule.golden || self.spaces.get(place.0).copied().unwrap_or(false))
+    }
+
+    /// What a rule renders for a trigger: identity and content.
+    pub(super) fn rendered(
+        &self,
+        key: RuleKey,
+        rule: &Rule,
+        (space, name): Place,
+        trigger: &Trigger,
+    ) -> Vec<(Id, String)> {
+        let (policy, rule_name) = key;
+        let own = format!("{policy}-{rule_name}-{name}-{}", rule.moved);
+        let said = format!("v{}-t{}", rule.value, trigger.value);
+        let secret = |name: String| Id("Secret", space.to_owned(), name);
+        let sources = namespace_of(policy).unwrap_or(SOURCES);
+        match rule.shape {
+            Shape::Data => vec![(secret(format!("{own}-to{}", trigger.to)), said)],
+            Shape::Shared => vec![(secret(format!("shared-{name}")), said)],
+            Shape::Wide => vec![(Id("ClusterRole", String::new(), format!("{space}-{own}")), said)],
+            Shape::Each => {
+                trigger.list.iter().map(|element| (secret(format!("{own}-{element}")), said.clone())).collect()
+            }
+            Shape::Clone => {
+                let source = (sources.to_owned(), format!("source-{policy}-{rule_name}"));
+                let source = self.sources.get(&source);
+                source.map(|(_, value)| (secret(own), format!("s{value}"))).into_iter().collect()
+            }
+            Shape::List => {
+                let all = self.sources.iter().filter(|((namespace, _), (of, _))| *of == key && namespace == sources);
+                all.map(|((_, source), (_, value))| (secret(source.clone()), format!("s{value}"))).collect()
+            }
+        }
+    }
+
+    /// All rules, with the triggers that they are about.
+    pub(super) fn applying(&self) -> impl Iterator<Item = (RuleKey, &Rule, Place, &Trigger)> {
+        self.policies.iter().flat_map(move |(policy, rules)| {
+            rules.iter().flat_map(move |(name, rule)| {
+                let triggers = self.triggers.iter().filter(move |(place, _)| self.applies(policy, rule, **place));
+                triggers.map(move |(place, trigger)| ((*policy, *name), rule, *place, trigger))
+            })
+        })
+    }
+
+    pub(super) fn wishes(&self) -> Wishes {
+        let mut wishes = Wishes::default();
+        for (key, rule, place, trigger) in self.applying() {
+            for (id, value) in self.rendered(key, rule, place, trigger) {
+                // What several triggers render changes hands in ways that only those who look on all the time follow.
+                let one_of_a_kind = !matches!(rule.shape, Shape::Shared | Shape::List);
+                let due = one_of_a_kind && self.due.contains(&(key, place));
+                if rule.synchronize {
+                    wishes.allowed.entry(id.clone()).or_default().insert(value);
+                    wishes.wanted_by.entry(id.clone()).or_default().insert(key);
+                }
+                if due || (rule.synchronize && rule.existing) {
+                    wishes.required.insert(id);
+                }
+            }
+        }
+        wishes
+    }
+
+    /// A rule's word about a trigger counts from now on: it has been asked, and will answer.
+    pub(super) fn ask(&mut self, place: Place) {
+        self.due.retain(|(_, of)| *of != place);
+        let asked: Vec<_> =
+            self.applying().filter(|(_, _, of, _)| *of == place).map(|(key, ..)| (key, place)).collect();
+        self.due.extend(asked);
+    }
+
+    /// A policy was changed: what it was asked before is over; existing triggers count once.
+    pub(super) fn ask_existing(&mut self, policy: &str) {
+        self.due.retain(|((of, _), _)| *of != policy);
+        let existing = |key: &RuleKey, rule: &Rule| key.0 == policy && rule.existing && !rule.synchronize;
+        let asked: Vec<_> = self
+            .applying()
+            .filter(|(key, rule, ..)| existing(key, rule))
+            .map(|(key, _, place, _)| (key, place))
+            .collect();
+        self.due.extend(asked);
+    }
+
+    /// Rules whose answer may be another than the one they were asked for.
+    pub(super) fn forget_asked(&mut self, about: impl Fn(RuleKey, &Rule, Place) -> bool) {
+        let policies = &self.policies;
+        self.due.retain(|(key, place)| {
+            policies.get(key.0).and_then(|rules| rules.get(key.1)).is_some_and(|rule| !about(*key, rule, *place))
+        });
+    }
+}

@@ -1,0 +1,102 @@
+//! Mutate rules for existing targets.
+
+use ephor_cluster::{Cluster, ListQuery};
+use ephor_expr::Value;
+
+use super::bed::Bed;
+use crate::feed::Change;
+
+const POLICY: &str = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [ConfigMap], selector: {matchLabels: {'on': 'yes'}}}}]}
+    mutate:
+      mutateExistingOnPolicyUpdate: false
+      targets: [{apiVersion: v1, kind: ConfigMap, name: board, namespace: default}]
+      patchStrategicMerge: {data: {'{{ request.object.metadata.name }}': '{{ request.object.data.v }}'}}
+";
+
+fn trigger(name: &str, v: &str) -> String {
+    format!(
+        "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, labels: {{'on': 'yes'}}}}, data: {{v: {v}}}}}"
+    )
+}
+
+const BOARD: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: board}, data: {is: there}}";
+
+fn mark(bed: &Bed, name: &str) -> Option<String> {
+    bed.find(BOARD).unwrap().str_at(&["data", name]).map(str::to_owned)
+}
+
+#[test]
+fn a_trigger_patches_the_target_when_it_comes_and_when_it_changes() {
+    let mut bed = Bed::new();
+    bed.apply(BOARD);
+    bed.apply(POLICY);
+    bed.settle();
+    bed.apply(&trigger("dog", "one"));
+    bed.settle();
+    assert_eq!(mark(&bed, "dog").as_deref(), Some("one"));
+    bed.apply(&trigger("dog", "two"));
+    bed.settle();
+    assert_eq!(mark(&bed, "dog").as_deref(), Some("two"));
+    assert_eq!(bed.pending_requests(), 0);
+}
+
+#[test]
+fn what_is_so_already_is_not_written() {
+    let mut bed = Bed::new();
+    bed.apply(BOARD);
+    bed.apply(&POLICY.replace("OnPolicyUpdate: false", "OnPolicyUpdate: true"));
+    bed.apply(&trigger("dog", "one"));
+    bed.settle();
+    let board = bed.find(BOARD).unwrap();
+    bed.apply(&trigger("dog", "one"));
+    bed.restart();
+    bed.settle();
+    assert_eq!(bed.find(BOARD).unwrap(), board);
+}
+
+#[test]
+fn a_request_waits_until_its_trigger_is_stored() {
+    let mut bed = Bed::new();
+    bed.apply(BOARD);
+    bed.apply(POLICY);
+    bed.settle();
+    let (controller, cluster, now) = (bed.controller.clone(), bed.cluster.clone(), bed.now);
+    bed.door.between(move || {
+        let resource = cluster.resolve("kyverno.io/v2", "UpdateRequest").unwrap();
+        let requests = cluster.list(&resource, &ListQuery::all()).unwrap().items;
+        assert_eq!(requests.len(), 1);
+        controller.observe_requests(Change::Reset(requests), now);
+        controller.step(now);
+    });
+    bed.apply(&trigger("dog", "one"));
+    bed.settle();
+    assert_eq!(mark(&bed, "dog").as_deref(), Some("one"));
+}
+
+#[test]
+fn a_status_is_patched_where_it_is_written() {
+    let mut bed = Bed::new();
+    let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1,
+      selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}},
+        spec: {containers: [{name: main, image: example}]}}}}";
+    bed.apply(deployment);
+    bed.apply(
+        "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r,
+          match: {any: [{resources: {kinds: [ConfigMap]}}]}, mutate: {
+            targets: [{apiVersion: apps/v1, kind: Deployment, name: web, namespace: default}],
+            patchStrategicMerge: {spec: {replicas: 3}, status: {observedGeneration: 7}}}}]}}",
+    );
+    bed.settle();
+    bed.apply(&trigger("dog", "one"));
+    bed.settle();
+    let found = bed.find(deployment).unwrap();
+    assert_eq!(found.at(&["spec", "replicas"]).and_then(Value::as_i64), Some(3));
+    assert_eq!(found.at(&["status", "observedGeneration"]).and_then(Value::as_i64), Some(7));
+}

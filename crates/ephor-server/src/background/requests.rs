@@ -71,10 +71,14 @@ impl Pass<'_> {
         if age < CATCH_UP && self.is_behind(&key, &request) {
             return Settled::Later(LOOK_AGAIN);
         }
-        let info = self.lock().infos.get(&key).cloned();
+        // At one moment: a policy that comes in between would look like one that has nothing to do.
+        let (info, known) = {
+            let state = self.lock();
+            (state.infos.get(&key).cloned(), state.snapshot.policies.contains_key(&key))
+        };
         let result = match (request.spec.request_type, info) {
             (Some(RequestType::CelGenerate | RequestType::CelMutate), _) => return Settled::Done,
-            (_, None) => self.without_info(&key, &request),
+            (_, None) => self.without_info(&key, &request, known),
             (Some(RequestType::Mutate), Some(info)) => self.mutate_request(&info, &request, age),
             (_, Some(info)) => self.generate_request(&info, &request, age),
         };
@@ -132,10 +136,9 @@ impl Pass<'_> {
         policy.uid() != uid || generation.parse().is_ok_and(|generation: i64| policy.generation() < generation)
     }
 
-    /// The policy has nothing to do here, as far as is known.
-    fn without_info(&self, key: &PolicyKey, request: &UpdateRequest) -> Result<Verdict, Failure> {
+    /// The policy has nothing to do here, or is not known (yet).
+    fn without_info(&self, key: &PolicyKey, request: &UpdateRequest, known: bool) -> Result<Verdict, Failure> {
         let first = WorkKey { policy: key.clone(), trigger: Str::default() };
-        let known = self.lock().snapshot.policies.contains_key(key);
         if !known && self.policy_document(&first)?.is_some() {
             return Err(Failure::Later(LOOK_AGAIN, "the policy is not known yet".to_owned()));
         }

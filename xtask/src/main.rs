@@ -35,6 +35,8 @@ usage: cargo xtask <command>
                    EPHOR_CONTROL_PLANE_DIR says where they are
   load             what admission costs: the release binary before a real API server; needs wrk and an idle machine
   sandbox          what the sandbox costs: the release binary on the examples
+  load background  what generated objects cost, and whether a crash in the midst of 10,000 triggers loses any; `load
+                   background namespaces N` and `load background crash N` measure one of both
   scenarios [...]  chainsaw scenarios against Ephor on real control planes; --help says more
   schemas FILE DIR the tables of Kubernetes' types, from its api/openapi-spec/swagger.json and the directory with
                    its Go modules (api@… and so on)
@@ -54,8 +56,8 @@ fn main() -> ExitCode {
         ["chart"] => chart::check(),
         ["cluster", "build"] => cluster::build(),
         ["cluster", "up"] => cluster::up().map(|never| match never {}),
-        ["load"] => load::load(),
         ["sandbox"] => sandbox::measure(),
+        ["load", rest @ ..] => load::load(rest),
         ["scenarios", rest @ ..] => scenarios(rest),
         ["schemas", file, modules] => schemas::write(Path::new(file), Path::new(modules)),
         ["fuzz"] => fuzz("30"),

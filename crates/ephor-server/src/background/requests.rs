@@ -3,7 +3,7 @@
 //! | state | means | then |
 //! |---|---|---|
 //! | none, Pending | to be done | done |
-//! | Completed | done; `generatedResources` says what there is | goes after 10 s, at once when more than 100 wait |
+//! | Completed | done; `generatedResources` says what there is | goes after 10 s, at once when more than 100 wait: then nobody is told any more |
 //! | Skip | there was nothing to do; the message says why | the same |
 //! | Failed | tried in vain | tried again three times, then goes; synchronizing work stays queued |
 
@@ -88,7 +88,7 @@ impl Pass<'_> {
         match result {
             Ok(Verdict::Moot) => {
                 self.lock().set_failure(&key, &what, None, self.now);
-                self.delete_request(name, &request.metadata.uid)
+                self.delete_done(name, &pending.object)
             }
             Ok(verdict) => {
                 let (state, message, generated_resources) = match verdict {
@@ -96,7 +96,15 @@ impl Pass<'_> {
                     Verdict::Skip(message) => (RequestState::Skip, message, Vec::new()),
                     Verdict::Moot => return Settled::Done,
                 };
-                self.lock().set_failure(&key, &what, None, self.now);
+                let many = {
+                    let mut locked = self.lock();
+                    locked.set_failure(&key, &what, None, self.now);
+                    locked.has_many_requests()
+                };
+                if many {
+                    // One call instead of two: under load that counts, and nobody could read it in time.
+                    return self.delete_done(name, &pending.object);
+                }
                 let status =
                     UpdateRequestStatus { state, message: message.into(), generated_resources, retry_count: retries };
                 self.write_status(&pending.object, &status)
@@ -108,7 +116,7 @@ impl Pass<'_> {
                 if failed && retries >= MAX_RETRIES {
                     self.env.metrics.background_given_up();
                     self.lock().set_failure(&key, &what, None, self.now);
-                    return self.delete_request(name, &request.metadata.uid);
+                    return self.delete_done(name, &pending.object);
                 }
                 self.lock().set_failure(&key, &what, Some(message.clone()), self.now);
                 let retry_count = if failed { retries + 1 } else { retries };
@@ -190,12 +198,9 @@ impl Pass<'_> {
                         TriggerRef { uid: first.uid.clone(), ..TriggerRef::of_spec(first) },
                     );
                 }
-                if info
-                    .generate
-                    .iter()
-                    .any(|r| asked.rules.contains(&r.name) && r.traits.event_bound && r.terms.synchronize)
+                let asks = |rule: &Str| asked.rules.contains(rule) && !asked.released.contains(rule);
+                if info.generate.iter().any(|r| asks(&r.name) && r.traits.event_bound && r.terms.synchronize)
                     && asked.admission.is_some()
-                    && asked.released.is_empty()
                 {
                     state.remember_context(&key, request);
                 }
@@ -328,14 +333,35 @@ impl Pass<'_> {
         self.delete_request(name, &uid)
     }
 
+    /// Takes a request away that says nothing which was not done.
+    fn delete_done(&self, name: &Str, object: &Value) -> Settled {
+        let text = |key: &str| Str::new(object.str_at(&["metadata", key]).unwrap_or_default());
+        let (uid, resource_version) = (text("uid"), text("resourceVersion"));
+        match self.try_delete(name, &DeleteOptions { uid, resource_version, ..DeleteOptions::default() }) {
+            Err(error) if error.is(ErrorKind::Conflict) => {
+                // It says something else now, or is another one.
+                self.refresh(object);
+                Settled::Later(100)
+            }
+            result => self.deleted(name, result),
+        }
+    }
+
     fn delete_request(&self, name: &Str, uid: &Str) -> Settled {
-        let result = self.requests_resource().and_then(|resource| {
-            (self.env.fence)()?;
-            let options = DeleteOptions { uid: uid.clone(), ..DeleteOptions::default() };
-            Ok(self.env.cluster.delete(&resource, Some(&self.env.namespace), name, &options)?)
-        });
+        let result = self.try_delete(name, &DeleteOptions { uid: uid.clone(), ..DeleteOptions::default() });
+        self.deleted(name, result)
+    }
+
+    fn try_delete(&self, name: &Str, options: &DeleteOptions) -> Result<(), WriteError> {
+        let resource = self.requests_resource()?;
+        (self.env.fence)()?;
+        self.env.cluster.delete(&resource, Some(&self.env.namespace), name, options)?;
+        Ok(())
+    }
+
+    fn deleted(&self, name: &Str, result: Result<(), WriteError>) -> Settled {
         match result {
-            Ok(_) => {}
+            Ok(()) => {}
             Err(WriteError::Lost(_)) => return Settled::Done,
             // Gone, or another one of that name: not ours to take away.
             Err(error) if error.is(ErrorKind::NotFound) || error.is(ErrorKind::Conflict) => {}

@@ -138,7 +138,7 @@ impl Metrics {
         // The bound on kinds and namespaces that are told apart is the one of admission.
         let about = super::families::About {
             kind: review.gvk.kind.clone(),
-            namespace: labels::namespace(&review.namespace).into(),
+            namespace: labels::namespace_of(&review.gvk.group, &review.gvk.kind, &review.namespace).into(),
             operation: operation(review),
         };
         let told = families.about(&about).is_some();

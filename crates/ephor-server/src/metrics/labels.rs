@@ -25,6 +25,12 @@ pub(super) fn namespace(namespace: &str) -> &str {
     if namespace.is_empty() { NO_NAMESPACE } else { namespace }
 }
 
+/// The namespace of an object. A request about a Namespace is made in the Namespace itself, which would make a series
+/// for each of them; upstream says that there is none.
+pub(super) fn namespace_of<'n>(group: &str, kind: &str, requested: &'n str) -> &'n str {
+    namespace(if group.is_empty() && kind == "Namespace" { "" } else { requested })
+}
+
 /// An HTTP method.
 pub(super) fn method(method: &str) -> &'static str {
     const METHODS: [&str; 6] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"];

@@ -22,7 +22,7 @@ impl Observer for Metrics {
         }
         let mut about = About {
             kind: decided.gvk.kind.clone(),
-            namespace: labels::namespace(&request.namespace).into(),
+            namespace: labels::namespace_of(&request.kind.group, &request.kind.kind, &request.namespace).into(),
             operation: operation(request),
         };
         let handles = families.about(&about).or_else(|| {
@@ -61,7 +61,7 @@ impl Observer for Metrics {
         }
         let about = About {
             kind: request.kind.kind.clone(),
-            namespace: labels::namespace(&request.namespace).into(),
+            namespace: labels::namespace_of(&request.kind.group, &request.kind.kind, &request.namespace).into(),
             operation: operation(request),
         };
         // The bound on what is told apart holds here too.

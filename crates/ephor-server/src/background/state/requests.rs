@@ -54,6 +54,11 @@ impl State {
         }
     }
 
+    /// Whether so many requests wait, done or not, that those which are done go at once.
+    pub fn has_many_requests(&self) -> bool {
+        self.requests.len() + self.finished.len() > MAX_FINISHED
+    }
+
     /// Takes in a request as it is now.
     pub fn request_seen(&mut self, object: Value, now: Moment) {
         let name = name_of(&object);
@@ -82,7 +87,9 @@ impl State {
                 }
             }
             RequestState::Failed | RequestState::Pending => {
-                let since = self.requests.get(&name).map_or(now, |pending| pending.since);
+                // One that asks for something else now waits anew for what it is about to come true.
+                let known = self.requests.get(&name).filter(|pending| pending.object.get("spec") == object.get("spec"));
+                let since = known.map_or(now, |pending| pending.since);
                 // Its writer and this controller both touch it: what is known of it must not go backwards.
                 let older = |a: &Value, b: &Value| version_of(a) < version_of(b);
                 if self.requests.get(&name).is_some_and(|known| older(&object, &known.object)) {

@@ -55,4 +55,5 @@ fn failures_are_counted_until_they_are_made_good() {
         line.contains(r#"rule_execution_cause="background_scan""#) && line.contains(r#"rule_result="pass""#)
     };
     assert!(text.lines().any(|line| judged(&line)), "{text}");
+    assert!(!text.contains(r#"resource_namespace="ns-a",resource_request_operation"#), "a series for each Namespace");
 }

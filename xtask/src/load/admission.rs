@@ -7,29 +7,19 @@
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use ephor_testbed::{ControlPlane, Options};
 
+use super::process::{Killed, cpu, ephor, megabytes};
 use crate::say;
 
 const ROUNDS: usize = 5;
 const SECONDS: u32 = 8;
 const BENCH: &str = "../shared/bench";
-
-/// A process that ends with this value.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        // It may have ended by itself, which shows elsewhere.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// One run of wrk.
 #[derive(Debug, Clone, Copy)]
@@ -40,9 +30,8 @@ struct Run {
     cpu: f64,
 }
 
-pub(crate) fn load() -> Result<()> {
-    let ephor = Path::new("target/release/ephor");
-    ensure!(ephor.exists(), "`cargo build --release` comes first");
+pub(super) fn load() -> Result<()> {
+    let ephor = ephor()?;
     ensure!(Command::new("wrk").arg("-v").stdout(Stdio::null()).status().is_ok(), "wrk is needed");
     let plane = ControlPlane::start(&Options::default())?;
     plane.ask(&["create", "namespace", "kyverno"])?;
@@ -82,7 +71,7 @@ pub(crate) fn load() -> Result<()> {
             middle(|run| run.cpu),
         ));
     }
-    say(&format!("resident: {:.1} MB", resident(pid)?));
+    say(&format!("resident: {:.1} MB", megabytes(pid, "VmRSS")?));
     Ok(())
 }
 
@@ -155,24 +144,6 @@ fn milliseconds(text: &str) -> Result<f64> {
         }
     }
     bail!("`{text}` is no time")
-}
-
-/// The seconds of CPU that a process has had.
-fn cpu(pid: u32) -> Result<f64> {
-    /// Linux counts in hundredths of a second, whatever its own clock does.
-    const TICKS: f64 = 100.0;
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).context("ephor has ended")?;
-    // The name, in brackets, may hold anything.
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks = |i: usize| fields.get(i).and_then(|field| field.parse::<f64>().ok()).context("odd /proc/PID/stat");
-    Ok((ticks(11)? + ticks(12)?) / TICKS)
-}
-
-/// The resident memory of a process, in MB.
-fn resident(pid: u32) -> Result<f64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("odd /proc/PID/status")?;
-    Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
 }
 
 fn median(mut numbers: Vec<f64>) -> f64 {

@@ -1,0 +1,25 @@
+//! `cargo xtask load`: what the roles cost, measured from outside. The machine should be idle.
+//!
+//! - [`admission`]: reviews a second, and what one takes.
+//! - [`background`]: how soon generated objects are there, and what they take.
+
+mod admission;
+mod background;
+mod ground;
+mod process;
+
+use anyhow::{Result, bail};
+
+/// Measures a role.
+pub(crate) fn load(arguments: &[&str]) -> Result<()> {
+    match arguments {
+        [] | ["admission"] => admission::load(),
+        ["background"] => {
+            background::namespaces(1_000)?;
+            background::crash(10_000)
+        }
+        ["background", "namespaces", count] => background::namespaces(count.parse()?),
+        ["background", "crash", count] => background::crash(count.parse()?),
+        other => bail!("unknown: {}", other.join(" ")),
+    }
+}

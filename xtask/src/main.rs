@@ -35,6 +35,7 @@ usage: cargo xtask <command>
                    EPHOR_CONTROL_PLANE_DIR says where they are
   load             what admission costs: the release binary before a real API server; needs wrk and an idle machine
   sandbox          what the sandbox costs: the release binary on the examples
+  load policies    how soon a thousand policies hold
   load background  what generated objects cost, and whether a crash in the midst of 10,000 triggers loses any; `load
                    background namespaces N` and `load background crash N` measure one of both
   scenarios [...]  chainsaw scenarios against Ephor on real control planes; --help says more

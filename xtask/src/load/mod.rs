@@ -1,11 +1,13 @@
 //! `cargo xtask load`: what the roles cost, measured from outside. The machine should be idle.
 //!
 //! - [`admission`]: reviews a second, and what one takes.
+//! - [`many`]: how soon many policies hold.
 //! - [`background`]: how soon generated objects are there, and what they take.
 
 mod admission;
 mod background;
 mod ground;
+mod many;
 mod process;
 
 use anyhow::{Result, bail};
@@ -14,6 +16,8 @@ use anyhow::{Result, bail};
 pub(crate) fn load(arguments: &[&str]) -> Result<()> {
     match arguments {
         [] | ["admission"] => admission::load(),
+        ["policies"] => many::policies(1_000),
+        ["policies", count] => many::policies(count.parse()?),
         ["background"] => {
             background::namespaces(1_000)?;
             background::crash(10_000)

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use ephor_cluster::raw;
 use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::gate::AllowedFetch;
 use ephor_engine::outcome::{Outcome, Phase};
-use ephor_engine::policy::Operation;
+use ephor_engine::policy::{HttpMethod, Operation};
 use ephor_engine::review::Review;
 use ephor_expr::{Str, Value};
 
@@ -41,6 +42,19 @@ impl Answers for Recorder<'_, '_> {
             }
             Fetch::Objects { api_version, kind, namespace } => {
                 self.pass.lock().depend(self.key, api_version, kind, namespace, "");
+            }
+            Fetch::ConfigMap { namespace, name } => {
+                self.pass.lock().depend(self.key, "v1", "ConfigMap", namespace, name);
+            }
+            Fetch::Api { method: HttpMethod::Get, path, .. } => {
+                let mut state = self.pass.lock();
+                let path = path.split('?').next().unwrap_or_default();
+                if let Some(target) = raw::target(&state.discovery, path) {
+                    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+                    let (namespace, name) = (text(&target.namespace), text(&target.name));
+                    let api_version = target.resource.api_version();
+                    state.depend(self.key, &api_version, &target.resource.kind, &namespace, &name);
+                }
             }
             Fetch::NamespaceLabels { name } => {
                 let state = self.pass.lock();

@@ -249,6 +249,15 @@ impl Work<'_, '_> {
                 self.rendered.extend(own.iter().map(|id| (id.clone(), rule.name.clone())));
                 Ok(())
             }
+            // Conditions that look at what the rule made hold until it is made: by them it would come and go for ever.
+            Verdict::Skip => {
+                let (looked_at, rest): (Vec<ObjectId>, Vec<ObjectId>) = {
+                    let state = self.pass.lock();
+                    own.iter().cloned().partition(|id| state.depends_on(self.key, id))
+                };
+                self.rendered.extend(looked_at.into_iter().map(|id| (id, rule.name.clone())));
+                self.remove_all(rule, &rest, Cause::TriggerUnmatched)
+            }
             _ => self.remove_all(rule, own, Cause::TriggerUnmatched),
         }
     }

@@ -90,6 +90,16 @@ impl State {
         self.dependencies.get(key).into_iter().flatten().cloned().collect()
     }
 
+    /// Whether what was said about a key was said in view of an object.
+    pub fn depends_on(&self, key: &WorkKey, id: &ObjectId) -> bool {
+        let kind = GroupKind::of(id);
+        self.dependencies.get(key).into_iter().flatten().any(|(of_kind, namespace, name)| {
+            *of_kind == kind
+                && (namespace.is_empty() || *namespace == id.namespace)
+                && (name.is_empty() || *name == id.name)
+        })
+    }
+
     /// Forgets what a key depended on, before it is judged anew.
     pub fn clear_dependencies(&mut self, key: &WorkKey) {
         for dependency in self.dependencies.remove(key).unwrap_or_default() {

@@ -11,6 +11,13 @@ pub struct Known {
     pub reason: String,
 }
 
+impl Known {
+    /// Whether it depends on the moment: such a scenario may pass.
+    pub fn is_unsteady(&self) -> bool {
+        self.reason.starts_with("unsteady: ")
+    }
+}
+
 /// What is wrong with the list.
 #[derive(Debug, thiserror::Error)]
 pub enum KnownError {

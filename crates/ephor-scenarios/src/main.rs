@@ -355,10 +355,11 @@ fn percent(part: usize, all: usize) -> f64 {
 fn judge(verdicts: &[Verdict], known: &[Known]) -> bool {
     let mut right = true;
     for verdict in verdicts {
-        let listed = known.iter().any(|known| known.scenario == verdict.case.name);
+        let listed = known.iter().find(|known| known.scenario == verdict.case.name);
         match (&verdict.result, listed) {
-            (Ok(()), true) => say(&format!("{} passes: take it off the list", verdict.case.name)),
-            (Err(_), false) => say(&format!("{} fails and is not listed", verdict.case.name)),
+            (_, Some(known)) if known.is_unsteady() => continue,
+            (Ok(()), Some(_)) => say(&format!("{} passes: take it off the list", verdict.case.name)),
+            (Err(_), None) => say(&format!("{} fails and is not listed", verdict.case.name)),
             _ => continue,
         }
         right = false;

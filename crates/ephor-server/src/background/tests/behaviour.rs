@@ -199,3 +199,53 @@ fn a_deleted_object_comes_back_also_for_a_trigger_as_old_as_its_policy() {
     bed.settle();
     assert!(bed.find(&secret("a")).is_some());
 }
+
+#[test]
+fn what_a_rule_compares_its_own_object_with_stays() {
+    let policy = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [ConfigMap], selector: {matchLabels: {on: 'yes'}}}}]}
+    context:
+    - name: now
+      apiCall: {urlPath: /api/v1/namespaces/default/secrets, jmesPath: \"items[?metadata.name=='all'] | [0].data.k || 'none'\"}
+    - name: parts
+      apiCall: {urlPath: /api/v1/namespaces/default/configmaps, jmesPath: \"items[?metadata.labels.part=='yes'].data.v\"}
+    preconditions:
+      all: [{key: \"{{ base64_encode(to_string(parts)) }}\", operator: NotEquals, value: '{{ now }}'}]
+    generate:
+      synchronize: true
+      apiVersion: v1
+      kind: Secret
+      name: all
+      namespace: default
+      data: {data: {k: \"{{ base64_encode(to_string(parts)) }}\"}}
+";
+    let part = |name: &str| {
+        format!(
+            "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, labels: {{part: 'yes'}}}}, data: {{v: {name}}}}}"
+        )
+    };
+    let mut bed = Bed::new();
+    bed.apply(policy);
+    bed.apply(&part("a"));
+    bed.apply(TRIGGER);
+    bed.settle();
+    let value = |bed: &Bed| bed.find(&secret("all")).map(|s| s.str_at(&["data", "k"]).unwrap().to_owned());
+    let first = value(&bed);
+    assert!(first.is_some());
+    let revision = bed.cluster.revision();
+    bed.controller.resync(bed.now);
+    bed.settle();
+    bed.restart();
+    bed.settle();
+    assert_eq!((value(&bed), bed.cluster.revision()), (first.clone(), revision));
+    // What it reads changes, and so does what it wants.
+    bed.apply(&part("b"));
+    bed.settle();
+    assert!(value(&bed).is_some() && value(&bed) != first);
+}

@@ -71,12 +71,15 @@ pub struct StoredPolicy {
     pub findings: Vec<Diagnostic>,
     /// Since when its spec is as it is (RFC 3339); empty if that is not known.
     pub since: Str,
+    /// The version in which it was first seen so: it tells what came before and after within that second.
+    pub since_version: Str,
 }
 
 impl StoredPolicy {
     /// Compiles a document.
     pub fn new(mut document: Value) -> Self {
         let since = unchanged_since(&document);
+        let since_version = Str::new(document.str_at(&["metadata", "resourceVersion"]).unwrap_or_default());
         if let Some(metadata) = document.as_object_mut().and_then(|members| members.get_mut("metadata"))
             && let Some(metadata) = metadata.as_object_mut()
         {
@@ -89,6 +92,7 @@ impl StoredPolicy {
             program: compiled.program.or(compiled.rest).map(Arc::new),
             findings: compiled.findings,
             since,
+            since_version,
         }
     }
 
@@ -291,6 +295,7 @@ impl State {
                 program: old.program.clone(),
                 findings: old.findings.clone(),
                 since: old.since.clone(),
+                since_version: old.since_version.clone(),
                 document,
             }),
             _ => Arc::new(StoredPolicy::new(document)),

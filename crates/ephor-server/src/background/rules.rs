@@ -27,6 +27,8 @@ pub struct PolicyInfo {
     pub generation: i64,
     /// Since when its rules are what they are (RFC 3339); empty if that is not known.
     pub since: Str,
+    /// The version of the policy in which they were first seen so.
+    pub since_version: Str,
     /// The program, to see whether it changed; `None` for a policy that is refused.
     pub program: Option<Arc<Program>>,
     /// A set of this policy alone.
@@ -118,8 +120,9 @@ impl PolicyInfo {
     pub fn of(policy: &StoredPolicy, discovery: &Discovery) -> Option<Self> {
         let completed = with_api_versions(&policy.document, discovery);
         let original = policy.program.clone();
-        let since = policy.since.clone();
-        let with_groups = completed.clone().map(|document| StoredPolicy { since, ..StoredPolicy::new(document) });
+        let (since, since_version) = (policy.since.clone(), policy.since_version.clone());
+        let with_groups =
+            completed.clone().map(|document| StoredPolicy { since, since_version, ..StoredPolicy::new(document) });
         let policy = with_groups.as_ref().unwrap_or(policy);
         let documents = policy.document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
         let named = |name: &str| documents.iter().find(|rule| rule.str_at(&["name"]) == Some(name));
@@ -162,6 +165,7 @@ impl PolicyInfo {
             uid: policy.uid().into(),
             generation: policy.generation(),
             since: policy.since.clone(),
+            since_version: policy.since_version.clone(),
             set: Arc::new(PolicySet::new(program.into_iter().cloned().collect())),
             program: original,
             declared: documents.iter().filter_map(|rule| rule.str_at(&["name"]).map(Str::new)).collect(),

@@ -249,3 +249,14 @@ spec:
     bed.settle();
     assert!(value(&bed).is_some() && value(&bed) != first);
 }
+
+#[test]
+fn within_the_second_of_a_policy_versions_tell_what_came_after_it() {
+    let mut bed = Bed::new();
+    bed.door.close(true);
+    bed.apply(&TRIGGER.replace("name: t", "name: before").replace("to: a", "to: b"));
+    bed.apply(POLICY);
+    bed.apply(TRIGGER);
+    bed.settle();
+    assert!(bed.find(&secret("a")).is_some() && bed.find(&secret("b")).is_none());
+}

@@ -5,7 +5,7 @@
 //! and a failure to write is a verdict by the policy's failure policy. Work that synchronizes follows from what watches
 //! see; its requests only make it quick, so they are written after the reply and may be dropped.
 //!
-//! Names are hashes: of policy, trigger and work where synchronizing work coalesces, of the admission request
+//! Names are hashes: of policy and trigger where synchronizing work coalesces, of the admission request
 //! otherwise. A request carries the object only where it cannot be read later, never the values of a Secret, and never
 //! more than 256 KiB.
 
@@ -231,7 +231,7 @@ impl Planner<'_> {
         // What comes with the request alone is another work each time.
         let live = work == DELETE || plain && request.sub_resource.is_empty();
         let name = if synchronize && live {
-            hashed(&[&program.key, &object, work])
+            hashed(&[&program.key, &object])
         } else {
             hashed(&[&program.key, &object, work, &request.uid])
         };

@@ -1,11 +1,7 @@
 //! Why rules come to their verdicts for one review: what `ephor explain` prints and the sandbox's page shows.
 
-use std::sync::{Mutex, PoisonError};
-
 use ephor_engine::evaluation::{Done, Evaluation};
 use ephor_engine::exceptions::ExceptionSet;
-use ephor_engine::fetch::Fact;
-use ephor_engine::gate::AllowedFetch;
 use ephor_engine::outcome::{Outcome, Phase, Verdict};
 use ephor_engine::redact::Redactor;
 use ephor_engine::review::Review;
@@ -16,7 +12,7 @@ use ephor_expr::yaml::to_yaml;
 use ephor_expr::{Str, Value};
 use similar::TextDiff;
 
-use crate::admission::redact::Secrets;
+use crate::admission::redact::{Learning, Secrets};
 use crate::facts::{Answers, drive};
 
 /// The way of one review through all phases. No text in it shows a value of a Secret.
@@ -72,7 +68,7 @@ impl Explanation {
         answers: &(impl Answers + ?Sized),
     ) -> Self {
         let redact = Redactor::of([&review.object, &review.old_object]);
-        let answers = &Learning { answers, secrets: Mutex::default() };
+        let answers = &Learning::new(answers, Secrets::default());
         let mut explanation = Self::default();
         for phase in [Phase::Mutate, Phase::Validate, Phase::Generate, Phase::MutateExisting] {
             let done = drive(Evaluation::new(set, exceptions, review.clone(), phase).traced(), answers);
@@ -83,44 +79,16 @@ impl Explanation {
                 review.object = done.object;
             }
         }
-        let mut secrets = answers.secrets.lock().unwrap_or_else(PoisonError::into_inner);
-        if !secrets.is_empty() {
-            for step in explanation.rules.iter_mut().flat_map(|rule| &mut rule.steps) {
-                secrets.redact(&mut step.text);
-            }
-            let mut changed = Str::from(std::mem::take(&mut explanation.changed));
-            secrets.redact(&mut changed);
-            explanation.changed = changed.into();
-        }
-        drop(secrets);
+        let mut changed = Str::from(std::mem::take(&mut explanation.changed));
+        let steps = explanation.rules.iter_mut().flat_map(|rule| &mut rule.steps);
+        answers.redact(steps.map(|step| &mut step.text).chain([&mut changed]));
+        explanation.changed = changed.into();
         explanation
     }
 
     /// Whether a rule was violated or could not be judged.
     pub fn is_bad(&self) -> bool {
         self.rules.iter().any(|rule| matches!(rule.verdict, Some(Verdict::Fail | Verdict::Error)))
-    }
-}
-
-/// Answers, of which the values of Secrets are remembered.
-struct Learning<'a, A: ?Sized> {
-    answers: &'a A,
-    secrets: Mutex<Secrets>,
-}
-
-impl<A: Answers + ?Sized> Answers for Learning<'_, A> {
-    fn answer(&self, fetch: &AllowedFetch) -> Fact {
-        let fact = self.answers.answer(fetch);
-        if let Fact::Found(value) = &fact
-            && let Some(secrets) = self.answers.secrets(fetch.fetch(), value)
-        {
-            self.secrets.lock().unwrap_or_else(PoisonError::into_inner).learn(&secrets);
-        }
-        fact
-    }
-
-    fn context_limit(&self) -> u64 {
-        self.answers.context_limit()
     }
 }
 

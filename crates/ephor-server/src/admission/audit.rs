@@ -16,7 +16,7 @@ use super::handlers::{HandlerOptions, Parts};
 use super::judge::{Effort, Judge};
 use super::lanes::{LanePolicies, Lanes};
 use super::observe::{Decided, Dropped};
-use super::redact::Secrets;
+use super::redact::{Learning, Secrets};
 use super::request::AdmissionRequest;
 
 /// How many bytes of requests may wait. A parsed object takes a few times the bytes of its text.
@@ -94,10 +94,9 @@ fn judge(job: &Job, parts: &Parts) {
     }
     let judge = Judge {
         exceptions: &job.lanes.snapshot.exceptions,
-        answers: &*parts.answers,
+        answers: Learning::new(&*parts.answers, secrets),
         effort: Effort::Blocking,
         explained: job.explained,
-        secrets: Mutex::new(secrets),
     };
     let Ok(mut done) = judge.evaluate(&job.policies.deferred, job.review.clone(), Phase::Validate) else { return };
     if done.outcomes.is_empty() {

@@ -6,7 +6,7 @@
 
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
 use ephor_cluster::Cluster;
@@ -24,7 +24,7 @@ use super::kinds::Kinds;
 use super::lanes::{LaneStore, Lanes};
 use super::observe::Observer;
 use super::path::{Lane, Webhook};
-use super::redact::{self, Secrets};
+use super::redact::{self, Learning, Secrets};
 use super::request::AdmissionRequest;
 use super::roles::Roles;
 use super::update_requests::{UpdateRequests, Waiting};
@@ -246,10 +246,9 @@ impl Inner {
         }
         let judge = Judge {
             exceptions: &prepared.lanes.snapshot.exceptions,
-            answers: &*self.parts.answers,
+            answers: Learning::new(&*self.parts.answers, secrets),
             effort,
             explained: self.options.explained,
-            secrets: Mutex::new(secrets),
         };
         match webhook {
             Webhook::Mutate => self.mutate(&prepared, &policies, &judge),

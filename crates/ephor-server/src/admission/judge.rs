@@ -3,18 +3,15 @@
 //! Most policies ask for nothing. Their requests are answered on the thread that read them; as soon as something has to
 //! be fetched the attempt is given up and begun anew where blocking is allowed.
 
-use std::sync::{Mutex, PoisonError};
-
 use ephor_engine::evaluation::{Done, Evaluation, Step};
 use ephor_engine::exceptions::ExceptionSet;
-use ephor_engine::fetch::{Fact, Facts};
-use ephor_engine::gate::AllowedFetch;
+use ephor_engine::fetch::Facts;
 use ephor_engine::outcome::{Outcome, Phase};
 use ephor_engine::redact::Redactor;
 use ephor_engine::review::Review;
 use ephor_engine::select::PolicySet;
 
-use super::redact::Secrets;
+use super::redact::Learning;
 use crate::explain::ExplainedRule;
 use crate::facts::{self, Answers};
 
@@ -35,12 +32,11 @@ pub struct WouldBlock;
 /// What evaluations of one request have in common.
 pub(super) struct Judge<'j> {
     pub(super) exceptions: &'j ExceptionSet,
-    pub(super) answers: &'j dyn Answers,
+    /// Who answers, and the values that must not be told.
+    pub(super) answers: Learning<'j, dyn Answers>,
     pub(super) effort: Effort,
     /// Whether the ways to verdicts are kept.
     pub(super) explained: bool,
-    /// Values that must not be told.
-    pub(super) secrets: Mutex<Secrets>,
 }
 
 impl Judge<'_> {
@@ -49,7 +45,7 @@ impl Judge<'_> {
         let evaluation = Evaluation::new(set, self.exceptions, review, phase);
         let evaluation = if self.explained { evaluation.traced() } else { evaluation };
         match self.effort {
-            Effort::Blocking => Ok(facts::drive(evaluation, self)),
+            Effort::Blocking => Ok(facts::drive(evaluation, &self.answers)),
             Effort::Immediate => immediate(evaluation),
         }
     }
@@ -59,12 +55,7 @@ impl Judge<'_> {
         let mut rules: Vec<_> =
             done.traces.iter().filter_map(|trace| ExplainedRule::of(set, trace, done, &Redactor::default())).collect();
         rules.retain(|rule| rule.verdict.is_some());
-        let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
-        if !secrets.is_empty() {
-            for step in rules.iter_mut().flat_map(|rule| &mut rule.steps) {
-                secrets.redact(&mut step.text);
-            }
-        }
+        self.answers.redact(rules.iter_mut().flat_map(|rule| &mut rule.steps).map(|step| &mut step.text));
         rules
     }
 
@@ -72,7 +63,7 @@ impl Judge<'_> {
     pub(super) fn applying(&self, set: &PolicySet, review: Review, phase: Phase) -> Result<Vec<Outcome>, WouldBlock> {
         let evaluation = Evaluation::new(set, self.exceptions, review, phase).without_bodies();
         let done = match self.effort {
-            Effort::Blocking => facts::drive(evaluation, self),
+            Effort::Blocking => facts::drive(evaluation, &self.answers),
             Effort::Immediate => immediate(evaluation)?,
         };
         Ok(done.outcomes)
@@ -80,12 +71,7 @@ impl Judge<'_> {
 
     /// Takes the values of Secrets out of messages.
     pub(super) fn redact(&self, outcomes: &mut [Outcome]) {
-        let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
-        if !secrets.is_empty() {
-            for outcome in outcomes {
-                secrets.redact(&mut outcome.message);
-            }
-        }
+        self.answers.redact(outcomes.iter_mut().map(|outcome| &mut outcome.message));
     }
 }
 
@@ -93,21 +79,5 @@ fn immediate(mut evaluation: Evaluation<'_>) -> Result<Done, WouldBlock> {
     match evaluation.step(&Facts::new()) {
         Step::Done => Ok(evaluation.finish()),
         Step::Need(_) => Err(WouldBlock),
-    }
-}
-
-impl Answers for Judge<'_> {
-    fn answer(&self, fetch: &AllowedFetch) -> Fact {
-        let fact = self.answers.answer(fetch);
-        if let Fact::Found(value) = &fact
-            && let Some(secrets) = self.answers.secrets(fetch.fetch(), value)
-        {
-            self.secrets.lock().unwrap_or_else(PoisonError::into_inner).learn(&secrets);
-        }
-        fact
-    }
-
-    fn context_limit(&self) -> u64 {
-        self.answers.context_limit()
     }
 }

@@ -3,9 +3,15 @@
 //! Messages of rules can quote what they looked at. What stands in `data` and `stringData` of a Secret that took part
 //! in a request, encoded and decoded, prints as `<redacted>` in denials, Events and logs.
 
+use std::sync::{Mutex, PoisonError};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ephor_engine::fetch::Fact;
+use ephor_engine::gate::AllowedFetch;
 use ephor_expr::{Map, Str, Value};
+
+use crate::facts::Answers;
 
 /// What stands in place of a value.
 pub const REDACTED: &str = "<redacted>";
@@ -128,6 +134,46 @@ pub fn without_values(object: &Value) -> Value {
         }
     }
     object
+}
+
+/// Answers, of which the values of Secrets are learnt.
+#[derive(Debug)]
+pub struct Learning<'a, A: ?Sized> {
+    answers: &'a A,
+    secrets: Mutex<Secrets>,
+}
+
+impl<'a, A: Answers + ?Sized> Learning<'a, A> {
+    /// Listens to `answers`; `secrets` are known already.
+    pub fn new(answers: &'a A, secrets: Secrets) -> Self {
+        Self { answers, secrets: Mutex::new(secrets) }
+    }
+
+    /// Takes the values out of texts.
+    pub fn redact<'t>(&self, texts: impl Iterator<Item = &'t mut Str>) {
+        let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        if !secrets.is_empty() {
+            for text in texts {
+                secrets.redact(text);
+            }
+        }
+    }
+}
+
+impl<A: Answers + ?Sized> Answers for Learning<'_, A> {
+    fn answer(&self, fetch: &AllowedFetch) -> Fact {
+        let fact = self.answers.answer(fetch);
+        if let Fact::Found(value) = &fact
+            && let Some(secrets) = self.answers.secrets(fetch.fetch(), value)
+        {
+            self.secrets.lock().unwrap_or_else(PoisonError::into_inner).learn(&secrets);
+        }
+        fact
+    }
+
+    fn context_limit(&self) -> u64 {
+        self.answers.context_limit()
+    }
 }
 
 #[cfg(test)]

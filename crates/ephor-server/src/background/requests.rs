@@ -3,7 +3,7 @@
 //! | state | means | then |
 //! |---|---|---|
 //! | none, Pending | to be done | done |
-//! | Completed | done; `generatedResources` says what there is | goes after 10 s, at once when more than 100 wait: then nobody is told any more |
+//! | Completed | done; `generatedResources` says what there is | goes after 10 s; at once when more than 100 wait, or when the namespace of the trigger goes: then nobody is told any more |
 //! | Skip | there was nothing to do; the message says why | the same |
 //! | Failed | tried in vain | tried again three times, then goes; synchronizing work stays queued |
 
@@ -96,12 +96,12 @@ impl Pass<'_> {
                     Verdict::Skip(message) => (RequestState::Skip, message, Vec::new()),
                     Verdict::Moot => return Settled::Done,
                 };
-                let many = {
+                let unread = {
                     let mut locked = self.lock();
                     locked.set_failure(&key, &what, None, self.now);
-                    locked.has_many_requests()
+                    locked.is_read_by_nobody(&pending.object)
                 };
-                if many {
+                if unread {
                     // One call instead of two: under load that counts, and nobody could read it in time.
                     return self.delete_done(name, &pending.object);
                 }
@@ -329,8 +329,8 @@ impl Pass<'_> {
 
     /// Takes a finished request away.
     pub fn collect(&self, name: &Str) -> Settled {
-        let Some(uid) = self.lock().finished.get(name).cloned() else { return Settled::Done };
-        self.delete_request(name, &uid)
+        let Some(finished) = self.lock().finished.get(name).cloned() else { return Settled::Done };
+        self.delete_request(name, &finished.uid)
     }
 
     /// Takes a request away that says nothing which was not done.

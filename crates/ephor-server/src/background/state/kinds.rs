@@ -45,9 +45,10 @@ impl State {
                     }
                 }
             }
-            if info.generate.iter().any(|rule| rule.traits.namespace_selector) {
-                add(&Str::new_static("v1"), &Str::new_static("Namespace"), true);
-            }
+        }
+        if !self.infos.is_empty() {
+            // Rules select by their labels, and requests end with them.
+            add(&Str::new_static("v1"), &Str::new_static("Namespace"), true);
         }
         for watch in self.learned.values() {
             add(&watch.api_version, &watch.kind, watch.wide);

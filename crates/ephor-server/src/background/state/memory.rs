@@ -8,7 +8,7 @@ use ephor_expr::Str;
 
 use super::kinds::Watch;
 use super::names::key_of;
-use super::requests::Pending;
+use super::requests::{Finished, Pending};
 use crate::background::contest::Contests;
 use crate::background::index::{GroupKind, Index, Seen};
 use crate::background::queue::{Moment, Queue, Task, WorkKey};
@@ -49,8 +49,8 @@ pub struct State {
     pub queue: Queue,
     /// Requests that are not done, by name.
     pub requests: BTreeMap<Str, Pending>,
-    /// Requests that are done: name and UID.
-    pub finished: BTreeMap<Str, Str>,
+    /// Requests that are done, by name.
+    pub finished: BTreeMap<Str, Finished>,
     /// What each key's rules render, with the rule; synchronizing rules only.
     pub rendered: BTreeMap<WorkKey, BTreeMap<ObjectId, Str>>,
     pub(super) wanted_by: BTreeMap<ObjectId, BTreeSet<WorkKey>>,

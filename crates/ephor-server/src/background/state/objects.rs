@@ -80,6 +80,9 @@ impl State {
         for key in keys {
             self.queue.add(Task::Reconcile(key), now);
         }
+        if seen.terminating && kind.group.is_empty() && kind.kind == "Namespace" {
+            self.collect_in(&seen.id.name, now);
+        }
         if touched.relabelled()
             && self.infos.values().any(|info| info.generate.iter().any(|r| r.traits.namespace_selector))
         {

@@ -9,6 +9,7 @@ use super::memory::State;
 use crate::background::queue::{Moment, Task, WorkKey};
 use crate::background::requests::retry_pause;
 use crate::feed::Change;
+use crate::plan::ObjectId;
 use crate::update_request::{State as RequestState, UpdateRequest};
 
 /// An `UpdateRequest` that is not done.
@@ -18,6 +19,15 @@ pub struct Pending {
     pub object: Value,
     /// When it was first seen.
     pub since: Moment,
+}
+
+/// An `UpdateRequest` that is done.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// Its UID.
+    pub uid: Str,
+    /// The namespace of its trigger; empty for cluster-wide ones.
+    namespace: Str,
 }
 
 /// How many finished requests may wait for their end.
@@ -55,8 +65,28 @@ impl State {
     }
 
     /// Whether so many requests wait, done or not, that those which are done go at once.
-    pub fn has_many_requests(&self) -> bool {
+    fn has_many_requests(&self) -> bool {
         self.requests.len() + self.finished.len() > MAX_FINISHED
+    }
+
+    /// Whether nobody is left who would read a request once it is done: so many wait, or the namespace of what it is
+    /// about is on its way out.
+    pub fn is_read_by_nobody(&self, request: &Value) -> bool {
+        self.has_many_requests() || self.is_going(&trigger_namespace(request))
+    }
+
+    fn is_going(&self, namespace: &str) -> bool {
+        let seen = self.index.find(&ObjectId::new("v1", "Namespace", "", namespace));
+        seen.is_some_and(|namespace| namespace.terminating)
+    }
+
+    /// A namespace is on its way out: requests that are done for triggers in it go before it.
+    pub(super) fn collect_in(&mut self, namespace: &str, now: Moment) {
+        let done = self.finished.iter().filter(|(_, finished)| finished.namespace == namespace);
+        let names: Vec<Str> = done.map(|(name, _)| name.clone()).collect();
+        for name in names {
+            self.queue.add(Task::Collect(name), now);
+        }
     }
 
     /// Takes in a request as it is now.
@@ -76,8 +106,10 @@ impl State {
             RequestState::Completed | RequestState::Skip => {
                 self.requests.remove(&name);
                 self.queue.forget(&Task::Request(name.clone()));
-                if self.finished.insert(name.clone(), uid).is_none() {
-                    self.queue.add_at(Task::Collect(name), now + FINISHED_STAY, now);
+                let namespace = trigger_namespace(&object);
+                let stay = if self.is_going(&namespace) { 0 } else { FINISHED_STAY };
+                if self.finished.insert(name.clone(), Finished { uid, namespace }).is_none() {
+                    self.queue.add_at(Task::Collect(name), now + stay, now);
                 }
                 if self.finished.len() > MAX_FINISHED {
                     let names: Vec<Str> = self.finished.keys().cloned().collect();
@@ -120,6 +152,13 @@ impl State {
 
 fn name_of(object: &Value) -> Str {
     Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default())
+}
+
+/// Mutate requests name their trigger once, generate requests for each rule.
+fn trigger_namespace(object: &Value) -> Str {
+    let of_rule = || object.at(&["spec", "ruleContext"])?.as_array()?.first()?.str_at(&["trigger", "namespace"]);
+    let named = object.str_at(&["spec", "resource", "namespace"]).filter(|namespace| !namespace.is_empty());
+    Str::new(named.or_else(of_rule).unwrap_or_default())
 }
 
 fn version_of(object: &Value) -> u64 {

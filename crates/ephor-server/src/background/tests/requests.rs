@@ -116,3 +116,25 @@ fn many_finished_requests_go_at_once() {
     assert_eq!(bed.now, start, "no time has passed");
     assert!(bed.pending_requests() <= 100, "{}", bed.pending_requests());
 }
+
+#[test]
+fn a_finished_request_goes_before_the_namespace_of_its_trigger() {
+    let mut bed = Bed::new();
+    bed.apply(
+        &POLICY
+            .replace("[Namespace], selector: {matchLabels: {layer: business}}", "[Secret]")
+            .replace("request.object.metadata.name ", "request.object.metadata.namespace "),
+    );
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a}}");
+    bed.settle();
+    bed.apply("{apiVersion: v1, kind: Secret, metadata: {name: trigger, namespace: ns-a}}");
+    while !matches!(state(&bed).as_deref(), Some("Completed")) {
+        bed.pump();
+        bed.controller.step(bed.now);
+    }
+    let start = bed.now;
+    bed.delete("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a}}");
+    while bed.pump() || bed.controller.step(bed.now) == crate::background::Step::Worked {}
+    assert!(bed.now - start < 2_000, "{} ms have passed", bed.now - start);
+    assert_eq!(state(&bed), None);
+}

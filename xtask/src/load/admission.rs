@@ -12,9 +12,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use ephor_testbed::{ControlPlane, Options};
+use ephor_testbed::ControlPlane;
 
-use super::process::{Killed, cpu, ephor, megabytes};
+use super::process::{Killed, cpu, ephor, megabytes, plane};
 use crate::say;
 
 const ROUNDS: usize = 5;
@@ -33,10 +33,7 @@ struct Run {
 pub(super) fn load() -> Result<()> {
     let ephor = ephor()?;
     ensure!(Command::new("wrk").arg("-v").stdout(Stdio::null()).status().is_ok(), "wrk is needed");
-    let plane = ControlPlane::start(&Options::default())?;
-    plane.ask(&["create", "namespace", "kyverno"])?;
-    plane.ask(&["apply", "--server-side", "-f", "charts/ephor/files/crds"])?;
-    plane.ask(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"])?;
+    let plane = plane()?;
     let policies = plane.directory().join("policies");
     enforced(&Path::new(BENCH).join("policies"), &policies)?;
     plane.ask(&["apply", "-f", &policies.to_string_lossy()])?;

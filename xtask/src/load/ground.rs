@@ -11,10 +11,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use ephor_testbed::ControlPlane;
 use ephor_testbed::control_plane::free_port;
-use ephor_testbed::{ControlPlane, Options};
 
-use super::process::{Killed, ephor};
+use super::process::{Killed, ephor, plane};
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_mins(15);
@@ -38,10 +38,7 @@ pub(super) struct Role {
 impl Ground {
     /// Starts everything, with policies, and waits until those are ready.
     pub(super) fn start(policies: &str) -> Result<Self> {
-        let plane = ControlPlane::start(&Options::default())?;
-        plane.ask(&["create", "namespace", "kyverno"])?;
-        plane.ask(&["apply", "--server-side", "-f", "charts/ephor/files/crds"])?;
-        plane.ask(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"])?;
+        let plane = plane()?;
         let port = free_port()?;
         let own = |name: &str| -> Result<PathBuf> {
             let account = format!("kyverno-{name}-controller");

@@ -8,10 +8,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use ephor_testbed::ControlPlane;
 use ephor_testbed::control_plane::free_port;
-use ephor_testbed::{ControlPlane, Options};
 
-use super::process::{Killed, ephor, megabytes};
+use super::process::{Killed, ephor, megabytes, plane};
 use crate::say;
 
 /// How long anything may take.
@@ -19,10 +19,7 @@ const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Has a replica start before `count` policies that nobody has looked at yet.
 pub(super) fn policies(count: usize) -> Result<()> {
-    let plane = ControlPlane::start(&Options::default())?;
-    plane.ask(&["create", "namespace", "kyverno"])?;
-    plane.ask(&["apply", "--server-side", "-f", "charts/ephor/files/crds"])?;
-    plane.ask(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"])?;
+    let plane = plane()?;
     // A first replica makes the certificates; what it registers would refuse policies while nobody serves.
     let first = Replica::start(&plane)?;
     first.until_ready()?;

@@ -1,10 +1,11 @@
-//! The processes that are measured.
+//! The processes that are measured, and those around them.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Child;
 
 use anyhow::{Context as _, Result, ensure};
+use ephor_testbed::{ControlPlane, Options};
 
 /// The release binary.
 pub(super) fn ephor() -> Result<PathBuf> {
@@ -41,4 +42,13 @@ pub(super) fn megabytes(pid: u32, what: &str) -> Result<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(':'));
     Ok(line.context("odd /proc/PID/status")?.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
+}
+
+/// A control plane that knows Ephor's kinds.
+pub(super) fn plane() -> Result<ControlPlane> {
+    let plane = ControlPlane::start(&Options::default())?;
+    plane.ask(&["create", "namespace", "kyverno"])?;
+    plane.ask(&["apply", "--server-side", "-f", "charts/ephor/files/crds"])?;
+    plane.ask(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"])?;
+    Ok(plane)
 }

@@ -66,7 +66,7 @@ pub enum Fetch {
     Object {
         /// Its API version.
         api_version: Str,
-        /// Its kind.
+        /// Its kind; with a subresource of it (`Deployment/scale`) what that shows.
         kind: Str,
         /// Its namespace; empty for cluster-scoped kinds.
         namespace: Str,

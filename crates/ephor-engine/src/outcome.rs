@@ -155,6 +155,19 @@ pub struct PatchedTarget {
     pub before: Value,
     /// The object after; the same when nothing changed.
     pub after: Value,
+    /// What it is a part of, if the rule means a subresource. Name and namespace are the same.
+    pub below: Option<Box<Below>>,
+}
+
+/// The object that a subresource belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Below {
+    /// Its `apiVersion`.
+    pub api_version: Str,
+    /// Its kind.
+    pub kind: Str,
+    /// The subresource, for example `scale`.
+    pub subresource: Str,
 }
 
 /// The phase of an evaluation: mutations are seen by validations, both come before generation.

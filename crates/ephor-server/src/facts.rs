@@ -163,7 +163,10 @@ pub fn ask(cluster: &dyn Cluster, fetch: &Fetch, dry_run: bool) -> Option<Fact> 
             fact(get(cluster, "v1", "Namespace", "", name).map(|namespace| labels_of(&namespace)))
         }
         Fetch::ConfigMap { namespace, name } => fact(get(cluster, "v1", "ConfigMap", namespace, name)),
-        Fetch::Object { api_version, kind, namespace, name } => fact(get(cluster, api_version, kind, namespace, name)),
+        Fetch::Object { api_version, kind, namespace, name } => match kind.split_once('/') {
+            None => fact(get(cluster, api_version, kind, namespace, name)),
+            Some((kind, subresource)) => below(cluster, api_version, kind, subresource, (namespace, name)),
+        },
         Fetch::Objects { api_version, kind, namespace } => fact(objects(cluster, api_version, kind, namespace)),
         Fetch::Api { method, path, body } => api(cluster, *method, path, body.as_deref(), dry_run),
         Fetch::Global { .. } | Fetch::Service { .. } | Fetch::Image { .. } | Fetch::Host { .. } => return None,
@@ -215,6 +218,25 @@ pub fn get(
 ) -> Result<Value, ClusterError> {
     let resource = resolve(cluster, api_version, kind)?;
     cluster.get(&resource, resource.namespaced.then_some(namespace), name)
+}
+
+/// What a subresource of an object shows.
+fn below(
+    cluster: &dyn Cluster,
+    api_version: &str,
+    kind: &str,
+    subresource: &str,
+    (namespace, name): (&str, &str),
+) -> Fact {
+    match resolve(cluster, api_version, kind) {
+        Ok(resource) if resource.subresource(subresource).is_some() => {
+            let path = resource.path(Some(namespace), Some(name));
+            fact(cluster.raw(&RawRequest::get(format!("{path}/{subresource}"))))
+        }
+        // Missing would mean that such an object is not there.
+        Ok(resource) => Fact::Failed(format!("{} have no subresource `{subresource}`", resource.qualified_plural())),
+        Err(error) => Fact::Failed(error.to_string()),
+    }
 }
 
 /// All objects of a kind in a namespace (empty: in all), as an array; those of all groups that a pattern of a version

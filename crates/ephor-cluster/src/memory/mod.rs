@@ -52,3 +52,4 @@ mod write;
 pub use cluster::MemoryCluster;
 pub use load::Unloaded;
 pub use options::{Clock, Collection, Options, Schemas, Strictness};
+pub use view::View;

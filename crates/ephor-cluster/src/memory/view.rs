@@ -11,7 +11,7 @@ use crate::write::Part;
 
 /// The part of an object that a request is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum View {
+pub enum View {
     /// The object, without its status where that is kept apart.
     Whole,
     /// Its status.
@@ -32,7 +32,7 @@ impl View {
     }
 
     /// The view of a subresource that shows part of its object; `None` for the others.
-    pub(super) fn of_subresource(resource: &Resource, name: &str) -> Option<Self> {
+    pub fn of_subresource(resource: &Resource, name: &str) -> Option<Self> {
         resource.subresource(name)?;
         let fields: &[&[&str]] = match name {
             "status" => return Some(Self::Status),
@@ -72,8 +72,8 @@ impl View {
         }
     }
 
-    /// What a client sees.
-    pub(super) fn show(&self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
+    /// What a client sees. Errors if the object has nothing of the kind.
+    pub fn show(&self, resource: &Resource, object: &Value) -> Result<Value, ClusterError> {
         match self {
             Self::Scale => scale_of(resource, object),
             _ => Ok(object.clone()),
@@ -89,7 +89,7 @@ impl View {
     }
 
     /// The object after the part that is shown has become `wanted`.
-    pub(super) fn back(&self, resource: &Resource, current: &Value, wanted: Value) -> Value {
+    pub fn back(&self, resource: &Resource, current: &Value, wanted: Value) -> Value {
         match self {
             Self::Whole => {
                 let mut next = wanted;

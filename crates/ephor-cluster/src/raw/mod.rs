@@ -57,4 +57,9 @@ impl RawRequest {
     pub fn post(path: impl Into<String>, body: Value) -> Self {
         Self { method: Method::Post, path: path.into(), body: Some(body), dry_run: false }
     }
+
+    /// A request that replaces.
+    pub fn put(path: impl Into<String>, body: Value) -> Self {
+        Self { method: Method::Put, path: path.into(), body: Some(body), dry_run: false }
+    }
 }

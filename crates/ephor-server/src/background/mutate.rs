@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use ephor_cluster::raw::RawRequest;
 use ephor_cluster::write::Part;
-use ephor_cluster::{ErrorKind, WriteOptions};
+use ephor_cluster::{Cluster, ClusterError, ErrorKind, Resource, WriteOptions};
 use ephor_engine::outcome::{PatchedTarget, Phase, Verdict};
 use ephor_engine::policy::Operation;
 use ephor_engine::review::Review;
@@ -33,6 +34,43 @@ enum TargetError {
     Contested(ObjectId),
     #[error("{0} is patched too often")]
     Flooded(ObjectId, Moment),
+}
+
+/// Where what has changed of a target is written.
+#[derive(Debug, Clone, Copy)]
+enum Write<'t> {
+    Part(Part),
+    Subresource(&'t str),
+}
+
+impl<'t> Write<'t> {
+    fn needed(target: &'t PatchedTarget, resource: &Resource) -> Vec<Self> {
+        let (before, after) = (&target.before, &target.after);
+        if let Some(below) = target.below.as_deref() {
+            return if before == after { Vec::new() } else { vec![Self::Subresource(&below.subresource)] };
+        }
+        let object = (essence(before) != essence(after)).then_some(Self::Part(Part::Object));
+        let status_differs = resource.has_status() && before.get("status") != after.get("status");
+        object.into_iter().chain(status_differs.then_some(Self::Part(Part::Status))).collect()
+    }
+
+    fn send(
+        self,
+        cluster: &dyn Cluster,
+        resource: &Resource,
+        id: &ObjectId,
+        object: Value,
+    ) -> Result<Value, ClusterError> {
+        let options = Env::options();
+        match self {
+            Self::Part(part) => cluster.update(resource, object, &WriteOptions { part, ..options }),
+            Self::Subresource(subresource) => {
+                let path = resource.path(id.namespace(), Some(&id.name));
+                let path = format!("{path}/{subresource}?fieldManager={}", options.field_manager);
+                cluster.raw(&RawRequest::put(path, object))
+            }
+        }
+    }
 }
 
 impl Pass<'_> {
@@ -128,14 +166,23 @@ impl Pass<'_> {
         trigger: &TriggerRef,
         target: &PatchedTarget,
     ) -> Result<Option<ResourceSpec>, TargetError> {
-        let id = ObjectId::of(&target.after);
-        let api_version = target.after.str_at(&["apiVersion"]).unwrap_or_default();
-        let resource = self.env.resource(api_version, &id.kind).map_err(WriteError::from)?;
-        let status_apart = resource.has_status() && target.before.get("status") != target.after.get("status");
-        let object_differs = essence(&target.before) != essence(&target.after);
-        if !object_differs && !status_apart {
+        let own = ObjectId::of(&target.after);
+        let text = |key: &str| Str::new(target.after.str_at(&[key]).unwrap_or_default());
+        let (api_version, kind) = match target.below.as_deref() {
+            Some(below) => (below.api_version.clone(), below.kind.clone()),
+            None => (text("apiVersion"), own.kind.clone()),
+        };
+        let resource = self.env.resource(&api_version, &kind).map_err(WriteError::from)?;
+        let writes = Write::needed(target, &resource);
+        if writes.is_empty() {
             return Ok(None);
         }
+        let id = match target.below.as_deref() {
+            Some(below) => {
+                ObjectId::new(&api_version, &format!("{kind}/{}", below.subresource), &own.namespace, &own.name)
+            }
+            None => own,
+        };
         let what = format!("target {id}");
         let content = fingerprint(&Value::array(vec![
             essence(&target.after),
@@ -153,14 +200,9 @@ impl Pass<'_> {
         }
         let mut after = target.after.clone();
         let mut stored = None;
-        for part in [Part::Object, Part::Status] {
-            let differs = if part == Part::Object { object_differs } else { status_apart };
-            if !differs {
-                continue;
-            }
+        for write in writes {
             (self.env.fence)().map_err(WriteError::from)?;
-            let options = WriteOptions { part, ..Env::options() };
-            match self.env.cluster.update(&resource, after.clone(), &options) {
+            match write.send(&*self.env.cluster, &resource, &id, after.clone()) {
                 Ok(written) => {
                     let version = written.at(&["metadata", "resourceVersion"]).cloned();
                     crate::plan::content::set_meta(&mut after, "resourceVersion", version);
@@ -178,7 +220,7 @@ impl Pass<'_> {
         let stored = stored.unwrap_or(Value::Null);
         let spec = ResourceSpec::of_object(&stored);
         let action = Action::Replace { before: target.before.clone(), after: target.after.clone() };
-        let change = Change { id, api_version: api_version.into(), action, reason: Reason::Mutated };
+        let change = Change { id, api_version, action, reason: Reason::Mutated };
         let (policy, rule, trigger) = (info.key.clone(), rule.clone(), Some(trigger.clone()));
         (self.env.observer)(&Note::Changed { policy, rule, trigger, change: Box::new(change), object: stored });
         Ok(Some(spec))

@@ -7,7 +7,7 @@ use ephor_expr::{Str, Value};
 use super::run::{Patched, Run, mutated_message};
 use crate::compile::{TargetSelector, selector_of};
 use crate::fetch::{Fact, Fetch};
-use crate::outcome::{PatchedTarget, Verdict};
+use crate::outcome::{Below, PatchedTarget, Verdict};
 use crate::rules::conditions;
 use crate::rules::judgement::{Judgement, Pending, scope_error};
 use crate::scope::{Answer, Scope, Template};
@@ -24,8 +24,8 @@ impl<'e> Run<'e> {
             let path = self.rule.path.keys(&["mutate", "targets"]).index(i);
             match Self::select(selector, &path, scope)? {
                 Ok(objects) => {
-                    for object in objects {
-                        patched.push(self.judge_target(selector, &path, object, scope)?);
+                    for target in objects {
+                        patched.push(self.judge_target(selector, target, scope)?);
                     }
                 }
                 Err(judgement) => return Ok(judgement),
@@ -45,24 +45,22 @@ impl<'e> Run<'e> {
     fn judge_target(
         &self,
         selector: &'e TargetSelector,
-        path: &Path,
-        object: Value,
+        Target { object, below }: Target,
         scope: &mut Scope<'e>,
     ) -> Result<PatchedTarget, Pending> {
         let before = scope.checkpoint();
         scope.bind("target", object.clone());
         scope.declare(&selector.context);
-        let judged = self.patch_target(selector, path, &object, scope);
+        let judged = self.patch_target(selector, &object, scope);
         scope.restore(before);
         let (judgement, after) = judged?;
         let after = after.unwrap_or_else(|| object.clone());
-        Ok(PatchedTarget { verdict: judgement.verdict, message: judgement.message, before: object, after })
+        Ok(PatchedTarget { verdict: judgement.verdict, message: judgement.message, before: object, after, below })
     }
 
     fn patch_target(
         &self,
         selector: &'e TargetSelector,
-        _path: &Path,
         object: &Value,
         scope: &mut Scope<'e>,
     ) -> Result<(Judgement, Option<Value>), Pending> {
@@ -90,7 +88,7 @@ impl<'e> Run<'e> {
         selector: &'e TargetSelector,
         path: &Path,
         scope: &mut Scope<'e>,
-    ) -> Result<Result<Vec<Value>, Judgement>, Pending> {
+    ) -> Result<Result<Vec<Target>, Judgement>, Pending> {
         let mut text = |template: &Template, key: &str| match template.resolve(scope) {
             Ok(Value::String(text)) => Ok(Ok(text)),
             Ok(_) => Ok(Err(Judgement::new(Verdict::Error, format!("target {key} is not a string")))),
@@ -128,6 +126,10 @@ impl<'e> Run<'e> {
                 },
             },
         };
+        let (kind, subresource) = match kind.split_once('/') {
+            Some((kind, subresource)) => (Str::new(kind), subresource),
+            None => (kind.clone(), ""),
+        };
         // Without a namespace the target may be in any, so that it is looked for in all (validate 3.6).
         let exact = ![&namespace, &name].iter().any(|part| part.is_empty() || has_wildcard(part));
         let fetch = if exact {
@@ -146,7 +148,7 @@ impl<'e> Run<'e> {
                 failed(format!("failed to fetch target {kind} {namespace}/{name}: not found"))
             }
             // A target that is named is taken whatever its labels (validate 3.6).
-            Answer::Known(Fact::Found(object)) if exact => Ok(Ok(vec![object.clone()])),
+            Answer::Known(Fact::Found(object)) if exact => below(vec![object.clone()], subresource, scope),
             Answer::Known(Fact::Found(objects)) => {
                 let wanted = |object: &&Value| {
                     let has = |pattern: &Str, keys: &[&str]| {
@@ -158,8 +160,53 @@ impl<'e> Run<'e> {
                             .as_ref()
                             .is_none_or(|s| s.matches(object.at(&["metadata", "labels"]).and_then(Value::as_object)))
                 };
-                Ok(Ok(objects.as_array().unwrap_or_default().iter().filter(wanted).cloned().collect()))
+                let objects = objects.as_array().unwrap_or_default().iter().filter(wanted).cloned().collect();
+                below(objects, subresource, scope)
             }
         }
     }
+}
+
+/// What is patched.
+struct Target {
+    object: Value,
+    below: Option<Box<Below>>,
+}
+
+/// Objects as targets, or a subresource of each.
+fn below(objects: Vec<Value>, subresource: &str, scope: &Scope<'_>) -> Result<Result<Vec<Target>, Judgement>, Pending> {
+    if subresource.is_empty() {
+        return Ok(Ok(objects.into_iter().map(|object| Target { object, below: None }).collect()));
+    }
+    let mut targets = Vec::with_capacity(objects.len());
+    let mut pending = false;
+    for object in objects {
+        let text = |keys: &[&str]| Str::new(object.str_at(keys).unwrap_or_default());
+        let (api_version, kind) = (text(&["apiVersion"]), text(&["kind"]));
+        let (namespace, name) = (text(&["metadata", "namespace"]), text(&["metadata", "name"]));
+        let part: Str = format!("{kind}/{subresource}").into();
+        let failed = |reason: &str| {
+            let message = format!("failed to fetch target {part} {namespace}/{name}: {reason}");
+            Ok(Err(Judgement::new(Verdict::Error, message)))
+        };
+        let fetch = Fetch::Object {
+            api_version: api_version.clone(),
+            kind: part.clone(),
+            namespace: namespace.clone(),
+            name: name.clone(),
+        };
+        match scope.world().ask(fetch) {
+            // All of them are asked for together.
+            Answer::Pending => pending = true,
+            Answer::Refused(reason) => return failed(&reason),
+            Answer::Known(Fact::Failed(reason) | Fact::Unavailable(reason)) => return failed(reason),
+            // It has gone meanwhile.
+            Answer::Known(Fact::Missing) => {}
+            Answer::Known(Fact::Found(found)) => {
+                let below = Below { api_version, kind, subresource: subresource.into() };
+                targets.push(Target { object: found.clone(), below: Some(Box::new(below)) });
+            }
+        }
+    }
+    if pending { Err(Pending) } else { Ok(Ok(targets)) }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ephor_cluster::raw::{Method, RawRequest, answer, target};
+use ephor_cluster::memory::View;
+use ephor_cluster::raw::{Method, RawRequest, Target, answer, target};
 use ephor_cluster::write::Part;
 use ephor_cluster::{
     Cluster, ClusterError, DeleteOptions, Deletion, Discovery, ErrorKind, List, ListQuery, Patch, PatchKind, Resource,
@@ -355,7 +356,25 @@ impl Cluster for Layer {
 
     fn raw(&self, request: &RawRequest) -> Result<Value, ClusterError> {
         let path = request.path.split('?').next().unwrap_or_default();
-        let of_objects = target(&*self.discovery()?, path).is_some_and(|target| target.subresource.is_none());
-        if request.method == Method::Get && of_objects { answer(self, request) } else { self.inner.raw(request) }
+        let target = target(&*self.discovery()?, path);
+        match (request.method, target) {
+            (Method::Get, Some(target)) if target.subresource.is_none() => answer(self, request),
+            (
+                Method::Get | Method::Put,
+                Some(Target { resource, namespace, name: Some(name), subresource: Some(below) }),
+            ) => {
+                let Some(view) = View::of_subresource(&resource, &below) else { return self.inner.raw(request) };
+                let id = id_of(&resource, namespace.as_deref(), &name);
+                let live = self.current(&resource, &id)?.ok_or_else(|| ClusterError::not_found(&resource, &name))?;
+                let Some(wanted) = request.body.clone() else { return view.show(&resource, &live) };
+                let mut after = view.back(&resource, &live, wanted.clone());
+                let version = wanted.at(&["metadata", "resourceVersion"]).cloned();
+                set_meta(&mut after, "resourceVersion", version);
+                let written =
+                    self.update(&resource, after, &WriteOptions { part: Part::Status, ..WriteOptions::default() })?;
+                view.show(&resource, &written)
+            }
+            _ => self.inner.raw(request),
+        }
     }
 }

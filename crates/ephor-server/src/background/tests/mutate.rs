@@ -100,3 +100,45 @@ fn a_status_is_patched_where_it_is_written() {
     assert_eq!(found.at(&["spec", "replicas"]).and_then(Value::as_i64), Some(3));
     assert_eq!(found.at(&["status", "observedGeneration"]).and_then(Value::as_i64), Some(7));
 }
+
+#[test]
+fn a_subresource_is_read_and_written_where_it_is() {
+    let mut bed = Bed::new();
+    let deployment =
+        "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: default}, spec: {replicas: 1,
+      selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}},
+        spec: {containers: [{name: main, image: example}]}}}}";
+    let policy = |subresource: &str, patch: &str| {
+        format!(
+            "{{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {{name: p}}, spec: {{rules: [{{name: r,
+              match: {{any: [{{resources: {{kinds: [ConfigMap]}}}}]}}, mutate: {{
+                targets: [{{apiVersion: apps/v1, kind: Deployment/{subresource}, name: 'w*', namespace: default}}],
+                patchStrategicMerge: {patch}}}}}]}}}}"
+        )
+    };
+    bed.apply(deployment);
+    bed.apply(&policy("scale", "{spec: {replicas: '{{ target.spec.replicas | add(@, `2`) }}'}}"));
+    bed.settle();
+    bed.apply(&trigger("dog", "one"));
+    bed.settle();
+    let found = bed.find(deployment).unwrap();
+    assert_eq!(found.at(&["spec", "replicas"]).and_then(Value::as_i64), Some(3), "{}", found.to_json());
+
+    bed.apply(&policy("status", "{spec: {replicas: 9}, status: {observedGeneration: 7}}"));
+    bed.settle();
+    bed.apply(&trigger("cat", "one"));
+    bed.settle();
+    let found = bed.find(deployment).unwrap();
+    assert_eq!(found.at(&["spec", "replicas"]).and_then(Value::as_i64), Some(3), "a status is all that is written");
+    assert_eq!(found.at(&["status", "observedGeneration"]).and_then(Value::as_i64), Some(7));
+
+    bed.apply(&policy("rollback", "{spec: {replicas: 9}}"));
+    bed.settle();
+    bed.apply(&trigger("fox", "one"));
+    while bed.pump() || bed.controller.step(bed.now) == crate::background::Step::Worked {}
+    let requests = bed.list("kyverno.io/v2", "UpdateRequest");
+    let messages: Vec<_> = requests.iter().filter_map(|request| request.str_at(&["status", "message"])).collect();
+    let message =
+        "failed to fetch target Deployment/rollback default/web: deployments.apps have no subresource `rollback`";
+    assert_eq!(messages, [message]);
+}

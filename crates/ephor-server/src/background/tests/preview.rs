@@ -125,6 +125,30 @@ spec:
 ";
 
 #[test]
+fn a_plan_writes_subresources_as_the_controller_does() {
+    let mut bed = PlannedBed::new();
+    let [deployment, policy, trigger] = documents(
+        "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: default}, spec: {replicas: 1,
+          selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}},
+          spec: {containers: [{name: main, image: example}]}}}}
+---
+{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r,
+  match: {any: [{resources: {kinds: [ConfigMap]}}]}, mutate: {
+    targets: [{apiVersion: apps/v1, kind: Deployment/scale, name: web, namespace: default}],
+    patchStrategicMerge: {spec: {replicas: 4}}}}]}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: dog, namespace: default}}",
+    )
+    .try_into()
+    .unwrap();
+    bed.apply(&deployment);
+    bed.apply(&policy);
+    bed.apply(&trigger);
+    assert_eq!(bed.differences, [""; 0]);
+    assert_eq!(bed.planned, 1);
+}
+
+#[test]
 fn existing_targets_that_a_new_policy_mutates_are_planned() {
     let trigger = |v: &str| {
         format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: t, labels: {{make: 'yes'}}}}, data: {{v: {v}}}}}")

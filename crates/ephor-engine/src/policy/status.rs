@@ -23,12 +23,31 @@ pub struct PolicyStatus {
     /// The generation for which rules have acted for triggers that existed before the policy (Ephor's own).
     #[serde(rename = "existingTriggersGeneration", skip_serializing_if = "Option::is_none")]
     pub existing_triggers_generation: Option<i64>,
-    /// Rules that are through, as `GENERATION/RULE`, while others still have to act for such triggers (Ephor's own).
+    /// Rules that have acted for such triggers, as `GENERATION//RULE`, while there are triggers left that others, or they
+    /// themselves, have to act for; the latter as `GENERATION/UID/RULE` (Ephor's own).
     #[serde(rename = "existingTriggersRules", skip_serializing_if = "Option::is_none")]
     pub existing_triggers_rules: Option<Vec<Str>>,
+    /// Since when synchronizing rules look for the triggers that they look for (Ephor's own).
+    #[serde(rename = "rulesSince", skip_serializing_if = "Option::is_none")]
+    pub rules_since: Option<Vec<RuleSince>>,
     /// Deprecated for `conditions`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<bool>,
+}
+
+/// Since when a rule looks for the triggers that it looks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RuleSince {
+    /// The rule.
+    pub rule: Str,
+    /// A fingerprint of what it looks for.
+    pub selection: Str,
+    /// The time, RFC 3339.
+    pub since: Str,
+    /// The policy's version then.
+    pub version: Str,
 }
 
 /// One condition, in the form that all Kubernetes objects share.

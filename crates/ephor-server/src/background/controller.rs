@@ -133,6 +133,7 @@ impl Controller {
             Task::Existing(policy) => pass.existing(policy),
             Task::Relabelled(namespace) => pass.relabelled(namespace),
             Task::Report(policy) => pass.report(policy),
+            Task::Note(policy) => pass.note_tenures(policy),
             Task::Sweep => pass.sweep(),
         }
     }

@@ -25,6 +25,8 @@ use crate::plan::claim::{MANAGED_BY, POLICY_NAME};
 use crate::policies::PolicyKey;
 use crate::update_request::{ResourceSpec, RuleContext, UpdateRequest, UpdateRequestSpec};
 
+/// How many triggers that a rule failed for are noted.
+const MAX_LEFT: usize = 100;
 /// What failures about existing triggers are filed under.
 const EXISTING: &str = "existing triggers";
 
@@ -42,17 +44,20 @@ impl Pass<'_> {
             return Settled::Done;
         }
         let before = acted_rules(&document, info.generation);
-        let mut through = BTreeSet::new();
+        let mut progress = BTreeMap::new();
         let mut failures = Vec::new();
         for rule in info.once() {
-            if before.contains(rule.name) {
+            let left = before.get(rule.name);
+            if left.is_some_and(BTreeSet::is_empty) {
+                progress.insert(rule.name.clone(), BTreeSet::new());
                 continue;
             }
-            match self.act_for_existing(&info, rule) {
-                Ok(failed) if failed.is_empty() => {
-                    through.insert(rule.name.clone());
+            match self.act_for_existing(&info, rule, left) {
+                Ok(failed) => {
+                    let (left, messages): (BTreeSet<Str>, Vec<String>) = failed.into_iter().unzip();
+                    progress.insert(rule.name.clone(), left);
+                    failures.extend(messages);
                 }
-                Ok(failed) => failures.extend(failed),
                 Err(Failure::Lost) => return Settled::Done,
                 Err(error) => failures.push(error.to_string()),
             }
@@ -69,15 +74,20 @@ impl Pass<'_> {
             }
             return settled;
         }
-        if !through.is_empty() {
-            through.extend(before);
-            self.set_acted_rules(key, info.generation, &through);
-        }
+        // So many are not noted: the rule begins anew after a restart.
+        progress.retain(|_, left| left.len() <= MAX_LEFT);
+        self.set_acted_rules(key, info.generation, &progress);
         Settled::Failed
     }
 
-    /// Lets one rule act for triggers that exist; what it failed at.
-    fn act_for_existing(&self, info: &PolicyInfo, rule: Once<'_>) -> Result<Vec<String>, Failure> {
+    /// Lets one rule act for triggers that exist, or for those of them that are `left`; the UIDs of those that it failed
+    /// for, and how.
+    fn act_for_existing(
+        &self,
+        info: &PolicyInfo,
+        rule: Once<'_>,
+        left: Option<&BTreeSet<Str>>,
+    ) -> Result<Vec<(Str, String)>, Failure> {
         let mut failures = Vec::new();
         for object in self.triggers(info, rule.kinds, None)? {
             let skipped = match rule.work {
@@ -91,7 +101,8 @@ impl Pass<'_> {
                 rule: rule.name.clone(),
                 trigger: trigger.uid.clone(),
             };
-            if skipped || self.lock().acted.contains(&acted) {
+            let through = left.is_some_and(|left| !left.contains(&trigger.uid));
+            if skipped || through || self.lock().acted.contains(&acted) {
                 continue;
             }
             let done = match rule.work {
@@ -106,7 +117,7 @@ impl Pass<'_> {
                     self.lock().acted.insert(acted);
                 }
                 Err(Failure::Lost) => return Err(Failure::Lost),
-                Err(error) => failures.push(format!("{} {}: {error}", trigger.kind, trigger.name)),
+                Err(error) => failures.push((trigger.uid, format!("{} {}: {error}", trigger.kind, trigger.name))),
             }
         }
         Ok(failures)

@@ -121,7 +121,8 @@ impl Pass<'_> {
             let (mut failure, mut later) = (None, None);
             for outcome in done.outcomes.iter().filter(|o| rule.is_empty() || o.rule == rule) {
                 let targets = outcome.detail.as_deref().map(|d| d.targets.as_slice()).unwrap_or_default();
-                for target in targets.iter().filter(|target| target.verdict == Verdict::Pass) {
+                // One that is right already needs no write, and fails no more.
+                for target in targets.iter().filter(|t| matches!(t.verdict, Verdict::Pass | Verdict::Skip)) {
                     match self.write_target(info, &outcome.rule, &trigger, target) {
                         Ok(Some(spec)) => patched.push(spec),
                         // The target is gone, or there was nothing to change.
@@ -174,9 +175,6 @@ impl Pass<'_> {
         };
         let resource = self.env.resource(&api_version, &kind).map_err(WriteError::from)?;
         let writes = Write::needed(target, &resource);
-        if writes.is_empty() {
-            return Ok(None);
-        }
         let id = match target.below.as_deref() {
             Some(below) => {
                 ObjectId::new(&api_version, &format!("{kind}/{}", below.subresource), &own.namespace, &own.name)
@@ -184,6 +182,10 @@ impl Pass<'_> {
             None => own,
         };
         let what = format!("target {id}");
+        if writes.is_empty() {
+            self.lock().set_failure(&info.key, &what, None, self.now);
+            return Ok(None);
+        }
         let content = fingerprint(&Value::array(vec![
             essence(&target.after),
             target.after.get("status").cloned().unwrap_or_default(),
@@ -208,7 +210,10 @@ impl Pass<'_> {
                     crate::plan::content::set_meta(&mut after, "resourceVersion", version);
                     stored = Some(written);
                 }
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    self.lock().set_failure(&info.key, &what, None, self.now);
+                    return Ok(None);
+                }
                 Err(error) => return Err(WriteError::from(error).into()),
             }
         }

@@ -23,6 +23,8 @@ pub struct WorkKey {
 pub enum Task {
     /// Tell a policy what came of it.
     Report(PolicyKey),
+    /// Note in a policy's status since when its rules are what they are.
+    Note(PolicyKey),
     /// Do what an `UpdateRequest` of that name asks for.
     Request(Str),
     /// Make good what the rules of a policy want for a trigger.
@@ -39,13 +41,14 @@ pub enum Task {
 
 impl Task {
     /// Sorts of work, as metrics name them.
-    pub const SORTS: [&'static str; 7] =
-        ["report", "request", "reconcile", "existing", "relabelled", "sweep", "collect"];
+    pub const SORTS: [&'static str; 8] =
+        ["report", "note", "request", "reconcile", "existing", "relabelled", "sweep", "collect"];
 
     /// Which sort this is.
     pub fn sort(&self) -> &'static str {
         match self {
             Self::Report(_) => "report",
+            Self::Note(_) => "note",
             Self::Request(_) => "request",
             Self::Reconcile(_) => "reconcile",
             Self::Existing(_) => "existing",

@@ -99,6 +99,7 @@ impl Pass<'_> {
                 let unread = {
                     let mut locked = self.lock();
                     locked.set_failure(&key, &what, None, self.now);
+                    locked.set_given_up(&key, &given_up(&request), None, self.now);
                     locked.is_read_by_nobody(&pending.object)
                 };
                 if unread {
@@ -115,7 +116,7 @@ impl Pass<'_> {
                 tracing::debug!(request = %name, %message, "failed");
                 if failed && retries >= MAX_RETRIES {
                     self.env.metrics.background_given_up();
-                    self.lock().set_failure(&key, &what, None, self.now);
+                    self.give_up(&key, &request, &what, message);
                     return self.delete_done(name, &pending.object);
                 }
                 self.lock().set_failure(&key, &what, Some(message.clone()), self.now);
@@ -131,6 +132,19 @@ impl Pass<'_> {
                     settled => settled,
                 }
             }
+        }
+    }
+
+    /// A request is not tried any more. What of it synchronizes stays queued, and fails under a name of its own.
+    fn give_up(&self, key: &PolicyKey, request: &UpdateRequest, what: &str, message: String) {
+        let mut state = self.lock();
+        state.set_failure(key, what, None, self.now);
+        let synchronizes = |info: &Arc<PolicyInfo>| {
+            let mut rules = request.spec.rule_context.iter().filter_map(|context| info.rule(&context.rule));
+            rules.any(|rule| rule.terms.synchronize)
+        };
+        if !state.infos.get(key).is_some_and(synchronizes) {
+            state.set_given_up(key, &given_up(request), Some(message), self.now);
         }
     }
 
@@ -376,6 +390,17 @@ impl Pass<'_> {
     fn requests_resource(&self) -> Result<Resource, WriteError> {
         Ok(self.env.resource(API_VERSION, KIND)?)
     }
+}
+
+/// What a request is about, in a word.
+fn given_up(request: &UpdateRequest) -> String {
+    let first = request.spec.rule_context.first();
+    let (rule, trigger) = match first {
+        Some(context) => (&context.rule, &context.trigger),
+        None => (&request.spec.rule, &request.spec.resource),
+    };
+    let slash = if trigger.namespace.is_empty() { "" } else { "/" };
+    format!("{rule} for {} {}{slash}{}", trigger.kind, trigger.namespace, trigger.name)
 }
 
 /// What a trigger is called: its UID; what has none, by where it is.

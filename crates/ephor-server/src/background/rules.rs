@@ -12,6 +12,7 @@ use ephor_expr::value::Segment;
 use ephor_expr::{Map, Str, Value};
 
 use super::index::GroupKind;
+use super::tenure::Tenure;
 use crate::plan::Terms;
 use crate::plan::content::fingerprint;
 use crate::policies::{PolicyKey, StoredPolicy};
@@ -25,10 +26,6 @@ pub struct PolicyInfo {
     pub uid: Str,
     /// Its generation.
     pub generation: i64,
-    /// Since when its rules are what they are (RFC 3339); empty if that is not known.
-    pub since: Str,
-    /// The version of the policy in which they were first seen so.
-    pub since_version: Str,
     /// The program, to see whether it changed; `None` for a policy that is refused.
     pub program: Option<Arc<Program>>,
     /// A set of this policy alone.
@@ -54,6 +51,8 @@ pub struct GenerateInfo {
     pub kinds: Option<Vec<KindSelector>>,
     /// What it depends on besides the trigger.
     pub traits: Traits,
+    /// Since when it is what it is.
+    pub tenure: Tenure,
     /// Kinds that it makes or copies, as far as they are written out: `apiVersion` and kind.
     pub downstream_kinds: BTreeSet<(Str, Str)>,
     /// Whether it copies objects.
@@ -116,8 +115,15 @@ pub struct MutateInfo {
 }
 
 impl PolicyInfo {
-    /// Reads a stored policy; `None` if it has nothing to do here.
-    pub fn of(policy: &StoredPolicy, discovery: &Discovery) -> Option<Self> {
+    /// Reads a stored policy; `None` if it has nothing to do here. `known` is what it was before, if it was there, and
+    /// `now` the time, RFC 3339.
+    pub fn of(
+        policy: &StoredPolicy,
+        discovery: &Discovery,
+        known: Option<&Self>,
+        now: impl Fn() -> Str,
+    ) -> Option<Self> {
+        let known = known.filter(|known| known.uid == policy.uid());
         let completed = with_api_versions(&policy.document, discovery);
         let original = policy.program.clone();
         let (since, since_version) = (policy.since.clone(), policy.since_version.clone());
@@ -146,6 +152,10 @@ impl PolicyInfo {
                         terms,
                         kinds,
                         traits: traits(document, rule),
+                        tenure: {
+                            let before = known.and_then(|known| known.rule(&rule.name)).map(|rule| &rule.tenure);
+                            Tenure::of(document).begun(&rule.name, policy, before, &now)
+                        },
                         downstream_kinds: downstream_kinds(document),
                         copies: body.targets.iter().any(|t| !matches!(t.what, GenerateWhat::Data(_))),
                     });
@@ -164,8 +174,6 @@ impl PolicyInfo {
             key: policy.key.clone(),
             uid: policy.uid().into(),
             generation: policy.generation(),
-            since: policy.since.clone(),
-            since_version: policy.since_version.clone(),
             set: Arc::new(PolicySet::new(program.into_iter().cloned().collect())),
             program: original,
             declared: documents.iter().filter_map(|rule| rule.str_at(&["name"]).map(Str::new)).collect(),
@@ -178,6 +186,11 @@ impl PolicyInfo {
     /// The generate rule of that name.
     pub fn rule(&self, name: &str) -> Option<&GenerateInfo> {
         self.generate.iter().find(|rule| rule.name == name)
+    }
+
+    /// Since when its synchronizing rules are what they are.
+    pub fn tenures(&self) -> impl Iterator<Item = (&Str, &Tenure)> {
+        self.generate.iter().filter(|rule| rule.terms.synchronize).map(|rule| (&rule.name, &rule.tenure))
     }
 
     /// Whether the policy looks at objects in `namespace`.

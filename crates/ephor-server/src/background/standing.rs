@@ -23,7 +23,7 @@ impl State {
                 Some(policy_key(namespace, policy))
             }
             // Telling a policy something is no work that it wants.
-            Task::Report(_) | Task::Relabelled(_) | Task::Sweep | Task::Collect(_) => None,
+            Task::Report(_) | Task::Note(_) | Task::Relabelled(_) | Task::Sweep | Task::Collect(_) => None,
         }
     }
 

@@ -8,6 +8,7 @@ use ephor_expr::Str;
 
 use super::kinds::Watch;
 use super::names::key_of;
+use super::policies::GIVEN_UP;
 use super::requests::{Finished, Pending};
 use crate::background::contest::Contests;
 use crate::background::index::{GroupKind, Index, Seen};
@@ -163,6 +164,14 @@ impl State {
         }
     }
 
+    /// Notes work that is not tried any more, or that there is no such work.
+    pub fn set_given_up(&mut self, policy: &PolicyKey, what: &str, failure: Option<String>, now: Moment) {
+        let known = self.failures.get(policy).into_iter().flatten().filter(|(what, _)| what.starts_with(GIVEN_UP));
+        if failure.is_none() || known.count() < MAX_GIVEN_UP {
+            self.set_failure(policy, &format!("{GIVEN_UP}{what}"), failure, now);
+        }
+    }
+
     /// Notes what became of something that a policy wants.
     pub fn set_failure(&mut self, policy: &PolicyKey, what: &str, failure: Option<String>, now: Moment) {
         let known = self.failures.get(policy).and_then(|failures| failures.get(what));
@@ -184,6 +193,9 @@ impl State {
         self.queue.add_at(Task::Report(policy.clone()), due, now);
     }
 }
+
+/// How much work of a policy that is not tried any more is remembered.
+const MAX_GIVEN_UP: usize = 20;
 
 /// How long something fails, in milliseconds, before the policy's status says so: about three tries. What passes sooner
 /// is nothing to be told.

@@ -14,4 +14,5 @@ mod requests;
 pub use kinds::Watch;
 pub use memory::{Acted, Dependency, Standing, State};
 pub use names::{key_of, label_parts, policy_key};
+pub use policies::GIVEN_UP;
 pub use requests::Pending;

@@ -1,6 +1,5 @@
 //! Objects of the cluster, and the work that their changes ask for.
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use ephor_engine::matching::Gvk;
@@ -122,20 +121,7 @@ impl State {
         if rule.traits.skips_own && seen.downstream.is_some() {
             return owns();
         }
-        rule.terms.existing || came_after(info, seen) || owns()
-    }
-}
-
-/// Whether an object came after the rules of a policy. Times have whole seconds; within one the versions tell.
-fn came_after(info: &PolicyInfo, seen: &Seen) -> bool {
-    match seen.created.cmp(&info.since) {
-        _ if info.since.is_empty() => false,
-        Ordering::Less => false,
-        Ordering::Greater => true,
-        Ordering::Equal => match (seen.resource_version.parse::<u64>(), info.since_version.parse::<u64>()) {
-            (Ok(version), Ok(since)) => version > since,
-            _ => false,
-        },
+        rule.terms.existing || rule.tenure.precedes(seen) || owns()
     }
 }
 

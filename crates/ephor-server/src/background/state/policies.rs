@@ -9,10 +9,17 @@ use ephor_expr::Str;
 use super::memory::State;
 use super::names::{label_parts, policy_key};
 use super::objects::gvk_of;
+use crate::background::conditions::{Failing, failing};
 use crate::background::index::GroupKind;
 use crate::background::queue::{Moment, Task, WorkKey};
 use crate::background::rules::{PolicyInfo, may_match, with_api_versions};
+use crate::background::tenure;
 use crate::policies::{PolicyKey, Snapshot};
+
+/// What work that is not tried any more is filed under.
+pub const GIVEN_UP: &str = "given up: ";
+/// How long, in milliseconds, after a policy is seen to have failed: what still fails has failed again by then.
+const LOOK_BACK: Moment = 15_000;
 
 impl State {
     /// Takes in what is served. A policy that leaves a group to discovery may mean another one now.
@@ -42,12 +49,8 @@ impl State {
                 program && info.generation == policy.generation() && info.uid == policy.uid()
             };
             let info = old.get(key).filter(same).cloned().or_else(|| {
-                let mut info = PolicyInfo::of(policy, &self.discovery)?;
-                if info.since.is_empty() {
-                    // Nobody says when the policy changed: it was before now.
-                    info.since = time_text(now);
-                }
-                Some(Arc::new(info))
+                let known = old.get(key).map(Arc::as_ref);
+                Some(Arc::new(PolicyInfo::of(policy, &self.discovery, known, || time_text(now))?))
             });
             if let Some(info) = info {
                 self.infos.insert(key.clone(), info);
@@ -67,13 +70,37 @@ impl State {
             for rule in after.iter().flat_map(|info| &info.generate) {
                 self.former.remove(&(key.clone(), rule.name.clone()));
             }
-            if after.is_none() {
-                self.failures.remove(&key);
+            match &after {
+                None => {
+                    self.failures.remove(&key);
+                }
+                Some(info) if !unchanged => self.policy_changed(info, before.is_none(), now),
+                Some(_) => {}
             }
             self.enqueue_policy(&key, now);
             if after.as_ref().is_some_and(|info| info.once_for_existing()) && !unchanged {
                 self.queue.add(Task::Existing(key), now);
             }
+        }
+    }
+
+    /// A policy is new, or says something else: what its status says may be true no more.
+    fn policy_changed(&mut self, info: &PolicyInfo, first: bool, now: Moment) {
+        if let Some(failures) = self.failures.get_mut(&info.key) {
+            failures.retain(|what, _| !what.starts_with(GIVEN_UP));
+        }
+        let Some(policy) = self.snapshot.policies.get(&info.key) else { return };
+        if !tenure::are_noted(&policy.document, info.tenures()) {
+            self.queue.add(Task::Note(info.key.clone()), now);
+        }
+        match failing(&policy.document) {
+            // Nobody tries it again, and nobody else remembers.
+            Some(Failing::GivenUp(message)) if first => {
+                let failures = self.failures.entry(info.key.clone()).or_default();
+                failures.insert(format!("{GIVEN_UP}before").into(), message);
+            }
+            Some(_) => self.queue.add_at(Task::Report(info.key.clone()), now + LOOK_BACK, now),
+            None => {}
         }
     }
 

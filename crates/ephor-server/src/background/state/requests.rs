@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ephor_expr::{Str, Value};
 
 use super::memory::State;
+use super::names::policy_key;
 use crate::background::queue::{Moment, Task, WorkKey};
 use crate::background::requests::retry_pause;
 use crate::feed::Change;
@@ -45,19 +46,23 @@ impl State {
                 let names: BTreeSet<Str> = objects.iter().map(name_of).collect();
                 let known: Vec<Str> = self.requests.keys().chain(self.finished.keys()).cloned().collect();
                 for name in known.into_iter().filter(|name| !names.contains(name)) {
-                    self.request_gone(&name);
+                    self.request_gone(&name, now);
                 }
                 for object in objects {
                     self.request_seen(object, now);
                 }
             }
             Change::Set(object) => self.request_seen(object, now),
-            Change::Gone(object) => self.request_gone(&name_of(&object)),
+            Change::Gone(object) => self.request_gone(&name_of(&object), now),
         }
     }
 
-    fn request_gone(&mut self, name: &Str) {
-        self.requests.remove(name);
+    fn request_gone(&mut self, name: &Str, now: Moment) {
+        if let Some(pending) = self.requests.remove(name) {
+            let policy = pending.object.str_at(&["spec", "policy"]).unwrap_or_default();
+            let (namespace, policy) = policy.split_once('/').unwrap_or(("", policy));
+            self.set_failure(&policy_key(namespace, policy), &format!("request {name}"), None, now);
+        }
         self.finished.remove(name);
         for task in [Task::Request(name.clone()), Task::Collect(name.clone())] {
             self.queue.forget(&task);

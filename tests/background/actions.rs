@@ -21,6 +21,8 @@ pub(crate) trait Ground {
 pub(crate) struct Cell {
     pub(crate) event: String,
     pub(crate) form: &'static str,
+    /// Whether it is in a `foreach`, which makes no difference.
+    pub(crate) looped: bool,
     pub(crate) synchronize: bool,
     pub(crate) namespaced: bool,
     pub(crate) want: String,
@@ -33,7 +35,8 @@ pub(crate) fn cells(table: &str) -> Vec<Cell> {
     let rows = yaml::parse_value(table).expect("the table is YAML");
     let mut cells = Vec::new();
     for row in rows.as_array().expect("a list") {
-        for form in ["data", "clone", "cloneList"] {
+        for (form, looped) in [("data", false), ("clone", false), ("cloneList", false), ("data", true), ("clone", true)]
+        {
             let Some(wants) = row.get(form).and_then(Value::as_array) else { continue };
             for (synchronize, want) in [true, false].into_iter().zip(wants) {
                 // A Policy lists sources in its own namespace, which is also the target: there is nothing to copy.
@@ -41,6 +44,7 @@ pub(crate) fn cells(table: &str) -> Vec<Cell> {
                     cells.push(Cell {
                         event: row.str_at(&["event"]).expect("an event").to_owned(),
                         form,
+                        looped,
                         synchronize,
                         namespaced: *namespaced,
                         want: want.as_str().expect("an outcome").to_owned(),
@@ -57,7 +61,8 @@ impl std::fmt::Display for Cell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = if self.namespaced { "Policy" } else { "ClusterPolicy" };
         let Self { form, synchronize, event, number, .. } = self;
-        write!(f, "{number}: {kind} {form} synchronize={synchronize} {event}")
+        let each = if self.looped { "foreach " } else { "" };
+        write!(f, "{number}: {kind} {each}{form} synchronize={synchronize} {event}")
     }
 }
 
@@ -116,26 +121,32 @@ impl Cell {
             change.existing
         );
         let value = change.value;
-        let generate = match self.form {
+        let made = match self.form {
             "data" => format!(
-                "{{{common}, apiVersion: v1, kind: Secret, name: {target}, namespace: {space},
-                   data: {{metadata: {{labels: {{copy: 'yes'}}}}, type: Opaque, data: {{k: {value}}}}}}}"
+                "apiVersion: v1, kind: Secret, name: {target}, namespace: {space},
+                   data: {{metadata: {{labels: {{copy: 'yes'}}}}, type: Opaque, data: {{k: {value}}}}}"
             ),
             "clone" => format!(
-                "{{{common}, apiVersion: v1, kind: Secret, name: {target}, namespace: {space},
-                   clone: {{namespace: {sources}, name: source}}}}"
+                "apiVersion: v1, kind: Secret, name: {target}, namespace: {space},
+                   clone: {{namespace: {sources}, name: source}}"
             ),
             _ => {
                 let to = if change.target.is_some() { format!("{space}-moved") } else { space.clone() };
                 format!(
-                    "{{{common}, namespace: {to}, cloneList: {{namespace: {sources}, kinds: [v1/Secret],
-                       selector: {{matchLabels: {{copy: 'yes'}}}}}}}}"
+                    "namespace: {to}, cloneList: {{namespace: {sources}, kinds: [v1/Secret],
+                       selector: {{matchLabels: {{copy: 'yes'}}}}}}"
                 )
             }
         };
+        let generate = if self.looped {
+            format!("{{{common}, foreach: [{{list: \"to_array('only')\", {made}}}]}}")
+        } else {
+            format!("{{{common}, {made}}}")
+        };
         let rule = format!(
             "{{name: make, match: {{any: [{{resources: {{kinds: [ConfigMap], selector: {{matchLabels: {{cell-{number}: 'on'}}}}}}}}]}},
-               preconditions: {{all: [{{key: '{{{{ request.object.data.go }}}}', operator: Equals, value: 'yes'}}]}},
+               preconditions: {{all: [{{key: '{{{{ request.object.data.go }}}}', operator: Equals, value: 'yes'}},
+                 {{key: {value}, operator: NotEquals, value: ''}}]}},
                generate: {generate}}}"
         );
         let other = "{name: other, match: {any: [{resources: {kinds: [ConfigMap]}}]}, validate: {message: m, pattern: {kind: ConfigMap}}}";

@@ -6,10 +6,11 @@
 //! - [`kubernetes`]: the table of the built-in kinds, cut out of Kubernetes' own document by `cargo xtask schemas`.
 //! - [`conform`]: reading an object as its kind: unknown fields go, types must fit.
 //! - [`wire`]: objects as protocol buffers, which typed Go clients send.
-//! - [`fill`]: the defaults of custom resources. [`validate`](validate::validate): their rules.
+//! - [`fill`]: the defaults of custom resources. [`validate`](validate::validate): their rules, and the formats of texts.
 
 pub mod conform;
 pub mod fill;
+mod format;
 pub mod kubernetes;
 #[cfg(test)]
 mod tests;

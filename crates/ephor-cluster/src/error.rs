@@ -74,6 +74,13 @@ impl Cause {
         Self { field: field.into(), reason: "FieldValueInvalid", message }
     }
 
+    /// A field whose value, shown as `shown`, is none of those that it may have.
+    pub fn unsupported(field: impl Into<Str>, shown: &str, allowed: &[Value]) -> Self {
+        let allowed: Vec<String> = allowed.iter().map(Value::to_json).collect();
+        let message = format!("Unsupported value: {shown}: supported values: {}", allowed.join(", "));
+        Self { field: field.into(), reason: "FieldValueNotSupported", message }
+    }
+
     /// A text of more than `most` bytes.
     pub fn too_long(field: impl Into<Str>, most: usize) -> Self {
         let unit = if most == 1 { "byte" } else { "bytes" };

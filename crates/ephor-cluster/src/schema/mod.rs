@@ -106,6 +106,11 @@ impl<'s> Schema<'s> {
         Self { is_custom_root: true, is_custom: true, ..Self::new(document, kubernetes::definitions()) }
     }
 
+    /// A place below the root of such a schema.
+    pub fn part_of_custom(document: &'s Value) -> Self {
+        Self { is_custom: true, ..Self::new(document, kubernetes::definitions()) }
+    }
+
     fn attribute(&self, key: &str) -> Option<&'s Value> {
         self.site.get(key).or_else(|| self.node.get(key))
     }

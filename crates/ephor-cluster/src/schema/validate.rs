@@ -98,12 +98,7 @@ fn check_rules(schema: Schema<'_>, value: &Value, path: &str, causes: &mut Vec<C
     if let Some(allowed) = schema.keyword("enum").and_then(Value::as_array)
         && !allowed.contains(value)
     {
-        let allowed: Vec<String> = allowed.iter().map(Value::to_json).collect();
-        causes.push(Cause {
-            field: path.into(),
-            reason: "FieldValueNotSupported",
-            message: format!("Unsupported value: {}: supported values: {}", shown(value), allowed.join(", ")),
-        });
+        causes.push(Cause::unsupported(path, &shown(value), allowed));
     }
     let mut refuse = |why: String| {
         causes.push(Cause::invalid_raw(path, &shown(value), &format!("{path} in body {why}")));
@@ -181,8 +176,7 @@ fn check_alternatives(schema: Schema<'_>, value: &Value, path: &str, causes: &mu
     }
     let holds = |site: &Value| {
         let mut faults = Vec::new();
-        let alternative = Schema { is_custom: true, ..Schema::new(site, schema.definitions) };
-        check(alternative, value, path, &mut faults);
+        check(Schema::part_of_custom(site), value, path, &mut faults);
         faults.is_empty()
     };
     let list = |key: &str| schema.keyword(key).and_then(Value::as_array);

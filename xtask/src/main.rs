@@ -23,7 +23,7 @@ usage: cargo xtask <command>
 
   check            format, lints, tests, documentation
   ci               check, each package alone, dependency policy, purity of the engine, release build packed as an
-                   image; on real control planes the tests that need one, and the scenarios
+                   image; on real control planes the tests that need one, and the scenarios; some again in sandboxes
   generate         writes what is derived from code: the CustomResourceDefinitions of the chart
   generate --check fails if what is written is not what the code says
   image [BINARY]   a container image in target/image, an OCI layout: the binary (built for release unless named) and
@@ -43,6 +43,10 @@ usage: cargo xtask <command>
                    its Go modules (api@… and so on)
   fuzz [SECONDS]   every fuzz target for SECONDS (default 30); needs cargo-fuzz and a nightly toolchain
 ";
+
+/// The scenarios that sandboxes are held to.
+const SANDBOX_SCENARIOS: [&str; 4] =
+    ["chainsaw/autogen/", "chainsaw/generate/", "chainsaw/mutate/", "chainsaw/validate/"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -101,6 +105,8 @@ fn ci() -> Result<()> {
     run(Command::new("cargo").args(["test", "--workspace", "--", "--ignored"]).env("EPHOR", &ephor))?;
     let ephor = ephor.to_string_lossy();
     scenarios(&["--ephor", &ephor, "--ratchet", "--retries", "2", "--parallel", "4"])?;
+    let in_sandboxes = ["--roles", "sandbox", "--ratchet", "--retries", "2", "--parallel", "8"];
+    scenarios(&[&["--ephor", ephor.as_ref()], &in_sandboxes[..], &SANDBOX_SCENARIOS[..]].concat())?;
     cargo(&["deny", "check", "bans", "licenses", "sources"])?;
     image::build(&[])
 }

@@ -105,7 +105,8 @@ fn package(directory: &Path, name: &str, table: &mut Map) -> Result<()> {
 
 /// One field: number, name in JSON, what it is, and flags: `l` list, `p` map, `*` kept when zero.
 fn field(line: &str, package: &str, aliases: &BTreeMap<&str, &str>) -> Option<Value> {
-    let (before, tag) = line.trim().split_once('`')?;
+    // Fields that never came to be stand in comments, with numbers that others have now.
+    let (before, tag) = line.trim().split_once('`').filter(|(before, _)| !before.starts_with("//"))?;
     let tag_of = |key: &str| Some(tag.split_once(&format!("{key}:\""))?.1.split('"').next().unwrap_or_default());
     let wire = tag_of("protobuf")?;
     let json = tag_of("json")?;

@@ -74,6 +74,27 @@ impl Cause {
         Self { field: field.into(), reason: "FieldValueInvalid", message }
     }
 
+    /// A field whose value, shown as `shown`, is none of those that it may have.
+    pub fn unsupported(field: impl Into<Str>, shown: &str, allowed: &[Value]) -> Self {
+        let allowed: Vec<String> = allowed.iter().map(Value::to_json).collect();
+        let message = format!("Unsupported value: {shown}: supported values: {}", allowed.join(", "));
+        Self { field: field.into(), reason: "FieldValueNotSupported", message }
+    }
+
+    /// A text of more than `most` bytes.
+    pub fn too_long(field: impl Into<Str>, most: usize) -> Self {
+        let unit = if most == 1 { "byte" } else { "bytes" };
+        let message = format!("Too long: may not be more than {most} {unit}");
+        Self { field: field.into(), reason: "FieldValueTooLong", message }
+    }
+
+    /// A list or map with `found` entries, which is more than `most`.
+    pub fn too_many(field: impl Into<Str>, found: usize, most: usize) -> Self {
+        let unit = if most == 1 { "item" } else { "items" };
+        let message = format!("Too many: {found}: must have at most {most} {unit}");
+        Self { field: field.into(), reason: "FieldValueTooMany", message }
+    }
+
     /// A field that must not be set, or not in this way.
     pub fn forbidden(field: impl Into<Str>, why: &str) -> Self {
         Self { field: field.into(), reason: "FieldValueForbidden", message: format!("Forbidden: {why}") }

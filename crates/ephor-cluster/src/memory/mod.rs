@@ -6,7 +6,7 @@
 //! kinds with server-side apply, and [`Admission`](crate::admission::Admission) before every write.
 //!
 //! With [`Options::server`] it also holds objects against the schemas of their kinds: defaults, unknown fields, the
-//! rules of definitions (but for those in CEL), and who owns which field.
+//! rules of definitions (but for those in CEL, of which it warns: `unenforced`), and who owns which field.
 //!
 //! The way of a write (`write`): `create` and `update` compute the new state, `view` says which part of an object a
 //! request is about, `patch` and `ownership` apply patches, `defaults`, `schemas` and `rules` make the result one of
@@ -24,6 +24,7 @@ mod containers;
 mod controllers;
 mod create;
 mod defaults;
+mod definitions;
 mod delete;
 mod events;
 mod garbage;
@@ -43,6 +44,7 @@ mod state;
 mod subresources;
 #[cfg(test)]
 mod tests;
+mod unenforced;
 mod update;
 mod validate;
 mod view;

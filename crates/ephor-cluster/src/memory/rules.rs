@@ -5,6 +5,7 @@
 
 use ephor_expr::{Map, Value};
 
+use super::definitions;
 use crate::error::Cause;
 use crate::resource::Resource;
 use crate::schema::{Kind, Schema};
@@ -43,6 +44,7 @@ pub(super) fn check(resource: &Resource, schema: Schema<'_>, object: &Value, bef
                 causes.push(Cause::invalid_raw("roleRef", &shown, "cannot change roleRef"));
             }
         }
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => definitions::check(object, before, &mut causes),
         ("", "Pod") => {
             if let Some(before) = before {
                 pod(object, before, &mut causes);

@@ -6,6 +6,7 @@ use super::kinds;
 use super::options::Schemas;
 use super::rules;
 use super::state::{Key, State};
+use super::unenforced;
 use crate::error::{Cause, ClusterError};
 use crate::object;
 use crate::resource::{Origin, Resource};
@@ -99,6 +100,7 @@ impl State {
         if mode == FieldValidation::Warn {
             warnings.extend(unknown);
         }
+        warnings.extend(unenforced::warnings(resource, &read.object));
         let mut object = read.object;
         fill(schema, &mut object);
         super::defaults::complete(resource, &mut object);

@@ -5,10 +5,13 @@ use ephor_expr::{Map, Str, Value};
 use super::names::{key_problem, name_problem, value_problem};
 use crate::error::{Cause, ClusterError};
 use crate::object;
-use crate::resource::Resource;
+use crate::resource::{Origin, Resource};
 
 /// The annotations of one object together may have so many bytes.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
+
+/// Finalizers of Kubernetes itself, which have no domain.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 /// Checks that the metadata of a new or changed object is in order.
 pub(super) fn validate(resource: &Resource, candidate: &Value) -> Result<(), ClusterError> {
@@ -20,9 +23,15 @@ pub(super) fn validate(resource: &Resource, candidate: &Value) -> Result<(), Clu
     labels(candidate, &mut causes);
     annotations(candidate, &mut causes);
     owners(candidate, &mut causes);
-    for finalizer in object::texts(candidate, "finalizers") {
+    for (index, finalizer) in object::texts(candidate, "finalizers").enumerate() {
         if let Some(problem) = key_problem(finalizer) {
             causes.push(Cause::invalid("metadata.finalizers", finalizer, &problem));
+        } else if !finalizer.contains('/')
+            && resource.origin == Origin::BuiltIn
+            && !STANDARD_FINALIZERS.contains(&finalizer)
+        {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            causes.push(Cause::invalid(format!("metadata.finalizers[{index}]"), finalizer, why));
         }
     }
     refuse(resource, name, &causes)
@@ -82,11 +91,7 @@ fn annotations(candidate: &Value, causes: &mut Vec<Cause>) {
         }
     }
     if size > MAX_ANNOTATIONS {
-        causes.push(Cause {
-            field: "metadata.annotations".into(),
-            reason: "FieldValueTooLong",
-            message: format!("Too long: may not be more than {MAX_ANNOTATIONS} bytes"),
-        });
+        causes.push(Cause::too_long("metadata.annotations", MAX_ANNOTATIONS));
     }
 }
 

@@ -1,7 +1,8 @@
 //! Field selectors.
 //!
 //! An API server knows a few fields of each kind (`metadata.name` and `metadata.namespace` of all, `spec.nodeName`
-//! of Pods, and so on) and refuses others. Here every field path can be selected on.
+//! of Pods, and so on) and refuses others, as [`FieldSelector::check`] does for built-in kinds. What is matched is the
+//! field at that path.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,6 +10,8 @@ use std::fmt;
 use ephor_expr::{Str, Value};
 
 use super::SelectorError;
+use crate::error::ClusterError;
+use crate::resource::{Origin, Resource};
 
 /// A conjunction of comparisons of fields with texts; without any it selects everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,6 +52,30 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
+    /// Refuses fields that an API server does not select objects of that kind by. Of custom kinds nothing is known.
+    pub fn check(&self, resource: &Resource) -> Result<(), ClusterError> {
+        if resource.origin != Origin::BuiltIn {
+            return Ok(());
+        }
+        let known = selectable(resource);
+        let is_known = |path: &str| {
+            matches!(path, "metadata.name" | "metadata.namespace")
+                || known.contains(&path)
+                || path
+                    .strip_prefix("involvedObject.")
+                    .or(path.strip_prefix("regarding."))
+                    .is_some_and(|_| is_event(resource))
+        };
+        match self.terms.iter().find(|term| !is_known(&term.path)) {
+            None => Ok(()),
+            Some(Term { path, .. }) if known.is_empty() => Err(ClusterError::bad_request(format!(
+                "{:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                path.as_str()
+            ))),
+            Some(Term { path, .. }) => Err(ClusterError::bad_request(format!("field label not supported: {path}"))),
+        }
+    }
+
     /// Whether the object is selected. A missing field compares as empty text, numbers and booleans as JSON writes
     /// them.
     pub fn matches(&self, object: &Value) -> bool {
@@ -80,6 +107,36 @@ impl fmt::Display for FieldSelector {
             }
         }
         Ok(())
+    }
+}
+
+fn is_event(resource: &Resource) -> bool {
+    resource.kind == "Event"
+}
+
+/// The fields beside name and namespace that objects of a built-in kind can be selected by.
+fn selectable(resource: &Resource) -> &'static [&'static str] {
+    match (resource.group.as_str(), resource.kind.as_str()) {
+        ("", "Pod") => &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.podIPs",
+            "status.nominatedNodeName",
+        ],
+        ("", "Node") => &["spec.unschedulable"],
+        ("", "ReplicationController") | ("apps", "ReplicaSet") => &["status.replicas"],
+        ("", "Namespace") => &["status.phase"],
+        ("", "Secret") => &["type"],
+        ("", "Service") => &["spec.clusterIP", "spec.type"],
+        ("batch", "Job") => &["status.successful"],
+        ("certificates.k8s.io", "CertificateSigningRequest") => &["spec.signerName"],
+        _ if is_event(resource) => &["reason", "reportingComponent", "reportingController", "source", "type"],
+        _ => &[],
     }
 }
 
@@ -145,6 +202,26 @@ mod tests {
             assert_eq!(FieldSelector::parse(&selector.to_string()).unwrap(), selector, "{text} printed as {selector}");
         }
         assert!(FieldSelector::name("a").matches(&pod));
+    }
+
+    #[test]
+    fn fields_that_a_kind_is_not_selected_by_are_refused() {
+        let discovery = crate::Discovery::kubernetes();
+        for (api_version, kind, text, want) in [
+            ("v1", "Pod", "metadata.name=a,spec.nodeName=n", Ok(())),
+            ("v1", "Event", "involvedObject.name=a,reason!=b", Ok(())),
+            ("v1", "Pod", "spec.foo=a", Err("field label not supported: spec.foo")),
+            (
+                "v1",
+                "ConfigMap",
+                "data.x=1",
+                Err(r#""data.x" is not a known field selector: only "metadata.name", "metadata.namespace""#),
+            ),
+        ] {
+            let resource = discovery.find(api_version, kind).unwrap();
+            let checked = FieldSelector::parse(text).unwrap().check(resource).map_err(|error| error.to_string());
+            assert_eq!(checked, want.map_err(str::to_owned), "{kind} {text}");
+        }
     }
 
     #[test]

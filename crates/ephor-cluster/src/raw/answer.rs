@@ -60,7 +60,7 @@ fn objects<C: Cluster + ?Sized>(
     let Some(name) = path.name.as_deref() else {
         return match request.method {
             Method::Get if parameters.watch => Err(ClusterError::method_not_supported(resource, "watch")),
-            Method::Get => Ok(cluster.list(resource, &parameters.list(namespace))?.into_document(resource)),
+            Method::Get => Ok(cluster.list(resource, &parameters.list(resource, namespace)?)?.into_document(resource)),
             Method::Post => {
                 let object = body(request, resource, namespace)?;
                 cluster.create(resource, object, &parameters.write(part))
@@ -111,7 +111,7 @@ fn delete_all<C: Cluster + ?Sized>(
         return Err(ClusterError::method_not_allowed());
     }
     let options = parameters.delete(request.body.as_ref())?;
-    let list = cluster.list(resource, &parameters.list(namespace))?;
+    let list = cluster.list(resource, &parameters.list(resource, namespace)?)?;
     for object in &list.items {
         match cluster.delete(resource, namespace, object::name(object), &options) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),

@@ -5,6 +5,7 @@ use ephor_expr::{Str, Value};
 use super::path::decode;
 use crate::error::ClusterError;
 use crate::query::{FieldSelector, Filter, LabelSelector, ListQuery};
+use crate::resource::Resource;
 use crate::write::{DeleteOptions, FieldValidation, Part, Propagation, WriteOptions};
 
 /// The parameters that mean something here. Others (`pretty`, `timeoutSeconds`,
@@ -66,8 +67,10 @@ impl Parameters {
         Ok(parameters)
     }
 
-    pub(crate) fn list(&self, namespace: Option<&str>) -> ListQuery {
-        ListQuery {
+    /// What to list of that kind.
+    pub(crate) fn list(&self, resource: &Resource, namespace: Option<&str>) -> Result<ListQuery, ClusterError> {
+        self.fields.check(resource)?;
+        Ok(ListQuery {
             filter: Filter {
                 namespace: namespace.map(Str::new),
                 labels: self.labels.clone(),
@@ -76,7 +79,7 @@ impl Parameters {
             limit: self.limit,
             continue_token: self.continue_token.clone(),
             metadata_only: false,
-        }
+        })
     }
 
     pub(crate) fn write(&self, part: Part) -> WriteOptions {

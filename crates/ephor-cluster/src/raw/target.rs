@@ -36,7 +36,7 @@ pub fn watch(target: &Target, query: &str) -> Result<Option<WatchQuery>, Cluster
     if !parameters.watch {
         return Ok(None);
     }
-    let mut filter = parameters.list(target.namespace.as_deref()).filter;
+    let mut filter = parameters.list(&target.resource, target.namespace.as_deref())?.filter;
     if let Some(name) = &target.name {
         filter.fields = FieldSelector::name(name);
     }

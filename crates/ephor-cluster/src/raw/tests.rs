@@ -67,7 +67,7 @@ fn paths_and_queries_select() {
         ("/api/v1/pods?fieldSelector=metadata.name=a,metadata.namespace%3Dprod", "a"),
         ("/api/v1/pods?limit=1&pretty=true&resourceVersion=0", "a"),
         ("/apis/apps/v1/deployments", "web"),
-        ("/apis/apps/v1/namespaces/prod/deployments?fieldSelector=status.replicas=2", "web"),
+        ("/apis/apps/v1/namespaces/prod/deployments?fieldSelector=metadata.name!=db", "web"),
     ] {
         let found = get(&cluster, path);
         let items = found.get("items").unwrap().as_array().unwrap();

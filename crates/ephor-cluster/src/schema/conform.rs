@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use ephor_expr::scalar::quantity::Quantity;
 use ephor_expr::{Map, Value};
 
+use super::format::bytes_problem;
 use super::{Kind, Schema};
 
 /// An object as its kind has it.
@@ -51,6 +52,11 @@ impl Reader {
             }),
             (Kind::Any, Value::Object(members)) if schema.is_embedded() || !schema.keeps_unknown() => {
                 Some(self.members(schema, members))
+            }
+            (Kind::String, Value::String(text)) if schema.format() == Some("byte") && !schema.is_custom => {
+                let problem = bytes_problem(text);
+                self.report(problem);
+                Some(value.clone())
             }
             (Kind::Any, _)
             | (Kind::String, Value::String(_))
@@ -115,11 +121,15 @@ impl Reader {
         if let Ok(quantity) = Quantity::parse(text.trim()) {
             return Value::from(quantity.to_string());
         }
-        if self.found.misfits.len() < MAX_FAULTS {
-            let why = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-            self.found.misfits.push(why.to_owned());
-        }
+        let why = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+        self.report(Some(why.to_owned()));
         value.clone()
+    }
+
+    fn report(&mut self, misfit: Option<String>) {
+        if self.found.misfits.len() < MAX_FAULTS {
+            self.found.misfits.extend(misfit);
+        }
     }
 
     fn misfit(&mut self, schema: Schema<'_>, kind: Kind, value: &Value) {
@@ -136,10 +146,6 @@ impl Reader {
             (Kind::Object, _) => "object",
             _ => "string",
         };
-        if self.found.misfits.len() < MAX_FAULTS {
-            self.found
-                .misfits
-                .push(format!("json: cannot unmarshal {found} into field {} of type {wanted}", self.path));
-        }
+        self.report(Some(format!("json: cannot unmarshal {found} into field {} of type {wanted}", self.path)));
     }
 }

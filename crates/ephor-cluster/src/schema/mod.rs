@@ -6,10 +6,11 @@
 //! - [`kubernetes`]: the table of the built-in kinds, cut out of Kubernetes' own document by `cargo xtask schemas`.
 //! - [`conform`]: reading an object as its kind: unknown fields go, types must fit.
 //! - [`wire`]: objects as protocol buffers, which typed Go clients send.
-//! - [`fill`]: the defaults of custom resources. [`validate`](validate::validate): their rules.
+//! - [`fill`]: the defaults of custom resources. [`validate`](validate::validate): their rules, and the formats of texts.
 
 pub mod conform;
 pub mod fill;
+mod format;
 pub mod kubernetes;
 #[cfg(test)]
 mod tests;
@@ -103,6 +104,11 @@ impl<'s> Schema<'s> {
     /// The schema of a custom kind: an `openAPIV3Schema`.
     pub fn custom(document: &'s Value) -> Self {
         Self { is_custom_root: true, is_custom: true, ..Self::new(document, kubernetes::definitions()) }
+    }
+
+    /// A place below the root of such a schema.
+    pub fn part_of_custom(document: &'s Value) -> Self {
+        Self { is_custom: true, ..Self::new(document, kubernetes::definitions()) }
     }
 
     fn attribute(&self, key: &str) -> Option<&'s Value> {

@@ -51,6 +51,16 @@ fn an_object_is_read_as_its_kind() {
 }
 
 #[test]
+fn bytes_are_base64() {
+    let secret = Schema::built_in("v1", "Secret").unwrap();
+    assert!(conform(secret, &json(r#"{"data":{"a":"YQ=="}}"#)).misfits.is_empty());
+    assert_eq!(
+        conform(secret, &json(r#"{"data":{"a":"not base64!"}}"#)).misfits,
+        ["illegal base64 data at input byte 3"]
+    );
+}
+
+#[test]
 fn documents_within_objects_stay_as_they_are() {
     for (api_version, kind, object) in [
         ("apps/v1", "ControllerRevision", r#"{"data":{"a":{"b":1}},"revision":1}"#),
@@ -72,7 +82,8 @@ const BOX: &str = r#"{"type":"object","required":["spec"],"properties":{"spec":{
     "name":{"type":"string","pattern":"^[a-z]+$"},"parts":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["id"],
     "items":{"type":"object","properties":{"id":{"type":"string"},"n":{"type":"integer","default":7}}}},
     "free":{"type":"object","x-kubernetes-preserve-unknown-fields":true},"port":{"x-kubernetes-int-or-string":true},
-    "maybe":{"type":"string","nullable":true}}}}}"#;
+    "short":{"type":"string","maxLength":2,"pattern":"^a"},"few":{"type":"array","maxItems":1,"items":{"type":"string"}},
+    "when":{"type":"string","format":"date-time"},"maybe":{"type":"string","nullable":true}}}}}"#;
 
 #[test]
 fn a_custom_object_is_pruned_and_filled() {
@@ -113,6 +124,12 @@ fn the_rules_of_a_definition_are_kept() {
             r#"spec.colour: Unsupported value: "green": supported values: "red", "blue""#,
         ),
         (r#"{"size":1,"name":"A"}"#, r#"spec.name: Invalid value: "A": spec.name in body should match '^[a-z]+$'"#),
+        (r#"{"size":1,"short":"xyz"}"#, "spec.short: Too long: may not be more than 2 bytes"),
+        (r#"{"size":1,"few":["a","b"]}"#, "spec.few: Too many: 2: must have at most 1 item"),
+        (
+            r#"{"size":1,"when":"soon"}"#,
+            r#"spec.when: Invalid value: "soon": spec.when in body must be of type date-time: "soon""#,
+        ),
         (r#"{"size":1,"parts":[{"id":"a"},{"id":"a"}]}"#, r#"spec.parts[1]: Duplicate value: {"id":"a"}"#),
     ] {
         let object = Value::from([("spec", json(spec))]);

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use ephor_expr::scalar::go_regex;
 use ephor_expr::{Map, Value};
 
+use super::format::fits;
 use super::{Kind, ListKind, Schema};
 use crate::error::Cause;
 
@@ -97,12 +98,7 @@ fn check_rules(schema: Schema<'_>, value: &Value, path: &str, causes: &mut Vec<C
     if let Some(allowed) = schema.keyword("enum").and_then(Value::as_array)
         && !allowed.contains(value)
     {
-        let allowed: Vec<String> = allowed.iter().map(Value::to_json).collect();
-        causes.push(Cause {
-            field: path.into(),
-            reason: "FieldValueNotSupported",
-            message: format!("Unsupported value: {}: supported values: {}", shown(value), allowed.join(", ")),
-        });
+        causes.push(Cause::unsupported(path, &shown(value), allowed));
     }
     let mut refuse = |why: String| {
         causes.push(Cause::invalid_raw(path, &shown(value), &format!("{path} in body {why}")));
@@ -136,32 +132,36 @@ fn check_rules(schema: Schema<'_>, value: &Value, path: &str, causes: &mut Vec<C
         }
         Value::String(text) => {
             let length = text.chars().count();
-            if count("minLength").is_some_and(|least| length < least) {
+            // The first of these that is wrong is the one that is told.
+            if let Some(most) = count("maxLength").filter(|most| length > *most) {
+                causes.push(Cause::too_long(path, most));
+            } else if count("minLength").is_some_and(|least| length < least) {
                 refuse(format!("should be at least {} chars long", bound("minLength")));
-            }
-            if count("maxLength").is_some_and(|most| length > most) {
-                refuse(format!("should be at most {} chars long", bound("maxLength")));
-            }
-            if let Some(pattern) = schema.keyword("pattern").and_then(Value::as_str)
+            } else if let Some(pattern) = schema.keyword("pattern").and_then(Value::as_str)
                 && go_regex::compile(pattern).is_ok_and(|regex| !regex.is_match(text))
             {
                 refuse(format!("should match '{pattern}'"));
+            }
+            if let Some(format) = schema.format()
+                && fits(format, text) == Some(false)
+            {
+                causes.push(Cause::invalid(path, text, &format!("{path} in body must be of type {format}: {text:?}")));
             }
         }
         Value::Array(items) => {
             if count("minItems").is_some_and(|least| items.len() < least) {
                 refuse(format!("should have at least {} items", bound("minItems")));
             }
-            if count("maxItems").is_some_and(|most| items.len() > most) {
-                refuse(format!("should have at most {} items", bound("maxItems")));
+            if let Some(most) = count("maxItems").filter(|most| items.len() > *most) {
+                causes.push(Cause::too_many(path, items.len(), most));
             }
         }
         Value::Object(members) => {
             if count("minProperties").is_some_and(|least| members.len() < least) {
                 refuse(format!("should have at least {} properties", bound("minProperties")));
             }
-            if count("maxProperties").is_some_and(|most| members.len() > most) {
-                refuse(format!("should have at most {} properties", bound("maxProperties")));
+            if let Some(most) = count("maxProperties").filter(|most| members.len() > *most) {
+                causes.push(Cause::too_many(path, members.len(), most));
             }
         }
         Value::Null | Value::Bool(_) => {}
@@ -176,8 +176,7 @@ fn check_alternatives(schema: Schema<'_>, value: &Value, path: &str, causes: &mu
     }
     let holds = |site: &Value| {
         let mut faults = Vec::new();
-        let alternative = Schema { is_custom: true, ..Schema::new(site, schema.definitions) };
-        check(alternative, value, path, &mut faults);
+        check(Schema::part_of_custom(site), value, path, &mut faults);
         faults.is_empty()
     };
     let list = |key: &str| schema.keyword(key).and_then(Value::as_array);

@@ -339,6 +339,21 @@ mod tests {
     }
 
     #[test]
+    fn every_number_of_a_message_is_one_field() {
+        let job = field(2, &field(9, b"NonIndexed"));
+        let read = decode(&document("batch/v1", "Job", &job)).unwrap();
+        assert_eq!(read.get("spec").unwrap().to_json(), r#"{"completionMode":"NonIndexed"}"#);
+        for (name, fields) in TABLE.as_object().unwrap().iter() {
+            let numbers = fields.as_array().unwrap().iter().filter_map(|field| field.as_array()?.first()?.as_i64());
+            let mut numbers: Vec<i64> = numbers.collect();
+            let all = numbers.len();
+            numbers.sort_unstable();
+            numbers.dedup();
+            assert_eq!(numbers.len(), all, "{name}");
+        }
+    }
+
+    #[test]
     fn what_is_no_document_is_refused() {
         assert_eq!(decode(b"{}"), Err(WireError::Malformed));
         assert_eq!(decode(b"k8s\0\x12\xff"), Err(WireError::Malformed));

@@ -22,6 +22,11 @@ use crate::policy_admission::PolicyAdmission;
 /// The label by which objects ask to be deleted in time.
 const TTL: &str = "cleanup.kyverno.io/ttl";
 
+/// The group of policies in CEL, which are known by name only.
+const CEL_POLICIES: &str = "policies.kyverno.io";
+/// What the cleanup controller would do is not done.
+const NOT_CLEANED_UP: &str = "it is stored, but nothing here deletes objects in time";
+
 /// The handlers as a cluster asks them.
 pub(super) struct InProcess {
     cluster: MemoryCluster,
@@ -43,15 +48,25 @@ impl InProcess {
 
     /// What is asked about objects of Ephor's own kinds, under which name.
     fn about_own(&self, request: &AdmissionRequest) -> Option<(&'static str, Answer)> {
-        if request.resource.group != "kyverno.io" || !request.sub_resource.is_empty() {
+        if !request.sub_resource.is_empty() {
             return None;
+        }
+        match request.resource.group.as_str() {
+            "kyverno.io" => {}
+            CEL_POLICIES if !request.object.is_null() => {
+                let message = format!("kind `{}` is not supported yet", request.kind.kind);
+                return Some(("validate-policy.kyverno.svc", Answer::deny(message)));
+            }
+            _ => return None,
         }
         match request.resource.resource.as_str() {
             "clusterpolicies" | "policies" => Some(("validate-policy.kyverno.svc", self.own.policy(request))),
             "policyexceptions" => Some(("kyverno-exception-validate.kyverno.svc", self.own.exception(request))),
             "globalcontextentries" => Some(("kyverno-globalcontext.kyverno.svc", self.own.global_context(request))),
             "cleanuppolicies" | "clustercleanuppolicies" => {
-                Some(("kyverno-cleanup-controller.kyverno.svc", self.own.cleanup_policy(request)))
+                let warning = (!request.object.is_null()).then(|| NOT_CLEANED_UP.to_owned());
+                let answer = self.own.cleanup_policy(request).with_warnings(warning);
+                Some(("kyverno-cleanup-controller.kyverno.svc", answer))
             }
             _ => None,
         }
@@ -146,7 +161,8 @@ impl InProcess {
             warnings.extend(judged(&format!("validate.kyverno.svc-{word}"), answer)?);
         }
         if request.object.at(&["metadata", "labels", TTL]).is_some() {
-            warnings.extend(judged("kyverno-cleanup-controller.kyverno.svc", self.own.ttl(&request))?);
+            let answer = self.own.ttl(&request).with_warnings([NOT_CLEANED_UP.to_owned()]);
+            warnings.extend(judged("kyverno-cleanup-controller.kyverno.svc", answer)?);
         }
         Ok(warnings)
     }

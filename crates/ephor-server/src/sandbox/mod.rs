@@ -28,6 +28,7 @@ use std::net::TcpListener;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use ephor_cluster::admission::User;
 use ephor_cluster::memory::Options;
 use ephor_cluster::{Cluster as _, ClusterError, ListQuery, MemoryCluster, WriteOptions, object};
 use ephor_expr::{Str, Value};
@@ -66,6 +67,15 @@ pub struct Refused {
     pub error: ClusterError,
 }
 
+/// What came of objects that were added.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Added {
+    /// Those that are not there.
+    pub refused: Vec<Refused>,
+    /// What was warned of, with the object.
+    pub warnings: Vec<(Value, String)>,
+}
+
 impl Sandbox {
     /// A sandbox at that port of the loopback interface (0 for any), with the objects of a state that was kept or with
     /// those of a new cluster. Nothing is judged before [`Sandbox::enforce`].
@@ -97,8 +107,8 @@ impl Sandbox {
         ]);
         // Objects of a kept state replace these.
         let first = crate::crds::all().into_iter().chain([namespace]);
-        let refused = sandbox.add(first);
-        debug_assert!(refused.is_empty(), "{refused:?}");
+        let added = sandbox.add(first);
+        debug_assert!(added.refused.is_empty(), "{added:?}");
         if let Some(kept) = kept {
             let unloaded = sandbox.cluster.load(kept);
             for left in unloaded {
@@ -108,15 +118,23 @@ impl Sandbox {
         Ok(sandbox)
     }
 
-    /// Creates objects, or makes those that exist be so; gives back those that were refused.
-    pub fn add(&self, objects: impl IntoIterator<Item = Value>) -> Vec<Refused> {
-        let refuse = |object: Value| self.put(&object).err().map(|error| Refused { object, error });
-        objects.into_iter().filter_map(refuse).collect()
+    /// Creates objects, or makes those that exist be so.
+    pub fn add(&self, objects: impl IntoIterator<Item = Value>) -> Added {
+        let writer = self.cluster.acting_as(User::default());
+        let mut added = Added::default();
+        for object in objects {
+            let put = self.put(&writer, &object);
+            added.warnings.extend(writer.take_warnings().into_iter().map(|warning| (object.clone(), warning)));
+            if let Err(error) = put {
+                added.refused.push(Refused { object, error });
+            }
+        }
+        added
     }
 
-    fn put(&self, object: &Value) -> Result<(), ClusterError> {
+    fn put(&self, cluster: &MemoryCluster, object: &Value) -> Result<(), ClusterError> {
         let text = |key: &str| object.str_at(&[key]).unwrap_or_default();
-        let resource = self.cluster.resolve(text("apiVersion"), text("kind"))?;
+        let resource = cluster.resolve(text("apiVersion"), text("kind"))?;
         let mut object = object.clone();
         if resource.namespaced
             && object.str_at(&["metadata", "namespace"]).is_none_or(str::is_empty)
@@ -129,13 +147,13 @@ impl Sandbox {
         if resource.namespaced {
             self.make_namespace(object.str_at(&["metadata", "namespace"]).unwrap_or_default(), &options)?;
         }
-        match self.cluster.create(&resource, object.clone(), &options) {
+        match cluster.create(&resource, object.clone(), &options) {
             Err(error) if error.kind() == ephor_cluster::ErrorKind::AlreadyExists => {
                 let name = object.str_at(&["metadata", "name"]).unwrap_or_default().to_owned();
                 let namespace = object.str_at(&["metadata", "namespace"]).filter(|_| resource.namespaced);
                 let namespace = namespace.map(str::to_owned);
                 let patch = ephor_cluster::Patch::merge(object);
-                self.cluster.patch(&resource, namespace.as_deref(), &name, &patch, &options).map(drop)
+                cluster.patch(&resource, namespace.as_deref(), &name, &patch, &options).map(drop)
             }
             created => created.map(drop),
         }

@@ -26,8 +26,8 @@ fn run(objects: &[&str]) -> Running {
     let stop = Stop::new();
     let sandbox = Sandbox::new(0, None, &stop).unwrap();
     sandbox.enforce();
-    let refused = sandbox.add(objects.iter().map(|text| Value::from_json(text).unwrap()));
-    assert!(refused.is_empty(), "{refused:?}");
+    let added = sandbox.add(objects.iter().map(|text| Value::from_json(text).unwrap()));
+    assert!(added.refused.is_empty(), "{added:?}");
     sandbox.settle();
     let running = Running { port: sandbox.port, token: sandbox.token.clone(), live: sandbox.live.clone(), stop };
     std::thread::spawn(move || sandbox.serve());
@@ -68,6 +68,35 @@ fn pod(image: &str) -> String {
     format!(
         r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p"}},"spec":{{"containers":[{{"name":"c","image":"{image}"}}]}}}}"#
     )
+}
+
+#[test]
+fn what_is_not_enforced_is_refused_or_warned_of() {
+    let sandbox = Sandbox::new(0, None, &Stop::new()).unwrap();
+    sandbox.enforce();
+    let object = |api_version: &str, kind: &str, spec: &str| {
+        Value::from_json(&format!(
+            r#"{{"apiVersion":"{api_version}","kind":"{kind}","metadata":{{"name":"a"}},"spec":{spec}}}"#
+        ))
+        .unwrap()
+    };
+    let added = sandbox.add([
+        object("policies.kyverno.io/v1", "ValidatingPolicy", r#"{"validations":[{"expression":"false"}]}"#),
+        object(
+            "kyverno.io/v2",
+            "ClusterCleanupPolicy",
+            r#"{"schedule":"* * * * *","match":{"any":[{"resources":{"kinds":["Pod"]}}]}}"#,
+        ),
+    ]);
+    let refused: Vec<String> = added.refused.iter().map(|refused| refused.error.to_string()).collect();
+    assert_eq!(
+        refused,
+        [
+            "admission webhook \"validate-policy.kyverno.svc\" denied the request: kind `ValidatingPolicy` is not supported yet"
+        ]
+    );
+    let warnings: Vec<&str> = added.warnings.iter().map(|(_, warning)| warning.as_str()).collect();
+    assert_eq!(warnings, ["it is stored, but nothing here deletes objects in time"]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use ephor_expr::Value;
 use ephor_kube::{Access, ConnectOptions, KubeCluster};
 use ephor_server::Stop;
 use ephor_server::sandbox::kubeconfig::write_private;
-use ephor_server::sandbox::{Refused, Sandbox};
+use ephor_server::sandbox::{Added, Refused, Sandbox};
 
 use super::{CommandError, CommandResult, serve};
 use crate::exit::Exit;
@@ -50,11 +50,12 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let kept = args.state.as_deref().map(files::kept).transpose()?.flatten();
     let stop = serve::stop_on_signals()?;
     let sandbox = Sandbox::new(args.port, kept, &stop).context("cannot start the sandbox")?;
-    let mut refused = sandbox.add(resources);
+    let before = sandbox.add(resources);
     sandbox.enforce();
-    refused.extend(sandbox.add(policies));
+    let after = sandbox.add(policies);
     sandbox.settle();
-    report(ui, &refused);
+    report(ui, &[&before, &after]);
+    let all_taken = before.refused.is_empty() && after.refused.is_empty();
     let config = args.kubeconfig.clone().unwrap_or_else(|| temporary(std::process::id()));
     write_private(&config, &sandbox.kubeconfig()).with_context(|| format!("cannot write `{}`", config.display()))?;
     let served = if args.tour {
@@ -74,7 +75,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
         write_private(path, &text).with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     settle(&stop);
-    Ok(if refused.is_empty() && as_promised { Exit::Clean } else { Exit::Findings })
+    Ok(if all_taken && as_promised { Exit::Clean } else { Exit::Findings })
 }
 
 /// Serves for as long as the tour takes. Gives back the objects, and whether all came out as promised.
@@ -123,9 +124,17 @@ fn welcome(sandbox: &Sandbox, config: &Path) -> String {
     )
 }
 
-fn report(ui: &Ui, refused: &[Refused]) {
-    for Refused { object, error } in refused {
-        let text = |keys: &[&str]| object.str_at(keys).unwrap_or_default().to_owned();
-        ui.say(&format!("error: {} {}: {error}", text(&["kind"]), text(&["metadata", "name"])));
+fn report(ui: &Ui, added: &[&Added]) {
+    let name = |object: &Value| {
+        let text = |keys: &[&str]| object.str_at(keys).unwrap_or_default();
+        format!("{} {}", text(&["kind"]), text(&["metadata", "name"]))
+    };
+    for added in added {
+        for (object, warning) in &added.warnings {
+            ui.say(&format!("warning: {}: {warning}", name(object)));
+        }
+        for Refused { object, error } in &added.refused {
+            ui.say(&format!("error: {}: {error}", name(object)));
+        }
     }
 }

@@ -49,7 +49,7 @@ impl Writer<'_> {
 /// Fields that belong to others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Conflict {
-    /// Whose, with the API version.
+    /// Whose; of one that updates, with the API version.
     pub(super) owner: String,
     /// The fields: `.spec.replicas`.
     pub(super) fields: Vec<String>,
@@ -191,14 +191,15 @@ pub(super) fn apply(
 
     let difference = compare(schema, &substance(&live_object), &substance(&merged));
     let mut conflicts = Vec::new();
+    let own_before = applied_by_client(schema, &live_object, writer);
     for owner in &mut owners {
         let contested = owner.fields.common(&difference.changed);
-        if !contested.is_empty() {
-            if force {
-                owner.fields.subtract(&contested);
-            } else {
-                conflicts.push(Conflict { owner: described(&owner.manager), fields: contested.paths() });
-            }
+        let mut foreign = contested.clone();
+        foreign.subtract(&own_before);
+        if force || foreign.is_empty() {
+            owner.fields.subtract(&contested);
+        } else {
+            conflicts.push(Conflict { owner: described(&owner.manager), fields: foreign.paths() });
         }
         owner.fields.subtract(&difference.removed);
     }
@@ -210,6 +211,22 @@ pub(super) fn apply(
     note_last_applied(&live_object, config, writer, &mut merged);
     managers::write(&mut merged, owners);
     Ok(merged)
+}
+
+/// The fields that `kubectl apply` wrote last and that are still so: kubectl takes them over from itself without
+/// force when it begins to apply on the server side.
+fn applied_by_client(schema: Option<Schema<'_>>, live: &Value, writer: &Writer<'_>) -> FieldSet {
+    let noted = live.at(&["metadata", "annotations", LAST_APPLIED]).and_then(Value::as_str);
+    let Some(applied) = noted.filter(|_| writer.manager == "kubectl").and_then(|text| Value::from_json(text).ok())
+    else {
+        return FieldSet::default();
+    };
+    let (applied, live) = (substance(&applied), substance(live));
+    let mut fields = fields_of(schema, &applied);
+    let since = compare(schema, &applied, &live);
+    fields.subtract(&since.changed);
+    fields.subtract(&since.removed);
+    fields
 }
 
 /// Keeps what `kubectl apply` noted true, for users who go from one kind of apply to the other and back.
@@ -230,7 +247,11 @@ fn described(manager: &Manager) -> String {
     } else {
         format!(" with subresource {:?}", manager.subresource)
     };
-    format!("{:?}{subresource} using {}", manager.name, manager.api_version)
+    let version = match manager.operation {
+        Operation::Apply => String::new(),
+        Operation::Update => format!(" using {}", manager.api_version),
+    };
+    format!("{:?}{subresource}{version}", manager.name)
 }
 
 /// The sentence for conflicts.

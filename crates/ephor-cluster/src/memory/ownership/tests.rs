@@ -57,6 +57,38 @@ fn a_change_to_what_another_owns_is_a_conflict_that_force_wins() {
 }
 
 #[test]
+fn kubectl_takes_over_what_it_applied_itself() {
+    let noted = |spec: &str| {
+        let mut object = deployment(spec);
+        let text = object.to_json();
+        let note = Value::from([(super::LAST_APPLIED, Value::from(text))]);
+        object
+            .as_object_mut()
+            .unwrap()
+            .get_mut("metadata")
+            .unwrap()
+            .as_object_mut()
+            .unwrap()
+            .insert("annotations", note);
+        object
+    };
+    let mut live = noted(r#"{"replicas":2,"paused":true}"#);
+    record(schema(), None, &mut live, &writer("kubectl-client-side-apply"), true);
+    let config = deployment(r#"{"replicas":3}"#);
+    assert_eq!(
+        spec(&apply(schema(), Some(&live), &config, &writer("kubectl"), false).unwrap()),
+        r#"{"paused":true,"replicas":3}"#
+    );
+    // Nobody else does, and what somebody changed since is theirs.
+    assert!(apply(schema(), Some(&live), &config, &writer("other"), false).is_err());
+    let mut scaled = live.clone();
+    scaled.as_object_mut().unwrap().insert("spec", json(r#"{"replicas":5,"paused":true}"#));
+    record(schema(), Some(&live), &mut scaled, &writer("scaler"), true);
+    let conflicts = apply(schema(), Some(&scaled), &config, &writer("kubectl"), false).unwrap_err();
+    assert_eq!(conflicts[0].fields, [".spec.replicas"]);
+}
+
+#[test]
 fn items_of_keyed_lists_belong_to_those_who_applied_them() {
     let containers = |items: &str| deployment(&format!(r#"{{"template":{{"spec":{{"containers":{items}}}}}}}"#));
     let first = apply(schema(), None, &containers(r#"[{"name":"web","image":"1"}]"#), &writer("a"), false).unwrap();
@@ -75,7 +107,7 @@ fn items_of_keyed_lists_belong_to_those_who_applied_them() {
     let image = apply(schema(), Some(&second), &containers(r#"[{"name":"web","image":"2"}]"#), &writer("b"), false);
     assert_eq!(
         conflict_message(&image.unwrap_err()),
-        r#"Apply failed with 1 conflict: conflict with "a" using apps/v1: .spec.template.spec.containers[name="web"].image"#
+        r#"Apply failed with 1 conflict: conflict with "a": .spec.template.spec.containers[name="web"].image"#
     );
 }
 

@@ -1,0 +1,86 @@
+//! Rules in objects that a real API server acts upon, and this cluster only stores. Whoever writes such an object is
+//! warned: what is silently not judged would look as if it passed.
+
+use ephor_expr::Value;
+
+use crate::resource::Resource;
+
+/// How deep schemas are looked into.
+const MAX_DEPTH: usize = 64;
+
+/// What to warn of when `object` is written.
+pub(super) fn warnings(resource: &Resource, object: &Value) -> Vec<String> {
+    let kind = resource.kind.as_str();
+    match (resource.group.as_str(), kind) {
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => definition(object),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy") => {
+            vec![format!("this {kind} is stored, but nothing here evaluates it")]
+        }
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => {
+            vec![format!("this {kind} is stored, but nothing here calls its webhooks")]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn definition(object: &Value) -> Vec<String> {
+    let versions = object.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
+    let judged = versions.iter().filter(|version| has_rules(version.at(&["schema", "openAPIV3Schema"]), MAX_DEPTH));
+    let mut warnings: Vec<String> = judged
+        .filter_map(|version| version.str_at(&["name"]))
+        .map(|name| format!("x-kubernetes-validations of version {name} are stored, but nothing here evaluates them"))
+        .collect();
+    if object.str_at(&["spec", "conversion", "strategy"]) == Some("Webhook") {
+        warnings.push("the conversion webhook is stored, but nothing here calls it".to_owned());
+    }
+    warnings
+}
+
+fn has_rules(schema: Option<&Value>, depth: usize) -> bool {
+    let (Some(schema), Some(depth)) = (schema, depth.checked_sub(1)) else { return false };
+    match schema {
+        Value::Object(members) => {
+            members.get("x-kubernetes-validations").and_then(Value::as_array).is_some_and(|rules| !rules.is_empty())
+                || members.values().any(|below| has_rules(Some(below), depth))
+        }
+        Value::Array(items) => items.iter().any(|below| has_rules(Some(below), depth)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discovery::Discovery;
+
+    #[test]
+    fn what_is_stored_only_is_warned_of() {
+        for (kind, object, want) in [
+            (
+                "CustomResourceDefinition",
+                r#"{"spec":{"conversion":{"strategy":"Webhook"},"versions":[{"name":"v1","schema":{"openAPIV3Schema":{"properties":{"spec":{"x-kubernetes-validations":[{"rule":"false"}]}}}}},{"name":"v2","schema":{"openAPIV3Schema":{"properties":{}}}}]}}"#,
+                &[
+                    "x-kubernetes-validations of version v1 are stored, but nothing here evaluates them",
+                    "the conversion webhook is stored, but nothing here calls it",
+                ][..],
+            ),
+            ("CustomResourceDefinition", r#"{"spec":{"versions":[{"name":"v1"}]}}"#, &[]),
+            (
+                "ValidatingAdmissionPolicy",
+                "{}",
+                &["this ValidatingAdmissionPolicy is stored, but nothing here evaluates it"],
+            ),
+            (
+                "MutatingWebhookConfiguration",
+                "{}",
+                &["this MutatingWebhookConfiguration is stored, but nothing here calls its webhooks"],
+            ),
+        ] {
+            let group =
+                if kind.starts_with("Custom") { "apiextensions.k8s.io/v1" } else { "admissionregistration.k8s.io/v1" };
+            let discovery = Discovery::kubernetes();
+            let resource = discovery.find(group, kind).unwrap();
+            assert_eq!(warnings(resource, &Value::from_json(object).unwrap()), want, "{kind}");
+        }
+    }
+}

@@ -12,3 +12,4 @@ mod model;
 mod mutate;
 mod preview;
 mod requests;
+mod settings;

@@ -95,6 +95,7 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
     let background = Background {
         cluster: account("background"),
         answers,
+        config,
         namespace: NAMESPACE.into(),
         identity: "sandbox".into(),
         leader_retry: Duration::from_secs(2),

@@ -129,6 +129,7 @@ impl Bed {
             cluster: Arc::clone(seen),
             answers: Arc::new(ClusterFacts::new(Arc::clone(seen)).within(config.clone())),
             fence: Arc::clone(fence),
+            config: config.clone(),
             namespace: "kyverno".into(),
             metrics: metrics.clone(),
             observer: Arc::new(move |note| notes.lock().unwrap().push(note.clone())),

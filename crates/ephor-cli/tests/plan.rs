@@ -97,3 +97,58 @@ fn what_would_fail_is_a_finding() {
         assert_eq!(plan(&directory, arguments).status.code(), Some(2), "{arguments:?}");
     }
 }
+
+const COUNTED: &str = "
+apiVersion: kyverno.io/v2
+kind: GlobalContextEntry
+metadata: {name: namespaces}
+spec:
+  kubernetesResource: {version: v1, resource: namespaces}
+  projections: [{name: count, jmesPath: length(@)}]
+---
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: count}
+spec:
+  rules:
+  - name: count
+    match: {any: [{resources: {kinds: [Namespace]}}]}
+    context: [{name: count, globalReference: {name: namespaces.count}}]
+    generate:
+      synchronize: true
+      apiVersion: v1
+      kind: ConfigMap
+      name: count
+      namespace: '{{ request.object.metadata.name }}'
+      data: {data: {count: '{{ to_string(count) }}'}}
+";
+
+const COUNTED_RESOURCES: &str = "
+{apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: kube-system}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: yard}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: ephor}, data: {resourceFilters: '[*/*,yard,*]'}}
+";
+
+#[test]
+fn a_plan_of_files_knows_global_context_and_settings() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in [("counted.yaml", COUNTED), ("namespaces.yaml", COUNTED_RESOURCES)] {
+        std::fs::write(directory.path().join(name), text).unwrap();
+    }
+    let planned = plan(&directory, &["counted.yaml", "--resource", "namespaces.yaml"]);
+    let hidden =
+        |name: &str| format!("note: no policy sees Namespace {name}: the `resourceFilters` of the settings hide it\n");
+    assert_eq!(text(&planned.stderr), hidden("kube-system"));
+    let shown = text(&planned.stdout);
+    assert!(shown.contains("create ConfigMap yard/count") && shown.contains("count: \"3\""), "{shown}");
+    assert!(shown.ends_with("2 to create, 0 to change, 0 to delete\n"), "{shown}");
+    let own = ["counted.yaml", "--resource", "namespaces.yaml", "--config-map", "ephor/settings"];
+    let planned = plan(&directory, &own);
+    assert_eq!(text(&planned.stderr), hidden("yard"));
+    assert!(text(&planned.stdout).contains("create ConfigMap kube-system/count"));
+    assert_eq!(plan(&directory, &["counted.yaml", "--config-map", "ephor"]).status.code(), Some(2));
+}

@@ -30,23 +30,24 @@ pub trait Answers: Send + Sync {
     fn answer(&self, fetch: &AllowedFetch) -> Fact;
 
     /// How many bytes the answers of one evaluation may have together; 0: any number.
-    fn context_limit(&self) -> u64 {
-        0
-    }
+    fn context_limit(&self) -> u64;
 
     /// The Secrets that an answer to a question was made from, if any: one, an array or a list.
-    fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {
-        asks_for_secrets(fetch).then(|| answer.clone())
-    }
+    fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value>;
 }
 
-/// Whether a question to an API server is about Secrets.
-fn asks_for_secrets(fetch: &Fetch) -> bool {
-    match fetch {
+/// The Secrets that an answer was made from: a source may know, and what an API server says about Secrets is some.
+pub fn secrets_in<'s>(
+    mut sources: impl Iterator<Item = &'s dyn Source>,
+    fetch: &Fetch,
+    answer: &Value,
+) -> Option<Value> {
+    let about_secrets = match fetch {
         Fetch::Api { path, .. } => path.contains("/secrets"),
         Fetch::Object { kind, .. } | Fetch::Objects { kind, .. } => kind == "Secret",
         _ => false,
-    }
+    };
+    sources.find_map(|source| source.secrets(fetch)).or_else(|| about_secrets.then(|| answer.clone()))
 }
 
 /// Takes a review through one phase, asking `answers` for what the policies need.
@@ -180,8 +181,7 @@ impl Answers for ClusterFacts {
     }
 
     fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {
-        let known = self.sources.iter().find_map(|source| source.secrets(fetch));
-        known.or_else(|| asks_for_secrets(fetch).then(|| answer.clone()))
+        secrets_in(self.sources.iter().map(|source| &**source), fetch, answer)
     }
 
     fn context_limit(&self) -> u64 {

@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 use ephor_cluster::memory::Options;
 use ephor_cluster::{Cluster, MemoryCluster};
 use ephor_expr::Value;
-use ephor_server::background::preview::{Namespaces, Preview, Proposal, Scope, preview};
+use ephor_server::background::preview::{Namespaces, Preview, Proposal, Scope, Settings, preview};
 
 use super::CommandResult;
 use super::cluster::ClusterArgs;
@@ -48,8 +48,20 @@ pub(super) struct Args {
     /// Exit with 1 if there is something to do.
     #[arg(long)]
     exit_code: bool,
+    /// The ConfigMap with the settings of the installation, which says what no policy sees.
+    #[arg(long, value_name = "NAMESPACE/NAME", default_value = "kyverno/kyverno", value_parser = settings)]
+    config_map: Settings,
     #[command(flatten)]
     cluster: ClusterArgs,
+}
+
+fn settings(text: &str) -> Result<Settings, String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Ok(Settings { namespace: namespace.into(), name: name.into() })
+        }
+        _ => Err("expected NAMESPACE/NAME".to_owned()),
+    }
 }
 
 /// Prints the plan. What would fail is a finding.
@@ -73,7 +85,8 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     }
     let policies = loaded.policies.iter().map(|policy| policy.document.clone());
     let exceptions = loaded.exceptions.iter().map(|exception| exception.document.clone());
-    let applied: Vec<Value> = policies.chain(exceptions).chain(resources).collect();
+    let globals = loaded.globals.iter().map(|(document, _)| document.clone());
+    let applied: Vec<Value> = policies.chain(exceptions).chain(globals).chain(resources).collect();
     let with_cluster = args.cluster.cluster;
     let cluster: Arc<dyn Cluster> = if with_cluster {
         args.cluster.connect_for_dry_runs()?
@@ -86,6 +99,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
         deleted,
         scope: if names_policies { Scope::Proposed } else { Scope::All },
         namespaces: if with_cluster { Namespaces::Stored } else { Namespaces::Assumed },
+        settings: args.config_map.clone(),
     };
     let mut found = preview(&cluster, &proposal, jiff::Timestamp::now()).context("the plan cannot be made")?;
     if let Some(namespace) = &args.cluster.namespace {
@@ -108,6 +122,9 @@ fn is_policy(object: &Value) -> bool {
 fn tell(found: &Preview, ui: &Ui) {
     for unseen in &found.unseen {
         ui.say(&format!("warning: not planned for, because it may not be read: {unseen}"));
+    }
+    for hidden in &found.hidden {
+        ui.say(&format!("note: no policy sees {hidden}: the `resourceFilters` of the settings hide it"));
     }
     for failed in &found.failures {
         ui.say(&format!("error: policy {}, {}: {}", failed.policy, failed.what, failed.why));

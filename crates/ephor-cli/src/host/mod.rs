@@ -19,8 +19,8 @@ use std::fmt;
 use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::gate::AllowedFetch;
 use ephor_expr::{Str, Value};
-use ephor_server::facts::Answers;
 pub use ephor_server::facts::Source;
+use ephor_server::facts::{Answers, secrets_in};
 
 /// All sources of a run.
 #[derive(Default)]
@@ -52,6 +52,15 @@ impl Answers for Host {
     fn answer(&self, fetch: &AllowedFetch) -> Fact {
         let fetch = fetch.fetch();
         self.sources.iter().find_map(|source| source.answer(fetch)).unwrap_or_else(|| unanswered(fetch))
+    }
+
+    /// Unlimited: who runs a command waits for nobody else, and the limit is a setting of an installation.
+    fn context_limit(&self) -> u64 {
+        0
+    }
+
+    fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {
+        secrets_in(self.sources.iter().map(|source| &**source), fetch, answer)
     }
 }
 

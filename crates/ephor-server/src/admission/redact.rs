@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ephor_engine::fetch::Fact;
+use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::gate::AllowedFetch;
 use ephor_expr::{Map, Str, Value};
 
@@ -173,6 +173,10 @@ impl<A: Answers + ?Sized> Answers for Learning<'_, A> {
 
     fn context_limit(&self) -> u64 {
         self.answers.context_limit()
+    }
+
+    fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {
+        self.answers.secrets(fetch, answer)
     }
 }
 

@@ -18,6 +18,7 @@ use super::standing::Readiness;
 use super::state::Watch;
 use super::telling::observer;
 use super::writer::{Env, Observer};
+use crate::config::ConfigStore;
 use crate::events::Recorder;
 use crate::facts::Answers;
 use crate::feed::{Change, Feed, Watched};
@@ -35,6 +36,8 @@ pub struct Background {
     pub cluster: Arc<dyn Cluster>,
     /// Answers to the engine's questions.
     pub answers: Arc<dyn Answers>,
+    /// The settings.
+    pub config: ConfigStore,
     /// Where `UpdateRequest`s are, and the lease.
     pub namespace: Str,
     /// Who this replica is.
@@ -95,6 +98,7 @@ pub fn lead(background: &Background, term: &Term) {
         cluster: Arc::clone(&background.cluster),
         answers: Arc::clone(&background.answers),
         fence: Arc::new(move || fence.fence()),
+        config: background.config.clone(),
         namespace: background.namespace.clone(),
         observer: observer(
             background.events.clone(),

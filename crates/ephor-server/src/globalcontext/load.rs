@@ -1,7 +1,7 @@
 //! How the data of an entry comes here.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use ephor_cluster::query::Filter;
@@ -13,10 +13,10 @@ use ephor_engine::policy::{GlobalApiCall, GlobalContextSpec, HttpMethod, Watched
 use ephor_expr::scalar::duration;
 use ephor_expr::{Map, Str, Value};
 
-use super::Shared;
 use super::view::{Projections, View};
+use super::{Loading, Shared};
 use crate::facts::Source;
-use crate::feed::{Change, Feed, Watched};
+use crate::feed::{Change, Feed, Watched, list};
 use crate::stop::Stop;
 
 /// How often a call is repeated, without a `refreshInterval`.
@@ -36,6 +36,10 @@ pub(super) struct Entry {
     pub(super) spec: Value,
     stop: Stop,
     state: Arc<State>,
+    /// What has to be read before the first answer, if nobody follows it.
+    unread: Mutex<Option<GlobalContextSpec>>,
+    /// Whose objects were read, if nobody follows them.
+    about: OnceLock<(Resource, Filter)>,
 }
 
 #[derive(Debug)]
@@ -72,7 +76,11 @@ impl Entry {
     pub(super) fn refused(name: Str, spec: Value, why: String) -> Self {
         let state = State::new(Projections::default(), false, false);
         state.fail(why);
-        Self { name, spec, stop: Stop::new(), state: Arc::new(state) }
+        Self::new(name, spec, Stop::new(), state)
+    }
+
+    fn new(name: Str, spec: Value, stop: Stop, state: State) -> Self {
+        Self { name, spec, stop, state: Arc::new(state), unread: Mutex::default(), about: OnceLock::new() }
     }
 
     /// Starts loading an entry.
@@ -86,10 +94,20 @@ impl Entry {
             (None, Some(call)) => call.url_path.as_ref().is_some_and(|path| path.contains("/secrets")),
             (None, None) => false,
         };
-        let state = Arc::new(State::new(projections, decoded.api_call.is_some(), secret));
-        let entry = Self { name: name.clone(), spec, stop: shared.stop.child(), state: Arc::clone(&state) };
+        let state = State::new(projections, decoded.api_call.is_some(), secret);
+        let entry = Self::new(name, spec, shared.stop.child(), state);
+        match shared.loading {
+            Loading::Followed => entry.spawn(shared, decoded),
+            Loading::OnDemand => *entry.unread.lock().unwrap_or_else(PoisonError::into_inner) = Some(decoded),
+        }
+        entry
+    }
+
+    /// Follows what the entry is about.
+    fn spawn(&self, shared: &Shared, decoded: GlobalContextSpec) {
+        let (entry, state) = (self, Arc::clone(&self.state));
         let (cluster, services, stop) = (Arc::clone(&shared.cluster), shared.services.clone(), entry.stop.clone());
-        let thread = std::thread::Builder::new().name(format!("global {name}")).stack_size(512 * 1024);
+        let thread = std::thread::Builder::new().name(format!("global {}", self.name)).stack_size(512 * 1024);
         let spawned = thread.spawn(move || match (decoded.kubernetes_resource, decoded.api_call) {
             (Some(resource), _) => follow(&cluster, &resource, &state, &stop),
             (None, Some(call)) => poll(&*cluster, services.as_deref(), &call, &state, &stop),
@@ -98,7 +116,46 @@ impl Entry {
         if let Err(error) = spawned {
             entry.state.fail(error.to_string());
         }
-        entry
+    }
+
+    /// The entry, after it was read if that is still to be done.
+    pub(super) fn loaded(&self, shared: &Shared) -> &Self {
+        let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = match unread.take().map(|spec| (spec.kubernetes_resource, spec.api_call)) {
+            Some((Some(watched), _)) => self.read_objects(&*shared.cluster, &watched),
+            Some((None, Some(call))) => {
+                ask(&*shared.cluster, shared.services.as_deref(), &call).map(|answer| self.state.answered(answer))
+            }
+            Some((None, None)) | None => Ok(()),
+        };
+        if let Err(why) = read {
+            self.state.fail(why);
+        }
+        self
+    }
+
+    fn read_objects(&self, cluster: &dyn Cluster, watched: &WatchedResource) -> Result<(), String> {
+        let filter = filter_of(watched);
+        let resource = readable(cluster, watched, &filter)?;
+        let (objects, _) = list(cluster, &resource, &filter).map_err(|error| reason(&error))?;
+        self.state.apply(Change::Reset(objects));
+        let _ = self.about.set((resource, filter));
+        Ok(())
+    }
+
+    /// Takes in a change of an object, if the entry has read its like.
+    pub(super) fn tell(&self, group: &str, kind: &str, change: &Change) {
+        let Some((resource, filter)) = self.about.get() else { return };
+        let concerns = match change {
+            Change::Set(object) | Change::Gone(object) => {
+                let namespace = object.str_at(&["metadata", "namespace"]);
+                filter.namespace().is_none_or(|only| namespace == Some(only))
+            }
+            Change::Reset(_) => false,
+        };
+        if concerns && resource.group == group && resource.kind == kind {
+            self.state.apply(change.clone());
+        }
     }
 
     /// The data, or a projection of it.
@@ -129,6 +186,12 @@ impl State {
 
     fn fail(&self, why: String) {
         *self.data.lock().unwrap_or_else(PoisonError::into_inner) = Data::Failed(why);
+    }
+
+    fn answered(&self, answer: Value) {
+        let view = Arc::new(self.projections.view(answer));
+        *self.data.lock().unwrap_or_else(PoisonError::into_inner) = Data::Answer(view);
+        self.set_refreshed();
     }
 
     fn set_refreshed(&self) {
@@ -193,11 +256,10 @@ fn reason(error: &ClusterError) -> String {
 
 /// Follows the objects of a resource, as soon as it is defined and may be read.
 fn follow(cluster: &Arc<dyn Cluster>, watched: &WatchedResource, state: &Arc<State>, stop: &Stop) {
-    let WatchedResource { group, version, resource: plural, namespace } = watched;
-    let filter = Filter { namespace: namespace.clone().filter(|ns| !ns.is_empty()), ..Filter::default() };
+    let filter = filter_of(watched);
     let mut pause = PAUSE;
     let resource = loop {
-        match readable(&**cluster, group, version, plural, &filter) {
+        match readable(&**cluster, watched, &filter) {
             Ok(resource) => break resource,
             Err(why) => state.fail(why),
         }
@@ -212,14 +274,13 @@ fn follow(cluster: &Arc<dyn Cluster>, watched: &WatchedResource, state: &Arc<Sta
     Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| sink.apply(change));
 }
 
+fn filter_of(watched: &WatchedResource) -> Filter {
+    Filter { namespace: watched.namespace.clone().filter(|ns| !ns.is_empty()), ..Filter::default() }
+}
+
 /// The resource, if it is defined and its objects can be listed.
-fn readable(
-    cluster: &dyn Cluster,
-    group: &str,
-    version: &str,
-    plural: &str,
-    filter: &Filter,
-) -> Result<Resource, String> {
+fn readable(cluster: &dyn Cluster, watched: &WatchedResource, filter: &Filter) -> Result<Resource, String> {
+    let WatchedResource { group, version, resource: plural, .. } = watched;
     let discovery = cluster.discovery().map_err(|error| reason(&error))?;
     let resource = discovery
         .find_plural(group, version, plural)
@@ -239,9 +300,7 @@ fn poll(cluster: &dyn Cluster, services: Option<&dyn Source>, call: &GlobalApiCa
     loop {
         let wait = match ask(cluster, services, call) {
             Ok(answer) => {
-                let view = Arc::new(state.projections.view(answer));
-                *state.data.lock().unwrap_or_else(PoisonError::into_inner) = Data::Answer(view);
-                state.set_refreshed();
+                state.answered(answer);
                 (pause, failures) = (PAUSE, 0);
                 interval
             }

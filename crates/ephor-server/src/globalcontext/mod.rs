@@ -36,7 +36,17 @@ struct Shared {
     cluster: Arc<dyn Cluster>,
     services: Option<Arc<dyn Source>>,
     stop: Stop,
+    loading: Loading,
     entries: RwLock<BTreeMap<Str, Arc<Entry>>>,
+}
+
+/// How the data of entries comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Loading {
+    /// It is followed, by threads.
+    Followed,
+    /// It is read once, when somebody asks; what happens afterwards is told.
+    OnDemand,
 }
 
 impl fmt::Debug for GlobalContext {
@@ -48,18 +58,24 @@ impl fmt::Debug for GlobalContext {
 impl GlobalContext {
     /// Follows the entries of a cluster until `stop`. Calls of services go to `services`; without it they fail.
     pub fn follow(cluster: &Arc<dyn Cluster>, services: Option<Arc<dyn Source>>, stop: &Stop) -> (Self, Feed) {
-        let store = Self::new(cluster, services, stop);
+        let store = Self::new(cluster, services, stop, Loading::Followed);
         let sink = store.clone();
         let watched = Watched::all("kyverno.io/v2", "GlobalContextEntry");
         let feed = Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| sink.apply(change));
         (store, feed)
     }
 
-    fn new(cluster: &Arc<dyn Cluster>, services: Option<Arc<dyn Source>>, stop: &Stop) -> Self {
+    /// A store that follows nothing: it is told of entries, and reads the data of one when somebody asks for it.
+    pub fn on_demand(cluster: &Arc<dyn Cluster>) -> Self {
+        Self::new(cluster, None, &Stop::new(), Loading::OnDemand)
+    }
+
+    fn new(cluster: &Arc<dyn Cluster>, services: Option<Arc<dyn Source>>, stop: &Stop, loading: Loading) -> Self {
         Self(Arc::new(Shared {
             cluster: Arc::clone(cluster),
             services,
             stop: stop.clone(),
+            loading,
             entries: RwLock::default(),
         }))
     }
@@ -68,8 +84,8 @@ impl GlobalContext {
         self.0.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what exists, or a change of it.
-    fn apply(&self, change: Change) {
+    /// Takes in the entries that exist, or a change of one.
+    pub fn apply(&self, change: Change) {
         match change {
             Change::Reset(documents) => {
                 let names: Vec<Str> = documents.iter().map(name_of).collect();
@@ -106,6 +122,13 @@ impl GlobalContext {
         self.0.entries.write().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::new(entry));
     }
 
+    /// Takes in a change of an object that entries may be about.
+    pub fn tell(&self, group: &str, kind: &str, change: &Change) {
+        for entry in self.read().values() {
+            entry.tell(group, kind, change);
+        }
+    }
+
     /// The entry that a reference means, and the projection of it: names may hold dots themselves, so the longest name
     /// that exists counts.
     fn find<'r>(&self, reference: &'r str) -> Option<(Arc<Entry>, Option<&'r str>)> {
@@ -125,7 +148,7 @@ impl Source for GlobalContext {
         let Fetch::Global { name } = fetch else { return None };
         Some(match self.find(name) {
             None => Fact::Failed(format!("global context entry `{name}` not found")),
-            Some((entry, projection)) => match entry.data(projection) {
+            Some((entry, projection)) => match entry.loaded(&self.0).data(projection) {
                 Ok(value) => Fact::Found(value),
                 Err(why) => Fact::Failed(format!("global context entry `{name}`: {why}")),
             },

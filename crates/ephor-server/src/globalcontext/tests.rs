@@ -68,7 +68,7 @@ fn an_entry_about_a_resource_follows_its_objects() {
 fn an_entry_about_secrets_tells_that_it_is() {
     let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
     let stop = Stop::new();
-    let store = GlobalContext::new(&cluster, None, &stop);
+    let store = GlobalContext::new(&cluster, None, &stop, Loading::Followed);
     let spec = |resource| {
         format!(
             "{{kubernetesResource: {{version: v1, resource: {resource}}}, projections: [{{name: keys, jmesPath: '[].data.k'}}]}}"
@@ -90,7 +90,7 @@ fn an_entry_about_secrets_tells_that_it_is() {
 fn an_entry_about_a_call_repeats_it() {
     let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
     let stop = Stop::new();
-    let store = GlobalContext::new(&cluster, None, &stop);
+    let store = GlobalContext::new(&cluster, None, &stop, Loading::Followed);
     let spec = "{apiCall: {urlPath: /api/v1/namespaces/a/configmaps, refreshInterval: 20ms}, projections: [{name: count, \
                 jmesPath: 'items | length(@)'}]}";
     store.apply(Change::Set(entry("calls", spec)));
@@ -104,7 +104,7 @@ fn an_entry_about_a_call_repeats_it() {
 fn what_cannot_be_loaded_says_why() {
     let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
     let stop = Stop::new();
-    let store = GlobalContext::new(&cluster, None, &stop);
+    let store = GlobalContext::new(&cluster, None, &stop, Loading::Followed);
     for (name, spec, want) in [
         (
             "gadgets",
@@ -144,7 +144,7 @@ fn what_cannot_be_loaded_says_why() {
 fn a_changed_entry_is_loaded_anew() {
     let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
     let stop = Stop::new();
-    let store = GlobalContext::new(&cluster, None, &stop);
+    let store = GlobalContext::new(&cluster, None, &stop, Loading::Followed);
     config_map(&*cluster, "a", "one");
     let of = |namespace: &str| {
         let resource = format!("{{version: v1, resource: configmaps, namespace: {namespace}}}");
@@ -156,4 +156,27 @@ fn a_changed_entry_is_loaded_anew() {
     store.apply(Change::Set(of("b")));
     eventually(&store, "changing.count", "0");
     stop.stop();
+}
+
+#[test]
+fn an_entry_on_demand_is_read_once_and_told_of_what_happens() {
+    let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
+    let store = GlobalContext::on_demand(&cluster);
+    let spec = "{kubernetesResource: {version: v1, resource: configmaps, namespace: a}, projections: [{name: names, \
+                jmesPath: '[].metadata.name'}]}";
+    store.apply(Change::Set(entry("maps", spec)));
+    config_map(&*cluster, "a", "one");
+    assert_eq!(answer(&store, "maps.names"), r#"["one"]"#);
+    let object = |namespace: &str, name: &str| {
+        let metadata = format!("metadata: {{name: {name}, namespace: {namespace}}}");
+        parse_value(&format!("{{apiVersion: v1, kind: ConfigMap, {metadata}}}")).unwrap()
+    };
+    store.tell("", "ConfigMap", &Change::Set(object("a", "two")));
+    store.tell("", "ConfigMap", &Change::Set(object("b", "elsewhere")));
+    store.tell("", "Secret", &Change::Set(object("a", "other")));
+    assert_eq!(answer(&store, "maps.names"), r#"["one","two"]"#);
+    store.tell("", "ConfigMap", &Change::Gone(object("a", "one")));
+    assert_eq!(answer(&store, "maps.names"), r#"["two"]"#);
+    store.apply(Change::Set(entry("calls", "{apiCall: {urlPath: /api/v1/namespaces/a/nothing}}")));
+    assert_ne!(answer(&store, "calls"), "global context entry `calls`: not loaded yet");
 }

@@ -54,7 +54,7 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
     let (global, global_feed) = GlobalContext::follow(&admission, None, stop);
     let mut feeds = vec![config.follow(&admission, stop), namespace_feed, global_feed];
     feeds.extend(role_feeds);
-    let facts = ClusterFacts::new(Arc::clone(&admission)).with_namespaces(namespaces.clone());
+    let facts = ClusterFacts::new(Arc::clone(&admission)).with_namespaces(namespaces.clone()).within(config.clone());
     let answers: Arc<dyn Answers> = Arc::new(facts.with(Arc::new(global)));
     let events = Recorder::start(
         &admission,
@@ -95,6 +95,7 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
     let background = Background {
         cluster: account("background"),
         answers,
+        config,
         namespace: NAMESPACE.into(),
         identity: "sandbox".into(),
         leader_retry: Duration::from_secs(2),

@@ -42,6 +42,7 @@ pub fn background(cluster: &Arc<dyn Cluster>, settings: &BackgroundSettings, sto
         events: recorder(&cluster, common, &metrics, &config, stop),
         cluster,
         answers: Arc::new(facts),
+        config,
         namespace: common.namespace.clone(),
         identity: common.identity.clone(),
         leader_retry: common.leader_retry,

@@ -5,6 +5,9 @@ use ephor_engine::policy::Operation;
 use ephor_expr::{Map, Value};
 
 use crate::background::rules::{PolicyInfo, may_match};
+use crate::config::Config;
+use crate::feed::Change;
+use crate::plan::ObjectId;
 use crate::update_request::{RequestType, ResourceSpec, RuleContext, UpdateRequest};
 
 /// An object before and after; one of them is `null` if there is none.
@@ -17,6 +20,19 @@ impl Event {
     /// The object that it is about.
     pub(super) fn subject(&self) -> &Value {
         if self.after.is_null() { &self.before } else { &self.after }
+    }
+
+    /// The same as a feed tells it.
+    pub(super) fn change(&self) -> Change {
+        let gone = self.after.is_null();
+        if gone { Change::Gone(self.before.clone()) } else { Change::Set(self.after.clone()) }
+    }
+
+    /// Whether admission would show it to no policy.
+    pub(super) fn is_hidden(&self, config: &Config) -> bool {
+        let id = ObjectId::of(self.subject());
+        let gvk = Gvk::new(self.subject().str_at(&["apiVersion"]).unwrap_or_default(), &id.kind);
+        config.resource_filters.drops(&gvk, "", &id.namespace, &id.name)
     }
 
     fn operation(&self) -> Operation {

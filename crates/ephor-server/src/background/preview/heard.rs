@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ephor_engine::fetch::Fact;
+use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::gate::AllowedFetch;
 use ephor_expr::Value;
 
@@ -62,27 +62,31 @@ struct Listening {
 impl Answers for Listening {
     fn answer(&self, fetch: &AllowedFetch) -> Fact {
         let fact = self.facts.answer(fetch);
-        if let Fact::Found(found) = &fact {
-            let secrets = secrets(found);
+        if let Fact::Found(found) = &fact
+            && let Some(secrets) = self.secrets(fetch.fetch(), found)
+        {
+            let secrets = each_secret(&secrets);
             let mut words = self.heard.lock();
             words.read.extend(secrets.iter().cloned());
             words.all.extend(secrets);
         }
         fact
     }
+
+    fn context_limit(&self) -> u64 {
+        self.facts.context_limit()
+    }
+
+    fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {
+        self.facts.secrets(fetch, answer)
+    }
 }
 
-/// The Secrets in an answer: an object, a list of objects, or what an API server says to a list of Secrets.
-fn secrets(found: &Value) -> Vec<Value> {
-    let is_secret = |object: &&Value| object.str_at(&["kind"]) == Some("Secret");
-    if let Some(objects) = found.as_array() {
-        return objects.iter().filter(is_secret).cloned().collect();
-    }
-    if found.str_at(&["kind"]) != Some("SecretList") {
-        return Some(found).filter(is_secret).cloned().into_iter().collect();
-    }
-    let items = found.get("items").and_then(Value::as_array).unwrap_or_default();
-    let named = items.iter().cloned().map(|mut item| {
+/// One Secret, an array or a list, each with its kind: API servers leave that out in lists.
+fn each_secret(secrets: &Value) -> Vec<Value> {
+    let items = secrets.as_array().or_else(|| secrets.get("items").and_then(Value::as_array));
+    let items = items.unwrap_or(std::slice::from_ref(secrets)).iter().cloned();
+    let named = items.map(|mut item| {
         if let Some(members) = item.as_object_mut() {
             members.insert("apiVersion", "v1");
             members.insert("kind", "Secret");

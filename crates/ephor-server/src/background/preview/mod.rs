@@ -31,6 +31,23 @@ pub struct Proposal {
     pub scope: Scope,
     /// Which namespaces there are.
     pub namespaces: Namespaces,
+    /// Where the settings are.
+    pub settings: Settings,
+}
+
+/// The `ConfigMap` of an installation. Where it is missing, what the chart ships holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Its namespace, which is that of the installation.
+    pub namespace: Str,
+    /// Its name.
+    pub name: Str,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { namespace: Str::new_static("kyverno"), name: Str::new_static("kyverno") }
+    }
 }
 
 /// Whose changes matter.
@@ -88,4 +105,6 @@ pub struct Preview {
     pub failures: Vec<Failed>,
     /// Kinds that may not be read; what depends on them is not planned.
     pub unseen: Vec<String>,
+    /// Proposed objects that no policy sees (`resourceFilters`).
+    pub hidden: Vec<String>,
 }

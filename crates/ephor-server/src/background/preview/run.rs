@@ -11,14 +11,16 @@ use ephor_expr::{Str, Value};
 use super::asked::Event;
 use super::heard::Heard;
 use super::layer::Layer;
-use super::{Failed, Planned, Preview, Proposal, Scope};
+use super::{Failed, Planned, Preview, Proposal, Scope, Settings};
 use crate::background::controller::{Controller, Step};
 use crate::background::index::GroupKind;
 use crate::background::queue::{Moment, WorkKey};
 use crate::background::trigger::TriggerRef;
 use crate::background::writer::{Env, Note};
+use crate::config::ConfigStore;
 use crate::facts::ClusterFacts;
 use crate::feed::Change;
+use crate::globalcontext::GlobalContext;
 use crate::metrics::Metrics;
 use crate::plan::claim::{MANAGED_BY, POLICY_NAME};
 use crate::plan::{self, Action, Claim, ObjectId};
@@ -32,6 +34,8 @@ const MAX_STEPS: usize = 1_000_000;
 
 const POLICY_KINDS: [(&str, &str); 3] =
     [("kyverno.io/v1", "ClusterPolicy"), ("kyverno.io/v1", "Policy"), ("kyverno.io/v2", "PolicyException")];
+
+const GLOBAL: &str = "GlobalContextEntry";
 
 /// What the background controller would do in a cluster, if what is proposed happened.
 pub fn preview(cluster: &Arc<dyn Cluster>, proposal: &Proposal, now: jiff::Timestamp) -> Result<Preview, ClusterError> {
@@ -49,9 +53,13 @@ pub fn preview(cluster: &Arc<dyn Cluster>, proposal: &Proposal, now: jiff::Times
     }
     let (policies, objects): (Vec<Event>, Vec<Event>) =
         events.into_iter().partition(|event| policy_kind(event.subject()).is_some());
-    for policy in policies {
+    for policy in &policies {
         run.follow_policy(policy);
     }
+    for entry in objects.iter().filter(|event| is_global(event.subject())) {
+        run.global.apply(entry.change());
+    }
+    run.read_settings();
     run.controller.observe_policies(run.store.snapshot(), run.now);
     run.feed();
     for object in &objects {
@@ -67,15 +75,25 @@ fn policy_kind(object: &Value) -> Option<&'static str> {
     POLICY_KINDS.iter().map(|(_, known)| *known).find(|known| group == "kyverno.io" && *known == kind)
 }
 
+fn is_global(object: &Value) -> bool {
+    let version = object.str_at(&["apiVersion"]).unwrap_or_default();
+    version.starts_with("kyverno.io/") && object.str_at(&["kind"]) == Some(GLOBAL)
+}
+
 struct Run {
     layer: Arc<Layer>,
     controller: Controller,
     store: PolicyStore,
+    global: GlobalContext,
+    config: ConfigStore,
+    settings: Settings,
     heard: Heard,
     now: Moment,
     /// Kinds that were listed, and whether all of their objects were.
     fed: BTreeMap<GroupKind, bool>,
     unseen: BTreeSet<String>,
+    /// Proposed objects that no policy sees.
+    hidden: BTreeSet<String>,
     /// What requests are about.
     requests: BTreeMap<Str, String>,
     proposed: Option<BTreeSet<PolicyKey>>,
@@ -86,50 +104,81 @@ impl Run {
         let layer = Arc::new(Layer::new(Arc::clone(cluster), proposal.namespaces, now));
         let seen: Arc<dyn Cluster> = Arc::<Layer>::clone(&layer);
         let heard = Heard::default();
+        let settings = proposal.settings.clone();
+        let config = ConfigStore::new(&settings.namespace, &settings.name);
+        let global = GlobalContext::on_demand(&seen);
+        let facts = ClusterFacts::new(Arc::clone(&seen)).within(config.clone()).with(Arc::new(global.clone()));
         let controller = Controller::new(Env {
-            cluster: Arc::clone(&seen),
-            answers: heard.answers(ClusterFacts::new(seen)),
+            cluster: seen,
+            answers: heard.answers(facts),
             fence: Arc::new(|| Ok(())),
-            namespace: "kyverno".into(),
+            config: config.clone(),
+            namespace: settings.namespace.clone(),
             observer: heard.observer(),
             metrics: Metrics::default(),
         });
         let moment = u64::try_from(now.as_millisecond()).unwrap_or_default();
         controller.observe_discovery(cluster.discovery()?, moment);
         let store = PolicyStore::new(ExceptionScope::Everywhere);
+        let stored = |api_version: &str, kind: &str| {
+            let listed = crate::feed::list(&**cluster, &layer.resolve(api_version, kind)?, &Filter::default());
+            match listed {
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+                listed => listed.map(|(documents, _)| documents),
+            }
+        };
         for (api_version, kind) in POLICY_KINDS {
-            match crate::feed::list(&**cluster, &layer.resolve(api_version, kind)?, &Filter::default()) {
-                Ok((documents, _)) => store.apply(kind, Change::Reset(documents)),
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
+            store.apply(kind, Change::Reset(stored(api_version, kind)?));
+        }
+        let mut unseen = BTreeSet::new();
+        match stored("kyverno.io/v2", GLOBAL) {
+            Ok(entries) => global.apply(Change::Reset(entries)),
+            Err(error) => {
+                unseen.insert(format!("{GLOBAL}: {error}"));
             }
         }
         controller.observe_policies(store.snapshot(), moment);
         controller.sweep(moment);
         let proposed = proposal.applied.iter().chain(&proposal.deleted);
         let proposed = proposed.filter(|object| policy_kind(object).is_some()).map(PolicyKey::of).collect();
-        Ok(Self {
+        let mut run = Self {
             layer,
             controller,
             store,
+            global,
+            config,
+            settings,
             heard,
             now: moment,
             fed: BTreeMap::new(),
-            unseen: BTreeSet::new(),
+            unseen,
+            hidden: BTreeSet::new(),
             requests: BTreeMap::new(),
             proposed: (proposal.scope == Scope::Proposed).then_some(proposed),
-        })
+        };
+        run.read_settings();
+        Ok(run)
+    }
+
+    /// Takes in the settings as they are now.
+    fn read_settings(&mut self) {
+        let Settings { namespace, name } = &self.settings;
+        match crate::facts::get(&*self.layer, "v1", "ConfigMap", namespace, name) {
+            Ok(settings) => self.config.apply(Change::Reset(vec![settings])),
+            Err(error) if error.kind() == ErrorKind::NotFound => self.config.apply(Change::Reset(Vec::new())),
+            Err(error) => {
+                self.unseen.insert(format!("the settings in ConfigMap {namespace}/{name}: {error}"));
+            }
+        }
     }
 
     fn in_scope(&self, policy: &PolicyKey) -> bool {
         self.proposed.as_ref().is_none_or(|proposed| proposed.contains(policy))
     }
 
-    fn follow_policy(&self, event: Event) {
+    fn follow_policy(&self, event: &Event) {
         let Some(kind) = policy_kind(event.subject()) else { return };
-        let gone = event.after.is_null();
-        let change = if gone { Change::Gone(event.before) } else { Change::Set(event.after) };
-        self.store.apply(kind, change);
+        self.store.apply(kind, event.change());
     }
 
     /// Lets the controller work until there is nothing to do soon.
@@ -170,6 +219,7 @@ impl Run {
             }
         }
         for (kind, change) in self.layer.untold() {
+            self.global.tell(&kind.group, &kind.kind, &change);
             if let Some(wide) = self.fed.get(&kind) {
                 self.controller.observe(&kind, *wide, change, self.now);
             }
@@ -178,6 +228,10 @@ impl Run {
 
     /// Hands over what admission would.
     fn ask(&mut self, event: &Event) {
+        if event.is_hidden(&self.config.get()) {
+            self.hidden.insert(ObjectId::of(event.subject()).to_string());
+            return;
+        }
         let mut infos: Vec<_> = self.controller.state().infos.values().cloned().collect();
         infos.retain(|info| self.in_scope(&info.key));
         for info in &infos {
@@ -222,7 +276,12 @@ impl Run {
             }
         }
         let failures = failures.into_iter().map(|((policy, what), why)| Failed { policy, what, why });
-        Preview { changes, failures: failures.collect(), unseen: self.unseen.iter().cloned().collect() }
+        Preview {
+            changes,
+            failures: failures.collect(),
+            unseen: self.unseen.iter().cloned().collect(),
+            hidden: self.hidden.iter().cloned().collect(),
+        }
     }
 
     /// The values of Secrets that a policy has read for a trigger; `secrets` are those that it asked the cluster for.

@@ -71,6 +71,14 @@ impl Answers for Recorder<'_, '_> {
         }
         fact
     }
+
+    fn context_limit(&self) -> u64 {
+        self.pass.env.answers.context_limit()
+    }
+
+    fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {
+        self.pass.env.answers.secrets(fetch, answer)
+    }
 }
 
 /// As what a trigger is judged. Rules that see it in the same way share what the engine says.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ephor_cluster::ClusterError;
 use ephor_cluster::query::Filter;
+use ephor_engine::matching::Gvk;
 use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
 
@@ -113,6 +114,13 @@ impl Pass<'_> {
     /// The state, for a moment.
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether no policy sees a trigger (`resourceFilters`): for it nothing is made, and what there is stays.
+    pub fn is_hidden(&self, trigger: &TriggerRef, subresource: &str) -> bool {
+        let gvk = Gvk::new(&trigger.api_version, &trigger.kind);
+        let filters = &self.env.config.get().resource_filters;
+        filters.drops(&gvk, subresource, &trigger.namespace, &trigger.name)
     }
 
     /// The live trigger.

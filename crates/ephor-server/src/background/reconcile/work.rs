@@ -54,6 +54,11 @@ impl Work<'_, '_> {
             self.done.trigger_gone = true;
             return Ok(());
         };
+        let subresource = self.asked.and_then(|asked| asked.admission.as_ref()).map(|asked| asked.sub_resource.clone());
+        if self.pass.is_hidden(&trigger, &subresource.unwrap_or_default()) {
+            self.info.generate.iter().for_each(|rule| self.as_before(rule));
+            return Ok(());
+        }
         let found = match self.find(&trigger) {
             // What a request brought along is enough.
             Err(Failure::Failed(_)) if self.asked.is_some_and(Asked::brings_its_object) => Found::Gone,

@@ -12,6 +12,7 @@ use ephor_expr::{Str, Value, yaml};
 use super::door::Door;
 use crate::background::writer::{Env, Fence, Note};
 use crate::background::{Controller, GroupKind, Step};
+use crate::config::ConfigStore;
 use crate::facts::ClusterFacts;
 use crate::feed::Change;
 use crate::metrics::Metrics;
@@ -24,6 +25,8 @@ pub(super) struct Bed {
     pub(super) now: u64,
     pub(super) notes: Arc<Mutex<Vec<Note>>>,
     pub(super) metrics: Metrics,
+    /// The settings, which no feed follows.
+    pub(super) config: ConfigStore,
     fence: Fence,
     store: PolicyStore,
     watches: BTreeMap<Str, Pump>,
@@ -92,11 +95,13 @@ impl Bed {
     pub(super) fn fenced(cluster: MemoryCluster, seen: Arc<dyn Cluster>, fence: Fence) -> Self {
         let notes = Arc::new(Mutex::new(Vec::new()));
         let metrics = Metrics::default();
+        let config = ConfigStore::new("kyverno", "kyverno");
         let mut bed = Self {
-            controller: Self::controller(&seen, &notes, &metrics, &fence),
+            controller: Self::controller(&seen, &notes, &metrics, &config, &fence),
             now: START,
             notes,
             metrics,
+            config,
             fence,
             store: PolicyStore::new(ExceptionScope::Disabled),
             watches: BTreeMap::new(),
@@ -116,13 +121,15 @@ impl Bed {
         seen: &Arc<dyn Cluster>,
         notes: &Arc<Mutex<Vec<Note>>>,
         metrics: &Metrics,
+        config: &ConfigStore,
         fence: &Fence,
     ) -> Controller {
         let notes = Arc::clone(notes);
         let controller = Controller::new(Env {
             cluster: Arc::clone(seen),
-            answers: Arc::new(ClusterFacts::new(Arc::clone(seen))),
+            answers: Arc::new(ClusterFacts::new(Arc::clone(seen)).within(config.clone())),
             fence: Arc::clone(fence),
+            config: config.clone(),
             namespace: "kyverno".into(),
             metrics: metrics.clone(),
             observer: Arc::new(move |note| notes.lock().unwrap().push(note.clone())),
@@ -151,7 +158,7 @@ impl Bed {
     pub(super) fn restart(&mut self) {
         self.held.clear();
         self.watches.clear();
-        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, &self.fence);
+        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, &self.config, &self.fence);
         self.store = PolicyStore::new(ExceptionScope::Disabled);
         self.start();
     }
@@ -159,7 +166,7 @@ impl Bed {
     /// The controller is killed; nobody is there until [`Bed::restart`].
     pub(super) fn stop(&mut self) {
         self.watches.clear();
-        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, &self.fence);
+        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, &self.config, &self.fence);
         self.store = PolicyStore::new(ExceptionScope::Disabled);
     }
 

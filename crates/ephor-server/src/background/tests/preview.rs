@@ -252,3 +252,57 @@ spec:
     assert!(text.contains("hunter2"));
     assert!(!found.changes[0].secrets.text(&text).contains("hunter2"));
 }
+
+#[test]
+fn settings_and_global_context_count_in_a_plan_as_in_the_controller() {
+    let mut bed = Bed::new();
+    bed.apply("{apiVersion: v1, kind: Secret, metadata: {name: source}, data: {k: aHVudGVyMg==}}");
+    let entry = "
+apiVersion: kyverno.io/v2
+kind: GlobalContextEntry
+metadata: {name: secrets}
+spec:
+  kubernetesResource: {version: v1, resource: secrets, namespace: default}
+  projections: [{name: first, jmesPath: '[0].data.k | base64_decode(@)'}]
+";
+    let policy = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [Namespace]}}]}
+    context: [{name: first, globalReference: {name: secrets.first}}]
+    generate:
+      synchronize: true
+      apiVersion: v1
+      kind: ConfigMap
+      name: leak
+      namespace: '{{ request.object.metadata.name }}'
+      data: {data: {k: '{{ first }}'}}
+";
+    let settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: kyverno, namespace: kyverno}, \
+                     data: {resourceFilters: '[*/*,hidden-*,*]'}}";
+    let plan = |bed: &Bed, applied: &[&str]| {
+        let cluster: Arc<dyn Cluster> = Arc::new(bed.cluster.clone());
+        let applied = applied.iter().map(|text| document(text)).collect();
+        preview(&cluster, &Proposal { applied, ..Proposal::default() }, jiff::Timestamp::now()).unwrap()
+    };
+    let shown = |planned: &Preview| {
+        let [change] = planned.changes.as_slice() else { panic!("{planned:?}") };
+        assert!(diff::render(&change.change).contains("hunter2"));
+        assert!(!change.secrets.text(&diff::render(&change.change)).contains("hunter2"));
+        (change.trigger.clone(), planned.hidden.clone())
+    };
+    let (seen, hidden) = ("{apiVersion: v1, kind: Namespace, metadata: {name: seen}}", "Namespace hidden-a");
+    let unseen = "{apiVersion: v1, kind: Namespace, metadata: {name: hidden-a}}";
+    let wanted = ("Namespace seen".to_owned(), vec![hidden.to_owned()]);
+    // Proposed along with the rest, then stored.
+    assert_eq!(shown(&plan(&bed, &[policy, entry, settings, seen, unseen])), wanted);
+    let missing = plan(&bed, &[policy, settings, seen]);
+    assert!(missing.failures[0].why.contains("global context entry `secrets.first` not found"), "{missing:?}");
+    bed.apply(entry);
+    bed.apply(settings);
+    assert_eq!(shown(&plan(&bed, &[policy, seen, unseen])), wanted);
+}

@@ -18,6 +18,7 @@ use super::standing::Readiness;
 use super::state::Watch;
 use super::telling::observer;
 use super::writer::{Env, Observer};
+use crate::config::ConfigStore;
 use crate::events::Recorder;
 use crate::facts::Answers;
 use crate::feed::{Change, Feed, Watched};
@@ -45,6 +46,8 @@ pub struct Background {
     pub workers: usize,
     /// How often everything is looked at again, whether or not something happened.
     pub resync: Duration,
+    /// The settings; which triggers no policy sees is in them.
+    pub config: ConfigStore,
     /// Which exceptions count.
     pub exceptions: ExceptionScope,
     /// Who writes events.
@@ -125,6 +128,7 @@ pub fn lead(background: &Background, term: &Term) {
             }
         }
     }
+    controller.observe_filters(&background.config.get().resource_filters, now());
     controller.observe_policies(store.snapshot(), now());
     store.subscribe({
         let (controller, bell) = (controller.clone(), Arc::clone(&bell));
@@ -165,6 +169,7 @@ fn follow(background: &Background, controller: &Controller, bell: &Arc<Bell>, st
     let mut round: u64 = 0;
     let mut resynced = now();
     loop {
+        controller.observe_filters(&background.config.get().resource_filters, now());
         let watches = controller.watches();
         feeds.retain(|kind, (watch, stop)| {
             let kept = watches.get(kind) == Some(watch);

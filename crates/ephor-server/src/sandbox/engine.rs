@@ -100,6 +100,7 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
         leader_retry: Duration::from_secs(2),
         workers: BACKGROUND_WORKERS,
         resync: Duration::from_hours(1),
+        config,
         exceptions,
         events,
         metrics: Metrics::default(),

@@ -253,5 +253,5 @@ fn claimed(change: &plan::Change) -> Option<TriggerRef> {
 }
 
 fn in_words(trigger: &TriggerRef) -> String {
-    ObjectId::new(&trigger.api_version, &trigger.kind, &trigger.namespace, &trigger.name).to_string()
+    trigger.id().to_string()
 }

@@ -117,7 +117,7 @@ impl Pass<'_> {
 
     /// The live trigger.
     pub fn find(&self, trigger: &TriggerRef) -> Result<Found, Failure> {
-        let id = ObjectId::new(&trigger.api_version, &trigger.kind, &trigger.namespace, &trigger.name);
+        let id = trigger.id();
         if !trigger.name.is_empty() {
             let recent = {
                 let state = self.lock();
@@ -139,7 +139,7 @@ impl Pass<'_> {
 
     /// The trigger as it is stored now.
     fn read(&self, trigger: &TriggerRef) -> Result<Found, Failure> {
-        let id = ObjectId::new(&trigger.api_version, &trigger.kind, &trigger.namespace, &trigger.name);
+        let id = trigger.id();
         let Some(object) = self.env.read(&trigger.api_version, &id)? else { return Ok(Found::Gone) };
         if !trigger.uid.is_empty() && object.str_at(&["metadata", "uid"]) != Some(&*trigger.uid) {
             return Ok(Found::Gone);

@@ -54,6 +54,11 @@ impl Work<'_, '_> {
             self.done.trigger_gone = true;
             return Ok(());
         };
+        // What admission asks for it has seen: the filters have passed it.
+        if self.asked.is_none() && self.pass.lock().hides(&trigger.api_version, &trigger.id()) {
+            self.info.generate.iter().for_each(|rule| self.as_before(rule));
+            return Ok(());
+        }
         let found = match self.find(&trigger) {
             // What a request brought along is enough.
             Err(Failure::Failed(_)) if self.asked.is_some_and(Asked::brings_its_object) => Found::Gone,

@@ -169,6 +169,7 @@ impl Bed {
             self.store.apply(kind, change);
             self.watch(kind, "kyverno.io/v1", kind, false);
         }
+        self.controller.observe_filters(&self.door.config().get().resource_filters, self.now);
         self.controller.observe_policies(self.store.snapshot(), self.now);
         let change = Change::Reset(self.list("kyverno.io/v2", "UpdateRequest"));
         self.controller.observe_requests(change, self.now);
@@ -336,6 +337,14 @@ impl Bed {
         if is_policy(&old) {
             self.door.policy(&id.kind, Change::Gone(old));
         }
+    }
+
+    /// Sets what no policy sees, here and in admission.
+    pub(super) fn filter(&mut self, filters: &str) {
+        let settings =
+            format!("{{metadata: {{name: kyverno, namespace: kyverno}}, data: {{resourceFilters: '{filters}'}}}}");
+        self.door.config().apply(Change::Set(document(&settings)));
+        self.controller.observe_filters(&self.door.config().get().resource_filters, self.now);
     }
 
     fn show_policy(&self, stored: &Value) {

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ephor_cluster::Discovery;
+use ephor_engine::matching::ResourceFilters;
 
 use super::index::GroupKind;
 use super::queue::{Moment, Settled, Task};
@@ -53,6 +54,11 @@ impl Controller {
     /// Takes in the policies as they are now.
     pub fn observe_policies(&self, snapshot: Arc<Snapshot>, now: Moment) {
         self.state().observe_policies(snapshot, now);
+    }
+
+    /// Takes in which triggers no policy sees.
+    pub fn observe_filters(&self, filters: &ResourceFilters, now: Moment) {
+        self.state().observe_filters(filters, now);
     }
 
     /// Takes in what a feed says of a kind; `wide` if it tells of all objects, not only of downstreams.

@@ -21,6 +21,7 @@ use super::reconcile::{Asked, Failure, PATIENCE, Pass};
 use super::rules::{Once, OnceWork, PolicyInfo, trigger_kinds};
 use super::state::Acted;
 use super::trigger::{TriggerRef, review_of_existing};
+use crate::plan::ObjectId;
 use crate::plan::claim::{MANAGED_BY, POLICY_NAME};
 use crate::policies::PolicyKey;
 use crate::update_request::{ResourceSpec, RuleContext, UpdateRequest, UpdateRequestSpec};
@@ -165,7 +166,9 @@ impl Pass<'_> {
                 continue;
             }
             let filter = Filter { namespace: namespace.map(Str::new), ..Filter::default() };
-            found.extend(crate::feed::list(&*self.env.cluster, &resource, &filter)?.0);
+            let (objects, _) = crate::feed::list(&*self.env.cluster, &resource, &filter)?;
+            let state = self.lock();
+            found.extend(objects.into_iter().filter(|object| !state.hides(&api_version, &ObjectId::of(object))));
         }
         Ok(found)
     }

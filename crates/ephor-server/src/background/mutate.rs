@@ -110,9 +110,6 @@ impl Pass<'_> {
         let mut conflict = None;
         let subject = if review.object.is_null() { &review.old_object } else { &review.object };
         let trigger = TriggerRef::of_object(subject);
-        if self.is_hidden(&trigger, &review.subresource) {
-            return Ok(Vec::new());
-        }
         for _ in 0..TRIES {
             conflict = None;
             let begun = Instant::now();

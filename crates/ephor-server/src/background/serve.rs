@@ -36,8 +36,6 @@ pub struct Background {
     pub cluster: Arc<dyn Cluster>,
     /// Answers to the engine's questions.
     pub answers: Arc<dyn Answers>,
-    /// The settings.
-    pub config: ConfigStore,
     /// Where `UpdateRequest`s are, and the lease.
     pub namespace: Str,
     /// Who this replica is.
@@ -48,6 +46,8 @@ pub struct Background {
     pub workers: usize,
     /// How often everything is looked at again, whether or not something happened.
     pub resync: Duration,
+    /// The settings; which triggers no policy sees is in them.
+    pub config: ConfigStore,
     /// Which exceptions count.
     pub exceptions: ExceptionScope,
     /// Who writes events.
@@ -98,7 +98,6 @@ pub fn lead(background: &Background, term: &Term) {
         cluster: Arc::clone(&background.cluster),
         answers: Arc::clone(&background.answers),
         fence: Arc::new(move || fence.fence()),
-        config: background.config.clone(),
         namespace: background.namespace.clone(),
         observer: observer(
             background.events.clone(),
@@ -129,6 +128,7 @@ pub fn lead(background: &Background, term: &Term) {
             }
         }
     }
+    controller.observe_filters(&background.config.get().resource_filters, now());
     controller.observe_policies(store.snapshot(), now());
     store.subscribe({
         let (controller, bell) = (controller.clone(), Arc::clone(&bell));
@@ -169,6 +169,7 @@ fn follow(background: &Background, controller: &Controller, bell: &Arc<Bell>, st
     let mut round: u64 = 0;
     let mut resynced = now();
     loop {
+        controller.observe_filters(&background.config.get().resource_filters, now());
         let watches = controller.watches();
         feeds.retain(|kind, (watch, stop)| {
             let kept = watches.get(kind) == Some(watch);

@@ -10,7 +10,7 @@ use rustc_hash::FxHasher;
 
 use super::index::Seen;
 use crate::admission::AdmissionRequest;
-use crate::plan::Claim;
+use crate::plan::{Claim, ObjectId};
 use crate::update_request::{ResourceSpec, UpdateRequest};
 
 /// Where a trigger is.
@@ -60,6 +60,11 @@ impl TriggerRef {
             name: spec.name.clone(),
             uid: spec.uid.clone(),
         }
+    }
+
+    /// Its identity.
+    pub fn id(&self) -> ObjectId {
+        ObjectId::new(&self.api_version, &self.kind, &self.namespace, &self.name)
     }
 
     /// The trigger that an object is.

@@ -7,7 +7,6 @@ use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, Patch, Reso
 use ephor_expr::{Str, Value};
 
 use super::trigger::TriggerRef;
-use crate::config::ConfigStore;
 use crate::facts::Answers;
 use crate::lease::LostLease;
 use crate::metrics::Metrics;
@@ -61,8 +60,6 @@ pub struct Env {
     pub answers: Arc<dyn Answers>,
     /// Whether a write may start now.
     pub fence: Fence,
-    /// The settings.
-    pub config: ConfigStore,
     /// Where `UpdateRequest`s are.
     pub namespace: Str,
     /// Who is told.

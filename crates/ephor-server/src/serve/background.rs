@@ -5,6 +5,7 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ephor_cluster::Cluster;
 
@@ -19,6 +20,9 @@ use crate::plain_http;
 use crate::settings::{BackgroundSettings, CommonSettings};
 use crate::stop::Stop;
 
+/// How often the stop signal is looked at while the settings are not known.
+const LOOK: Duration = Duration::from_millis(250);
+
 /// Takes part in the work until `stop`.
 pub fn background(cluster: &Arc<dyn Cluster>, settings: &BackgroundSettings, stop: &Stop) -> Result<(), ServeError> {
     let common = &settings.common;
@@ -29,7 +33,7 @@ pub fn background(cluster: &Arc<dyn Cluster>, settings: &BackgroundSettings, sto
     let config_feed = config.follow(&cluster, stop);
     metrics.follow_config(&cluster, &common.namespace, &common.metrics_config_name, stop);
     let RoleAnswers { facts, mut feeds, .. } = RoleAnswers::follow(&cluster, common, &config, stop);
-    feeds.push(config_feed);
+    feeds.push(config_feed.clone());
     let readiness = Readiness::default();
     if let Some(port) = settings.health_port {
         let readiness = readiness.clone();
@@ -40,9 +44,9 @@ pub fn background(cluster: &Arc<dyn Cluster>, settings: &BackgroundSettings, sto
     let role = Background {
         listener: None,
         events: recorder(&cluster, common, &metrics, &config, stop),
+        config,
         cluster,
         answers: Arc::new(facts),
-        config,
         namespace: common.namespace.clone(),
         identity: common.identity.clone(),
         leader_retry: common.leader_retry,
@@ -52,6 +56,12 @@ pub fn background(cluster: &Arc<dyn Cluster>, settings: &BackgroundSettings, sto
         metrics,
         readiness,
     };
+    // Nothing is made for triggers that the settings hide.
+    while !config_feed.wait_synced(LOOK) {
+        if stop.is_stopped() {
+            return Ok(());
+        }
+    }
     run(&role, stop);
     Ok(())
 }

@@ -112,7 +112,6 @@ impl Run {
             cluster: seen,
             answers: heard.answers(facts),
             fence: Arc::new(|| Ok(())),
-            config: config.clone(),
             namespace: settings.namespace.clone(),
             observer: heard.observer(),
             metrics: Metrics::default(),
@@ -170,6 +169,7 @@ impl Run {
                 self.unseen.insert(format!("the settings in ConfigMap {namespace}/{name}: {error}"));
             }
         }
+        self.controller.observe_filters(&self.config.get().resource_filters, self.now);
     }
 
     fn in_scope(&self, policy: &PolicyKey) -> bool {
@@ -312,5 +312,5 @@ fn claimed(change: &plan::Change) -> Option<TriggerRef> {
 }
 
 fn in_words(trigger: &TriggerRef) -> String {
-    ObjectId::new(&trigger.api_version, &trigger.kind, &trigger.namespace, &trigger.name).to_string()
+    trigger.id().to_string()
 }

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ephor_cluster::ClusterError;
 use ephor_cluster::query::Filter;
-use ephor_engine::matching::Gvk;
 use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
 
@@ -116,16 +115,9 @@ impl Pass<'_> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether no policy sees a trigger (`resourceFilters`): for it nothing is made, and what there is stays.
-    pub fn is_hidden(&self, trigger: &TriggerRef, subresource: &str) -> bool {
-        let gvk = Gvk::new(&trigger.api_version, &trigger.kind);
-        let filters = &self.env.config.get().resource_filters;
-        filters.drops(&gvk, subresource, &trigger.namespace, &trigger.name)
-    }
-
     /// The live trigger.
     pub fn find(&self, trigger: &TriggerRef) -> Result<Found, Failure> {
-        let id = ObjectId::new(&trigger.api_version, &trigger.kind, &trigger.namespace, &trigger.name);
+        let id = trigger.id();
         if !trigger.name.is_empty() {
             let recent = {
                 let state = self.lock();
@@ -147,7 +139,7 @@ impl Pass<'_> {
 
     /// The trigger as it is stored now.
     fn read(&self, trigger: &TriggerRef) -> Result<Found, Failure> {
-        let id = ObjectId::new(&trigger.api_version, &trigger.kind, &trigger.namespace, &trigger.name);
+        let id = trigger.id();
         let Some(object) = self.env.read(&trigger.api_version, &id)? else { return Ok(Found::Gone) };
         if !trigger.uid.is_empty() && object.str_at(&["metadata", "uid"]) != Some(&*trigger.uid) {
             return Ok(Found::Gone);

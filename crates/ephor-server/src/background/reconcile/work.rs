@@ -54,8 +54,8 @@ impl Work<'_, '_> {
             self.done.trigger_gone = true;
             return Ok(());
         };
-        let subresource = self.asked.and_then(|asked| asked.admission.as_ref()).map(|asked| asked.sub_resource.clone());
-        if self.pass.is_hidden(&trigger, &subresource.unwrap_or_default()) {
+        // What admission asks for it has seen: the filters have passed it.
+        if self.asked.is_none() && self.pass.lock().hides(&trigger.api_version, &trigger.id()) {
             self.info.generate.iter().for_each(|rule| self.as_before(rule));
             return Ok(());
         }

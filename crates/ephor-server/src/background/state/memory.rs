@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ephor_cluster::Discovery;
+use ephor_engine::matching::ResourceFilters;
 use ephor_expr::Str;
 
 use super::kinds::Watch;
@@ -75,6 +76,8 @@ pub struct State {
     pub contests: Contests,
     /// What is served.
     pub discovery: Arc<Discovery>,
+    /// Triggers that no policy sees.
+    pub filters: ResourceFilters,
 }
 
 impl State {

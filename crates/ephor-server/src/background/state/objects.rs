@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ephor_engine::matching::Gvk;
+use ephor_engine::matching::{Gvk, ResourceFilters};
 use ephor_expr::{Str, Value};
 
 use super::memory::State;
@@ -44,6 +44,19 @@ impl State {
         if let Some(touched) = self.index.lose(&GroupKind::of(id), &uid) {
             self.touched_as_input(&touched, now);
         }
+    }
+
+    /// Takes in which triggers no policy sees. Those that were seen until now leave behind what was made for them.
+    pub fn observe_filters(&mut self, filters: &ResourceFilters, now: Moment) {
+        if self.filters != *filters {
+            self.filters = filters.clone();
+            self.enqueue_all(now);
+        }
+    }
+
+    /// Whether no policy sees an object as a trigger.
+    pub fn hides(&self, api_version: &str, id: &ObjectId) -> bool {
+        self.filters.drops(&Gvk::new(api_version, &id.kind), "", &id.namespace, &id.name)
     }
 
     fn touched(&mut self, touched: &Touched, now: Moment) {
@@ -105,6 +118,9 @@ impl State {
     /// Whether a synchronizing rule is bound to look after a trigger, without being asked. It is for triggers that
     /// came after it, for those that it made something for, and for all if it says so.
     pub fn in_force(&self, info: &PolicyInfo, rule: &GenerateInfo, seen: &Seen) -> bool {
+        if self.hides(&seen.api_version, &seen.id) {
+            return false;
+        }
         let key = WorkKey { policy: info.key.clone(), trigger: seen.uid.clone() };
         let owns = || {
             let (namespace, name) = label_parts(&info.key);

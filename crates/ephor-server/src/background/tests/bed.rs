@@ -25,8 +25,6 @@ pub(super) struct Bed {
     pub(super) now: u64,
     pub(super) notes: Arc<Mutex<Vec<Note>>>,
     pub(super) metrics: Metrics,
-    /// The settings, which no feed follows.
-    pub(super) config: ConfigStore,
     fence: Fence,
     store: PolicyStore,
     watches: BTreeMap<Str, Pump>,
@@ -95,17 +93,16 @@ impl Bed {
     pub(super) fn fenced(cluster: MemoryCluster, seen: Arc<dyn Cluster>, fence: Fence) -> Self {
         let notes = Arc::new(Mutex::new(Vec::new()));
         let metrics = Metrics::default();
-        let config = ConfigStore::new("kyverno", "kyverno");
+        let door = Door::before(&cluster);
         let mut bed = Self {
-            controller: Self::controller(&seen, &notes, &metrics, &config, &fence),
+            controller: Self::controller(&seen, &notes, &metrics, door.config(), &fence),
             now: START,
             notes,
             metrics,
-            config,
             fence,
             store: PolicyStore::new(ExceptionScope::Disabled),
             watches: BTreeMap::new(),
-            door: Door::before(&cluster),
+            door,
             cluster,
             seen,
             chaos: None,
@@ -129,7 +126,6 @@ impl Bed {
             cluster: Arc::clone(seen),
             answers: Arc::new(ClusterFacts::new(Arc::clone(seen)).within(config.clone())),
             fence: Arc::clone(fence),
-            config: config.clone(),
             namespace: "kyverno".into(),
             metrics: metrics.clone(),
             observer: Arc::new(move |note| notes.lock().unwrap().push(note.clone())),
@@ -158,7 +154,7 @@ impl Bed {
     pub(super) fn restart(&mut self) {
         self.held.clear();
         self.watches.clear();
-        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, &self.config, &self.fence);
+        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, self.door.config(), &self.fence);
         self.store = PolicyStore::new(ExceptionScope::Disabled);
         self.start();
     }
@@ -166,7 +162,7 @@ impl Bed {
     /// The controller is killed; nobody is there until [`Bed::restart`].
     pub(super) fn stop(&mut self) {
         self.watches.clear();
-        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, &self.config, &self.fence);
+        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, self.door.config(), &self.fence);
         self.store = PolicyStore::new(ExceptionScope::Disabled);
     }
 
@@ -176,6 +172,7 @@ impl Bed {
             self.store.apply(kind, change);
             self.watch(kind, "kyverno.io/v1", kind, false);
         }
+        self.controller.observe_filters(&self.door.config().get().resource_filters, self.now);
         self.controller.observe_policies(self.store.snapshot(), self.now);
         let change = Change::Reset(self.list("kyverno.io/v2", "UpdateRequest"));
         self.controller.observe_requests(change, self.now);
@@ -343,6 +340,13 @@ impl Bed {
         if is_policy(&old) {
             self.door.policy(&id.kind, Change::Gone(old));
         }
+    }
+
+    /// Sets the settings, here and in admission.
+    pub(super) fn set(&mut self, data: &str) {
+        let settings = format!("{{metadata: {{name: kyverno, namespace: kyverno}}, data: {data}}}");
+        self.door.config().apply(Change::Set(document(&settings)));
+        self.controller.observe_filters(&self.door.config().get().resource_filters, self.now);
     }
 
     fn show_policy(&self, stored: &Value) {

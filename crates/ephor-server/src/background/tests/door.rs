@@ -26,6 +26,7 @@ pub(super) struct Door(Arc<Inner>);
 struct Inner {
     handlers: Handlers,
     policies: PolicyStore,
+    config: ConfigStore,
     asked: AtomicU64,
     closed: AtomicBool,
     refusing: AtomicBool,
@@ -42,11 +43,12 @@ impl Door {
     /// Puts a door before a cluster.
     pub(super) fn before(cluster: &MemoryCluster) -> Self {
         let policies = PolicyStore::new(ExceptionScope::Disabled);
+        let config = ConfigStore::new("kyverno", "kyverno");
         let shared: Arc<dyn Cluster> = Arc::new(cluster.clone());
         let parts = Parts {
             cluster: Arc::clone(&shared),
             policies: policies.clone(),
-            config: ConfigStore::new("kyverno", "kyverno"),
+            config: config.clone(),
             answers: Arc::new(ClusterFacts::new(shared)),
             namespaces: NamespaceLabels::default(),
             roles: Roles::default(),
@@ -55,6 +57,7 @@ impl Door {
         let door = Self(Arc::new(Inner {
             handlers: Handlers::new(parts, HandlerOptions::in_process("kyverno")),
             policies,
+            config,
             asked: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             refusing: AtomicBool::new(false),
@@ -86,6 +89,11 @@ impl Door {
     /// Tells admission of a policy.
     pub(super) fn policy(&self, kind: &str, change: Change) {
         self.0.policies.apply(kind, change);
+    }
+
+    /// The settings that admission goes by.
+    pub(super) fn config(&self) -> &ConfigStore {
+        &self.0.config
     }
 
     fn request(&self, attributes: &Attributes) -> AdmissionRequest {

@@ -8,6 +8,7 @@ mod counted;
 mod door;
 mod events;
 mod fenced;
+mod filters;
 mod model;
 mod mutate;
 mod preview;

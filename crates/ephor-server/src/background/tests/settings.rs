@@ -1,7 +1,6 @@
 //! What the settings say holds in the background too.
 
-use super::bed::{Bed, document};
-use crate::feed::Change;
+use super::bed::Bed;
 
 const POLICY: &str = "
 apiVersion: kyverno.io/v1
@@ -24,10 +23,6 @@ const LARGE: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: large}, 
 const TRIGGER: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: t, labels: {on: 'yes'}}}";
 const MADE: &str = "{apiVersion: v1, kind: Secret, metadata: {name: made}}";
 
-fn set(bed: &Bed, data: &str) {
-    bed.config.apply(Change::Set(document(&format!("{{data: {data}}}"))));
-}
-
 fn failures(bed: &Bed) -> String {
     let state = bed.controller.state();
     state.failures.values().flat_map(|failed| failed.values()).map(ToString::to_string).collect()
@@ -36,7 +31,7 @@ fn failures(bed: &Bed) -> String {
 #[test]
 fn a_context_larger_than_the_settings_allow_is_an_error() {
     let mut bed = Bed::new();
-    set(&bed, "{maxContextSize: '20'}");
+    bed.set("{maxContextSize: '20'}");
     bed.apply(POLICY);
     bed.apply(LARGE);
     bed.apply(TRIGGER);
@@ -45,7 +40,7 @@ fn a_context_larger_than_the_settings_allow_is_an_error() {
     assert!(why.contains("context data exceed 20 bytes (maxContextSize)"), "{why}");
     assert!(bed.find(MADE).is_none());
 
-    set(&bed, "{maxContextSize: 1Mi}");
+    bed.set("{maxContextSize: 1Mi}");
     bed.controller.resync(bed.now);
     bed.settle();
     let made = bed.find(MADE).unwrap();
@@ -67,7 +62,7 @@ fn for_a_hidden_trigger_nothing_is_made_and_what_there_is_stays() {
         bed.settle();
         assert!(bed.find(&made("a")).is_some());
 
-        set(&bed, "{resourceFilters: '[ConfigMap,default,a][ConfigMap,default,b]'}");
+        bed.set("{resourceFilters: '[ConfigMap,default,a][ConfigMap,default,b]'}");
         bed.apply(&trigger("a", "no"));
         bed.apply(&trigger("b", "yes"));
         bed.apply(&trigger("c", "yes"));
@@ -97,7 +92,7 @@ spec:
 ";
     for filters in ["[ConfigMap,default,*]", "[ConfigMap,elsewhere,*]"] {
         let mut bed = Bed::new();
-        set(&bed, &format!("{{resourceFilters: '{filters}'}}"));
+        bed.set(&format!("{{resourceFilters: '{filters}'}}"));
         bed.apply("{apiVersion: v1, kind: Secret, metadata: {name: target}}");
         bed.apply(TRIGGER);
         bed.apply(policy);

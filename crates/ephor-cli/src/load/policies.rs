@@ -76,6 +76,10 @@ enum Foreign {
     PassedOver,
 }
 
+/// The kinds of policies and of what belongs to them.
+const KNOWN: [&str; 6] =
+    ["ClusterPolicy", "Policy", "CleanupPolicy", "ClusterCleanupPolicy", "PolicyException", "GlobalContextEntry"];
+
 /// The kinds of `policies.kyverno.io` and Kubernetes that are recognised so that they are refused by name.
 const NOT_BUILT: [&str; 14] = [
     "ValidatingPolicy",
@@ -94,28 +98,10 @@ const NOT_BUILT: [&str; 14] = [
     "MutatingAdmissionPolicyBinding",
 ];
 
-/// The kinds that [`load_policies`] knows what to do with, and that a cluster may have stored for Ephor.
-pub(super) const POLICY_KINDS: [&str; 16] = [
-    "ClusterPolicy",
-    "Policy",
-    "CleanupPolicy",
-    "ClusterCleanupPolicy",
-    "PolicyException",
-    "GlobalContextEntry",
-    "ValidatingPolicy",
-    "MutatingPolicy",
-    "GeneratingPolicy",
-    "DeletingPolicy",
-    "ImageValidatingPolicy",
-    "NamespacedValidatingPolicy",
-    "NamespacedMutatingPolicy",
-    "NamespacedGeneratingPolicy",
-    "NamespacedDeletingPolicy",
-    "NamespacedImageValidatingPolicy",
-];
-
-const KNOWN: [&str; 6] =
-    ["ClusterPolicy", "Policy", "CleanupPolicy", "ClusterCleanupPolicy", "PolicyException", "GlobalContextEntry"];
+/// Whether [`load_policies`] knows what to do with a kind.
+pub(super) fn is_policy_kind(kind: &str) -> bool {
+    KNOWN.contains(&kind) || NOT_BUILT.contains(&kind)
+}
 
 /// Loads the policies that `arguments` (files, directories, globs, `-`) hold. Whatever cannot be loaded is a finding.
 pub fn load_policies(arguments: &[String]) -> LoadedPolicies {

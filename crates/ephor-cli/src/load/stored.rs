@@ -10,7 +10,7 @@ use ephor_cluster::{Cluster, ClusterError, Discovery, ListQuery, Resource, objec
 use ephor_expr::Value;
 use ephor_expr::yaml::to_yaml;
 
-use super::policies::{LoadedPolicies, POLICY_KINDS, load_file};
+use super::policies::{LoadedPolicies, is_policy_kind, load_file};
 use crate::locate::SourceFile;
 
 /// The groups of policies. `policies.kyverno.io` has those that are not supported yet, and are refused by name.
@@ -45,7 +45,7 @@ fn policy_kinds(served: &Discovery) -> Vec<Resource> {
     let mut kinds: Vec<Resource> = Vec::new();
     for resource in served.iter().filter(|r| GROUPS.contains(&r.group.as_str()) && r.stored) {
         let known = |k: &Resource| k.group == resource.group && k.kind == resource.kind;
-        if POLICY_KINDS.contains(&resource.kind.as_str()) && !kinds.iter().any(known) {
+        if is_policy_kind(&resource.kind) && !kinds.iter().any(known) {
             kinds.push(resource.clone());
         }
     }

@@ -22,8 +22,9 @@ const PAGE: usize = 100;
 /// Loads what a cluster has stored: policies, exceptions and global context entries; of a namespace only those that
 /// concern it. What is wrong with one is a finding.
 pub fn load_stored(cluster: &dyn Cluster, namespace: Option<&str>) -> Result<LoadedPolicies, ClusterError> {
-    let mut loaded = LoadedPolicies::default();
-    for resource in policy_kinds(&*cluster.discovery()?) {
+    let served = cluster.discovery()?;
+    let mut loaded = LoadedPolicies::for_served(Arc::clone(&served));
+    for resource in policy_kinds(&served) {
         let namespace = namespace.filter(|_| resource.namespaced).map(Into::into);
         let mut query = ListQuery { filter: Filter { namespace, ..Filter::default() }, ..ListQuery::all().limit(PAGE) };
         loop {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use ephor_cluster::{Cluster, Discovery};
 use ephor_engine::cleanup::CleanupProgram;
 use ephor_engine::diagnostic::Severity;
 use ephor_engine::exceptions::{Exception, ExceptionSet};
@@ -73,7 +74,10 @@ impl Inputs {
     pub fn load(selected: &Selected<'_>) -> Self {
         let mut policies = match selected.cluster {
             Some(existing) if selected.policies.is_empty() => existing.policies(),
-            _ => load_policies(selected.policies),
+            existing => {
+                let served = existing.and_then(|existing| existing.cluster.discovery().ok());
+                load_policies(selected.policies, served.unwrap_or_else(Discovery::kubernetes))
+            }
         };
         let mut findings = std::mem::take(&mut policies.findings);
         let (mut resources, resource_findings) = open(selected, &policies);

@@ -170,3 +170,64 @@ fn a_cluster_without_policies_is_not_a_clean_one() {
     assert!(text.starts_with("error[no-policies]: the cluster has no policies"), "{text}");
     assert_eq!(exit, Exit::CouldNot);
 }
+
+#[test]
+fn a_target_without_api_version_has_that_of_the_only_group() {
+    let policy = |kind: &str| {
+        format!(
+            "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {{name: make}}
+spec:
+  rules:
+  - name: make
+    match: {{any: [{{resources: {{kinds: [Namespace]}}}}]}}
+    generate: {{kind: {kind}, name: made, namespace: '{{{{ request.object.metadata.name }}}}', data: {{spec: {{}}}}}}
+"
+        )
+    };
+    let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}";
+    let apply = |kind: &str, cluster: Option<&MemoryCluster>| {
+        let desk = Desk::new(&[("p.yaml", &policy(kind)), ("n.yaml", namespace)]);
+        match cluster {
+            None => desk.apply("@/p.yaml -r @/n.yaml"),
+            Some(cluster) => desk.apply_to("@/p.yaml -r @/n.yaml --cluster", cluster),
+        }
+    };
+    let taken =
+        |kind: &str, group: &str| format!("`apiVersion` is missing: `{group}` is taken, which alone serves `{kind}`");
+    let several = |kind: &str| format!("`apiVersion` is missing, and `{kind}` is served by several groups");
+
+    let (text, exit) = apply("NetworkPolicy", None);
+    assert!(text.contains(&taken("NetworkPolicy", "networking.k8s.io/v1")), "{text}");
+    assert!(text.contains("\napiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\n"), "{text}");
+    assert_eq!(exit, Exit::Clean);
+    let (text, exit) = apply("Event", None);
+    assert!(text.contains(&several("Event")), "{text}");
+    assert_eq!(exit, Exit::CouldNot);
+    // What the files say nothing of, a cluster may serve; and it may serve more.
+    let (text, _) = apply("Crate", None);
+    assert!(text.contains("in a cluster it is filled in if one group alone serves the kind"), "{text}");
+    let served = cluster(&["Crate", "NetworkPolicy"].map(definition).join("---"));
+    let (text, _) = apply("Crate", Some(&served));
+    assert!(text.contains(&taken("Crate", "example.com/v1")), "{text}");
+    let (text, _) = apply("NetworkPolicy", Some(&served));
+    assert!(text.contains(&several("NetworkPolicy")), "{text}");
+}
+
+fn definition(kind: &str) -> String {
+    let plural = format!("{}s", kind.to_lowercase());
+    format!(
+        "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: {plural}.example.com}}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {{kind: {kind}, plural: {plural}}}
+  versions: [{{name: v1, served: true, storage: true, schema: {{openAPIV3Schema: {{type: object}}}}}}]
+"
+    )
+}

@@ -1,6 +1,7 @@
 //! `ephor expand`.
 
 use clap::ValueEnum;
+use ephor_cluster::Discovery;
 use ephor_engine::autogen::{self, Ineligible};
 use ephor_engine::policy::{Match, Policy, Rule};
 use ephor_expr::value::{Path, decode};
@@ -40,7 +41,7 @@ enum Format {
 
 /// Prints the policies. Those that are refused are findings, and the exit code says so.
 pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
-    let loaded = load_policies(&args.paths);
+    let loaded = load_policies(&args.paths, Discovery::kubernetes());
     let errors: Vec<Located> = loaded.findings.into_iter().filter(Located::is_error).collect();
     ui.findings(&errors);
     let mut documents = Vec::with_capacity(loaded.policies.len());

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use ephor_cluster::Discovery;
 use ephor_engine::exceptions::ExceptionSet;
 use ephor_engine::policy::Operation;
 use ephor_engine::review::Review;
@@ -74,7 +75,7 @@ impl From<Op> for Operation {
 
 /// Prints the decisions. Violations and errors are findings.
 pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
-    let mut loaded = load_policies(std::slice::from_ref(&args.policy));
+    let mut loaded = load_policies(std::slice::from_ref(&args.policy), Discovery::kubernetes());
     let exceptions = load_exceptions(&args.exception);
     let mut errors: Vec<Located> = std::mem::take(&mut loaded.findings);
     errors.extend(exceptions.findings);

@@ -66,17 +66,23 @@ fn settings(text: &str) -> Result<Settings, String> {
 
 /// Prints the plan. What would fail is a finding.
 pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
-    let loaded = load_policies(&args.policies);
-    let mut errors: Vec<Located> = loaded.findings;
+    let with_cluster = args.cluster.cluster;
+    let cluster: Arc<dyn Cluster> = if with_cluster {
+        args.cluster.connect_for_dry_runs()?
+    } else {
+        Arc::new(MemoryCluster::new(Options::offline()))
+    };
+    let served = cluster.discovery().context("cannot find out what the cluster serves")?;
+    let loaded = load_policies(&args.policies, served);
+    let mut findings: Vec<Located> = loaded.findings;
     let mut read = |paths: &[PathBuf]| -> Vec<Value> {
         let read = paths.iter().map(|path| read_objects(path, &|_, _| false));
-        let objects = read.filter_map(|read| read.map_err(|found| errors.extend(found)).ok()).flatten();
+        let objects = read.filter_map(|read| read.map_err(|found| findings.extend(found)).ok()).flatten();
         objects.map(|loaded| loaded.object).collect()
     };
     let (resources, deleted) = (read(&args.resources), read(&args.delete));
-    errors.retain(Located::is_error);
-    ui.findings(&errors);
-    if !errors.is_empty() {
+    ui.errors(&findings);
+    if findings.iter().any(Located::is_error) {
         return Ok(Exit::CouldNot);
     }
     if let Some(object) = resources.iter().find(|object| object.str_at(&["metadata", "name"]).is_none()) {
@@ -87,12 +93,6 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let exceptions = loaded.exceptions.iter().map(|exception| exception.document.clone());
     let globals = loaded.globals.iter().map(|(document, _)| document.clone());
     let applied: Vec<Value> = policies.chain(exceptions).chain(globals).chain(resources).collect();
-    let with_cluster = args.cluster.cluster;
-    let cluster: Arc<dyn Cluster> = if with_cluster {
-        args.cluster.connect_for_dry_runs()?
-    } else {
-        Arc::new(MemoryCluster::new(Options::offline()))
-    };
     let names_policies = !args.policies.is_empty() || deleted.iter().any(is_policy);
     let proposal = Proposal {
         applied,

@@ -3,14 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use ephor_cluster::Discovery;
 use ephor_engine::check::{check_cleanup, check_exception, check_global_context};
-use ephor_engine::compile::{Program, compile};
+use ephor_engine::compile::{Compiled, Program, compile};
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::exceptions::Exception;
 use ephor_expr::Value;
 use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::value::Path as FieldPath;
 use ephor_expr::yaml::{Limits, parse_documents};
+use ephor_server::background::rules::with_api_versions;
+use ephor_server::policy_admission::missing_groups;
 
 use super::files::{expand, read};
 use crate::locate::{Located, Origin, SourceFile};
@@ -56,6 +59,8 @@ pub struct LoadedPolicies {
     pub passed_over: usize,
     /// Errors and warnings.
     pub findings: Vec<Located>,
+    /// The kinds that are served where the policies are to be.
+    served: Arc<Discovery>,
 }
 
 /// A policy that was refused.
@@ -76,6 +81,10 @@ enum Foreign {
     PassedOver,
 }
 
+/// The kinds of policies and of what belongs to them.
+const KNOWN: [&str; 6] =
+    ["ClusterPolicy", "Policy", "CleanupPolicy", "ClusterCleanupPolicy", "PolicyException", "GlobalContextEntry"];
+
 /// The kinds of `policies.kyverno.io` and Kubernetes that are recognised so that they are refused by name.
 const NOT_BUILT: [&str; 14] = [
     "ValidatingPolicy",
@@ -94,32 +103,15 @@ const NOT_BUILT: [&str; 14] = [
     "MutatingAdmissionPolicyBinding",
 ];
 
-/// The kinds that [`load_policies`] knows what to do with, and that a cluster may have stored for Ephor.
-pub(super) const POLICY_KINDS: [&str; 16] = [
-    "ClusterPolicy",
-    "Policy",
-    "CleanupPolicy",
-    "ClusterCleanupPolicy",
-    "PolicyException",
-    "GlobalContextEntry",
-    "ValidatingPolicy",
-    "MutatingPolicy",
-    "GeneratingPolicy",
-    "DeletingPolicy",
-    "ImageValidatingPolicy",
-    "NamespacedValidatingPolicy",
-    "NamespacedMutatingPolicy",
-    "NamespacedGeneratingPolicy",
-    "NamespacedDeletingPolicy",
-    "NamespacedImageValidatingPolicy",
-];
+/// Whether [`load_policies`] knows what to do with a kind.
+pub(super) fn is_policy_kind(kind: &str) -> bool {
+    KNOWN.contains(&kind) || NOT_BUILT.contains(&kind)
+}
 
-const KNOWN: [&str; 6] =
-    ["ClusterPolicy", "Policy", "CleanupPolicy", "ClusterCleanupPolicy", "PolicyException", "GlobalContextEntry"];
-
-/// Loads the policies that `arguments` (files, directories, globs, `-`) hold. Whatever cannot be loaded is a finding.
-pub fn load_policies(arguments: &[String]) -> LoadedPolicies {
-    let mut loaded = LoadedPolicies::default();
+/// Loads the policies that `arguments` (files, directories, globs, `-`) hold, for where `served` is
+/// served. Whatever cannot be loaded is a finding.
+pub fn load_policies(arguments: &[String], served: Arc<Discovery>) -> LoadedPolicies {
+    let mut loaded = LoadedPolicies::for_served(served);
     for argument in arguments {
         let foreign = if Path::new(argument).is_dir() { Foreign::PassedOver } else { Foreign::Refused };
         match expand(argument) {
@@ -219,19 +211,30 @@ fn load_document(document: Value, origin: Origin, foreign: Foreign, loaded: &mut
 }
 
 impl LoadedPolicies {
+    /// Nothing yet, for where `served` is served.
+    pub fn for_served(served: Arc<Discovery>) -> Self {
+        Self { served, ..Self::default() }
+    }
+
     fn report(&mut self, found: Vec<Diagnostic>, origin: &Origin) {
         self.findings.extend(found.into_iter().map(|finding| Located::of_diagnostic(finding, origin)));
     }
 }
 
 fn load_policy(document: Value, origin: Origin, loaded: &mut LoadedPolicies) {
-    let compiled = compile(&document);
-    let reason = compiled.findings.iter().find(|f| f.is_error()).map(|f| f.message.clone()).unwrap_or_default();
-    loaded.report(compiled.findings, &origin);
-    if let Some(program) = compiled.program {
+    // A target that leaves its group to discovery gets it as in a cluster.
+    let completed = with_api_versions(&document, &loaded.served);
+    let Compiled { program, mut findings, .. } = compile(completed.as_ref().unwrap_or(&document));
+    for finding in missing_groups(&document, &loaded.served) {
+        findings.retain(|general| general.code != finding.code || general.path != finding.path);
+        findings.push(finding);
+    }
+    let reason = findings.iter().find(|f| f.is_error()).map(|f| f.message.clone());
+    loaded.report(findings, &origin);
+    if let (Some(program), None) = (program, &reason) {
         loaded.policies.push(LoadedPolicy { program: Arc::new(program), document, origin });
     } else {
         let name = document.str_at(&["metadata", "name"]).unwrap_or_default().to_owned();
-        loaded.refused.push(Refused { name, reason });
+        loaded.refused.push(Refused { name, reason: reason.unwrap_or_default() });
     }
 }

@@ -10,7 +10,7 @@ use ephor_cluster::{Cluster, ClusterError, Discovery, ListQuery, Resource, objec
 use ephor_expr::Value;
 use ephor_expr::yaml::to_yaml;
 
-use super::policies::{LoadedPolicies, POLICY_KINDS, load_file};
+use super::policies::{LoadedPolicies, is_policy_kind, load_file};
 use crate::locate::SourceFile;
 
 /// The groups of policies. `policies.kyverno.io` has those that are not supported yet, and are refused by name.
@@ -22,8 +22,9 @@ const PAGE: usize = 100;
 /// Loads what a cluster has stored: policies, exceptions and global context entries; of a namespace only those that
 /// concern it. What is wrong with one is a finding.
 pub fn load_stored(cluster: &dyn Cluster, namespace: Option<&str>) -> Result<LoadedPolicies, ClusterError> {
-    let mut loaded = LoadedPolicies::default();
-    for resource in policy_kinds(&*cluster.discovery()?) {
+    let served = cluster.discovery()?;
+    let mut loaded = LoadedPolicies::for_served(Arc::clone(&served));
+    for resource in policy_kinds(&served) {
         let namespace = namespace.filter(|_| resource.namespaced).map(Into::into);
         let mut query = ListQuery { filter: Filter { namespace, ..Filter::default() }, ..ListQuery::all().limit(PAGE) };
         loop {
@@ -45,7 +46,7 @@ fn policy_kinds(served: &Discovery) -> Vec<Resource> {
     let mut kinds: Vec<Resource> = Vec::new();
     for resource in served.iter().filter(|r| GROUPS.contains(&r.group.as_str()) && r.stored) {
         let known = |k: &Resource| k.group == resource.group && k.kind == resource.kind;
-        if POLICY_KINDS.contains(&resource.kind.as_str()) && !kinds.iter().any(known) {
+        if is_policy_kind(&resource.kind) && !kinds.iter().any(known) {
             kinds.push(resource.clone());
         }
     }

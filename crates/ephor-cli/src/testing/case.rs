@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ephor_cluster::Discovery;
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::exceptions::ExceptionSet;
 use ephor_engine::matching::UserInfo;
@@ -174,7 +175,7 @@ impl Case {
                 paths.push(path);
             }
         }
-        let mut loaded = load_policies(&paths);
+        let mut loaded = load_policies(&paths, Discovery::kubernetes());
         self.findings.append(&mut loaded.findings);
         self.policies = loaded;
     }

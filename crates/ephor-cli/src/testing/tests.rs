@@ -243,7 +243,7 @@ spec:
 ";
     let source = "apiVersion: v1\nkind: Secret\nmetadata: {name: source, namespace: vault}\ndata: {a: Yg==}\n";
     let want = |name: &str| format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}}}\ndata: {{a: Yg==}}\n");
-    let ran = |result: &str| {
+    let ran_by = |policy: &str, result: &str| {
         let both = format!("{}---\n{}", want("good"), want("other"));
         let suite = format!(
             "policies: [p.yaml]\nresources: [r.yaml]\nresults:\n\
@@ -255,6 +255,7 @@ spec:
             &[&files[..], &[("one.yaml", &want("good")), ("two.yaml", &both), ("no.yaml", &want("x"))]].concat(),
         )
     };
+    let ran = |result: &str| ran_by(policy, result);
     let cloned = "cloneSourceResource: s.yaml";
     assert_eq!(ran(&format!("{cloned}, generatedResource: one.yaml")), ["pass v1/Pod/default/good: Ok"]);
     assert_eq!(
@@ -265,6 +266,9 @@ spec:
         ran(&format!("{cloned}, generatedResource: no.yaml")).first().unwrap(),
         "FAIL v1/Pod/default/good: Resource error"
     );
+    let without_version = policy.replace("      apiVersion: v1\n", "");
+    let ran_without = ran_by(&without_version, &format!("{cloned}, generatedResource: one.yaml"));
+    assert_eq!(ran_without, ["pass v1/Pod/default/good: Ok", "missing-api-version"]);
     assert_eq!(ran("generatedResource: one.yaml").first().unwrap(), "FAIL v1/Pod/default/good: Want pass, got error");
 }
 

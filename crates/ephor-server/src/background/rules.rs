@@ -221,16 +221,13 @@ impl PolicyInfo {
 
 /// The document with an `apiVersion` where a target of a generate rule lacks it and one group alone serves its kind;
 /// `None` if nothing is missing, or nothing can be done about it.
-pub(super) fn with_api_versions(document: &Value, discovery: &Discovery) -> Option<Value> {
+pub fn with_api_versions(document: &Value, discovery: &Discovery) -> Option<Value> {
     let rules = document.at(&["spec", "rules"]).and_then(Value::as_array)?;
     if !rules.iter().any(lacks_api_version) {
         return None;
     }
     let complete = |block: &Value| -> Option<Value> {
-        let kind = block.str_at(&["kind"]).filter(|kind| !kind.is_empty())?;
-        if block.str_at(&["apiVersion"]).is_some_and(|version| !version.is_empty()) {
-            return None;
-        }
+        let kind = without_api_version(block)?;
         let mut block = block.clone();
         block.as_object_mut()?.insert("apiVersion", only_version(kind, discovery)?);
         Some(block)
@@ -264,11 +261,14 @@ pub(super) fn with_api_versions(document: &Value, discovery: &Discovery) -> Opti
 
 fn lacks_api_version(rule: &Value) -> bool {
     let Some(generate) = rule.get("generate") else { return false };
-    let lacks = |block: &Value| {
-        let text = |key: &str| block.str_at(&[key]).unwrap_or_default();
-        !text("kind").is_empty() && text("apiVersion").is_empty()
-    };
+    let lacks = |block: &Value| without_api_version(block).is_some();
     lacks(generate) || generate.get("foreach").and_then(Value::as_array).unwrap_or_default().iter().any(lacks)
+}
+
+/// The kind of a target that does not say its `apiVersion`.
+pub fn without_api_version(target: &Value) -> Option<&str> {
+    let text = |key: &str| target.str_at(&[key]).filter(|text| !text.is_empty());
+    text("kind").filter(|_| text("apiVersion").is_none())
 }
 
 /// The best version of a kind, if only one group serves it.

@@ -231,6 +231,16 @@ struct Call<'a> {
     ca_bundle: Option<&'a str>,
 }
 
+/// The port that a URL means, if it is one of HTTP.
+fn port_of(uri: &Uri) -> Option<u16> {
+    let default = match uri.scheme_str()? {
+        "http" => 80,
+        "https" => 443,
+        _ => return None,
+    };
+    Some(uri.port_u16().unwrap_or(default))
+}
+
 /// The host of a URL.
 pub fn host_of(url: &str) -> Option<String> {
     url.parse::<Uri>().ok()?.host().filter(|host| !host.is_empty()).map(str::to_owned)
@@ -242,11 +252,10 @@ impl Source for Network {
             Fetch::Service { method, url, headers, body, ca_bundle } => {
                 let uri: Uri = url.parse().ok()?;
                 let host = uri.host()?;
-                let default_port = match uri.scheme_str() {
-                    Some("http") => 80,
-                    Some("https") => 443,
-                    _ if !self.reach.name(host) => return None,
-                    _ => return Some(Fact::Failed(format!("`{url}`: {}", CallError::Scheme))),
+                let port = match port_of(&uri) {
+                    Some(port) => port,
+                    None if !self.reach.name(host) => return None,
+                    None => return Some(Fact::Failed(format!("`{url}`: {}", CallError::Scheme))),
                 };
                 if let Reach::Services(rules) = &*self.reach
                     && !rules.allow(&uri)
@@ -254,7 +263,7 @@ impl Source for Network {
                     let why = "the settings forbid to call it (httpBlocklist, httpAllowlist)";
                     return Some(Fact::Unavailable(format!("`{url}`: {why}")));
                 }
-                if !self.reach.allow(host, uri.port_u16().unwrap_or(default_port)) {
+                if !self.reach.allow(host, port) {
                     return None;
                 }
                 let (body, ca_bundle) = (body.as_deref(), ca_bundle.as_deref());

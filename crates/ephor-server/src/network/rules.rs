@@ -97,15 +97,11 @@ impl Prefix {
     }
 
     fn of(uri: &Uri) -> Option<Self> {
-        let (scheme, default) = match uri.scheme_str()? {
-            "http" => ("http", 80),
-            "https" => ("https", 443),
-            _ => return None,
-        };
+        let port = super::port_of(uri)?;
         Some(Self {
-            scheme: scheme.to_owned(),
+            scheme: uri.scheme_str()?.to_owned(),
             host: canonical(uri.host().filter(|host| !host.is_empty())?),
-            port: uri.port_u16().unwrap_or(default),
+            port,
             path: uri.path().trim_end_matches('/').to_owned(),
         })
     }

@@ -10,10 +10,10 @@ use ephor_engine::check::MISSING_API_VERSION;
 use ephor_engine::diagnostic::{Diagnostic, Severity};
 use ephor_engine::matching::{Gvk, KindSelector};
 use ephor_engine::policy::{GenerateParts, Match, Policy, PolicyKind, ResourceFilter, ResourceSelection, Rule};
-use ephor_expr::Str;
 use ephor_expr::value::Path;
+use ephor_expr::{Str, Value};
 
-use crate::background::rules::only_version;
+use crate::background::rules::{only_version, without_api_version};
 
 /// Checks the kinds in all rules of a policy.
 pub(super) fn check(policy: &Policy, discovery: &Discovery, found: &mut Vec<Diagnostic>) {
@@ -169,26 +169,44 @@ fn without_group(
 ) {
     // The engine could only say that it depends.
     found.retain(|finding| !(finding.code == MISSING_API_VERSION && finding.path == *path));
+    let taken = only_version(kind, discovery);
+    found.push(missing_group(kind, taken.as_ref(), discovery, path));
+    if let Some(resource) = taken.and_then(|api_version| discovery.find(&api_version, kind)) {
+        place(policy, resource, parts.namespace, path, found);
+    }
+}
+
+/// What there is to say about a target without `apiVersion`, of which `taken` is filled in.
+fn missing_group(kind: &str, taken: Option<&Str>, discovery: &Discovery, path: &Path) -> Diagnostic {
+    if let Some(api_version) = taken {
+        let message = format!("`apiVersion` is missing: `{api_version}` is taken, which alone serves `{kind}`");
+        return Diagnostic::warning(MISSING_API_VERSION, path.clone(), message);
+    }
     let groups: BTreeSet<&str> = discovery.with_kind(kind).map(|resource| resource.group.as_str()).collect();
-    match (only_version(kind, discovery), groups.len()) {
-        (Some(api_version), _) => {
-            let message = format!("`apiVersion` is missing: `{api_version}` is taken, which alone serves `{kind}`");
-            found.push(Diagnostic::warning(MISSING_API_VERSION, path.clone(), message));
-            if let Some(resource) = discovery.find(&api_version, kind) {
-                place(policy, resource, parts.namespace, path, found);
+    if groups.is_empty() {
+        let message = format!("`{kind}` is not defined in the cluster, so it cannot be generated yet");
+        return Diagnostic::warning("unknown-kind", path.key("kind"), message);
+    }
+    let groups: Vec<String> = groups.iter().map(|group| format!("`{group}`")).collect();
+    let message = format!("`apiVersion` is missing, and `{kind}` is served by several groups: {}", groups.join(", "));
+    Diagnostic::error(MISSING_API_VERSION, path.clone(), message)
+}
+
+/// The same for all targets of a policy's document whose kinds `discovery` knows.
+pub fn missing_groups(document: &Value, discovery: &Discovery) -> Vec<Diagnostic> {
+    let rules = document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
+    let mut found = Vec::new();
+    for (i, generate) in rules.iter().enumerate().filter_map(|(i, rule)| Some((i, rule.get("generate")?))) {
+        let path = Path::root().keys(&["spec", "rules"]).index(i).key("generate");
+        let loops = generate.get("foreach").and_then(Value::as_array).unwrap_or_default().iter().enumerate();
+        let targets = loops.map(|(i, entry)| (path.key("foreach").index(i), entry));
+        for (path, target) in std::iter::once((path.clone(), generate)).chain(targets) {
+            if let Some(kind) = without_api_version(target).filter(|kind| discovery.with_kind(kind).next().is_some()) {
+                found.push(missing_group(kind, only_version(kind, discovery).as_ref(), discovery, &path));
             }
         }
-        (None, 0) => {
-            let message = format!("`{kind}` is not defined in the cluster, so it cannot be generated yet");
-            found.push(Diagnostic::warning("unknown-kind", path.key("kind"), message));
-        }
-        (None, _) => {
-            let groups: Vec<String> = groups.iter().map(|group| format!("`{group}`")).collect();
-            let message =
-                format!("`apiVersion` is missing, and `{kind}` is served by several groups: {}", groups.join(", "));
-            found.push(Diagnostic::error(MISSING_API_VERSION, path.clone(), message));
-        }
     }
+    found
 }
 
 /// A namespaced kind needs a namespace and another has none.

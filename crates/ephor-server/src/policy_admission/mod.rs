@@ -17,6 +17,8 @@ mod policies;
 mod text;
 pub mod ttl;
 
+pub use kinds::missing_groups;
+
 use std::sync::Arc;
 
 use ephor_cluster::Cluster;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::ValueEnum;
-use ephor_cluster::Cluster;
+use ephor_cluster::{Cluster, Discovery};
 use ephor_engine::check::MATCH_CONDITIONS;
 use similar::TextDiff;
 
@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let loaded = if args.cluster.cluster {
         stored(&*args.cluster.connect()?, args.cluster.namespace.as_deref())?
     } else {
-        load_policies(&args.paths)
+        load_policies(&args.paths, Discovery::kubernetes())
     };
     let Checked { text, summary, exit } = check(loaded, args, ui);
     ui.result(&text)?;

@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use ephor_cluster::raw::RawRequest;
+use ephor_cluster::raw::{self, Method, RawRequest};
 use ephor_cluster::{
-    Cluster, ClusterError, DeleteOptions, Deletion, Discovery, List, ListQuery, Patch, Resource, Watch, WatchQuery,
-    WriteOptions,
+    Cluster, ClusterError, DeleteOptions, Deletion, Discovery, List, ListQuery, Patch, PatchKind, Resource, Watch,
+    WatchQuery, WriteOptions,
 };
 use ephor_expr::Value;
 
@@ -201,7 +201,9 @@ impl Cluster for FaultyCluster {
         options: &WriteOptions,
     ) -> Result<Value, ClusterError> {
         let act = || self.inner.patch(resource, namespace, name, patch, options);
-        self.write("patch", resource, name, is_bound(&patch.document), options.dry_run, act)
+        // Without force, an applied object takes nothing from anybody.
+        let bound = is_bound(&patch.document) || patch.kind == PatchKind::Apply && !options.force;
+        self.write("patch", resource, name, bound, options.dry_run, act)
     }
 
     fn delete(
@@ -222,7 +224,17 @@ impl Cluster for FaultyCluster {
     }
 
     fn raw(&self, request: &RawRequest) -> Result<Value, ClusterError> {
-        self.alive()?;
-        self.inner.raw(request)
+        let act = || self.inner.raw(request);
+        let discovery = self.inner.discovery()?;
+        match (request.method, raw::target(&discovery, request.path.split('?').next().unwrap_or_default())) {
+            (Method::Put, Some(target)) => {
+                let (name, bound) = (target.name.unwrap_or_default(), request.body.as_ref().is_some_and(is_bound));
+                self.write("update", &target.resource, &name, bound, request.dry_run, act)
+            }
+            _ => {
+                self.alive()?;
+                act()
+            }
+        }
     }
 }

@@ -123,11 +123,12 @@ impl Env {
             Action::Replace { after, .. } => Ok(Some(self.cluster.update(&resource, after.clone(), &options)?)),
             Action::Apply { before, after } => {
                 let mut after = after.clone();
-                // Bound to the object that was looked at; what is not there yet cannot be bound.
+                // Bound to the object that was looked at. What is not there yet cannot be bound, but without force it
+                // takes nothing from whoever made it meanwhile.
                 if let Some(uid) = before.as_ref().and_then(|before| before.at(&["metadata", "uid"])) {
                     crate::plan::content::set_meta(&mut after, "uid", Some(uid.clone()));
                 }
-                let options = WriteOptions { force: true, ..options };
+                let options = WriteOptions { force: before.is_some(), ..options };
                 let (id, patch) = (&change.id, Patch::apply(after));
                 Ok(Some(self.cluster.patch(&resource, id.namespace(), &id.name, &patch, &options)?))
             }

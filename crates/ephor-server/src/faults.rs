@@ -226,15 +226,13 @@ impl Cluster for FaultyCluster {
     fn raw(&self, request: &RawRequest) -> Result<Value, ClusterError> {
         let act = || self.inner.raw(request);
         let discovery = self.inner.discovery()?;
-        match (request.method, raw::target(&discovery, request.path.split('?').next().unwrap_or_default())) {
-            (Method::Put, Some(target)) => {
-                let (name, bound) = (target.name.unwrap_or_default(), request.body.as_ref().is_some_and(is_bound));
-                self.write("update", &target.resource, &name, bound, request.dry_run, act)
-            }
-            _ => {
-                self.alive()?;
-                act()
-            }
-        }
+        let path = request.path.split('?').next().unwrap_or_default();
+        let target = raw::target(&discovery, path).filter(|_| request.method == Method::Put);
+        let Some(target) = target else {
+            self.alive()?;
+            return act();
+        };
+        let (name, bound) = (target.name.unwrap_or_default(), request.body.as_ref().is_some_and(is_bound));
+        self.write("update", &target.resource, &name, bound, request.dry_run, act)
     }
 }

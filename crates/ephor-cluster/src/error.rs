@@ -81,6 +81,17 @@ impl Cause {
         Self { field: field.into(), reason: "FieldValueNotSupported", message }
     }
 
+    /// A value that may be there once only.
+    pub fn duplicate(field: impl Into<Str>, value: &Value) -> Self {
+        let message = format!("Duplicate value: {}", value.to_json());
+        Self { field: field.into(), reason: "FieldValueDuplicate", message }
+    }
+
+    /// A name of something that is not there.
+    pub fn not_found(field: impl Into<Str>, name: &str) -> Self {
+        Self { field: field.into(), reason: "FieldValueNotFound", message: format!("Not found: {name:?}") }
+    }
+
     /// A text of more than `most` bytes.
     pub fn too_long(field: impl Into<Str>, most: usize) -> Self {
         let unit = if most == 1 { "byte" } else { "bytes" };

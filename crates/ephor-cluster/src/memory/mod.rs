@@ -37,6 +37,7 @@ mod names;
 mod options;
 mod ownership;
 mod patch;
+mod pods;
 mod reviews;
 mod rules;
 mod schemas;

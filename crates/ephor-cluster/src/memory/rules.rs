@@ -5,7 +5,7 @@
 
 use ephor_expr::{Map, Value};
 
-use super::definitions;
+use super::{definitions, pods};
 use crate::error::Cause;
 use crate::resource::Resource;
 use crate::schema::{Kind, Schema};
@@ -20,6 +20,12 @@ pub(super) fn check(resource: &Resource, schema: Schema<'_>, object: &Value, bef
         for (key, field) in schema.fields().filter(|(key, _)| !matches!(*key, "metadata" | "status")) {
             required(field, object.get(key), key, &mut causes, MAX_DEPTH);
         }
+    }
+    if let Some(place) =
+        pods::place(&resource.kind).filter(|_| matches!(resource.group.as_str(), "" | "apps" | "batch"))
+        && let Some(spec) = object.at(place)
+    {
+        pods::check(spec, &place.join("."), &mut causes);
     }
     match (resource.group.as_str(), resource.kind.as_str()) {
         ("apps", "Deployment" | "DaemonSet" | "ReplicaSet" | "StatefulSet") => {

@@ -215,14 +215,9 @@ fn check_keys(schema: Schema<'_>, items: &[Value], path: &str, causes: &mut Vec<
         }
     };
     let mut seen = BTreeSet::new();
-    for (index, key) in keys.iter().map(Value::to_json).enumerate() {
-        if seen.contains(&key) {
-            causes.push(Cause {
-                field: format!("{path}[{index}]").into(),
-                reason: "FieldValueDuplicate",
-                message: format!("Duplicate value: {key}"),
-            });
+    for (index, key) in keys.iter().enumerate() {
+        if !seen.insert(key.to_json()) {
+            causes.push(Cause::duplicate(format!("{path}[{index}]"), key));
         }
-        seen.insert(key);
     }
 }

@@ -11,3 +11,4 @@ mod http;
 pub use decision::{Decision, Ended};
 pub use feed::{Live, Topic};
 pub use http::router;
+pub(crate) use http::same;

@@ -13,8 +13,8 @@ use ephor_engine::rules::mutate::JsonPatch;
 use ephor_expr::Value;
 use rustc_hash::FxHasher;
 
-use super::accounts;
 use super::observe::ShownDecisions;
+use super::{accounts, scheduling};
 use crate::admission::path::Lane;
 use crate::admission::{AdmissionRequest, Answer, Handlers};
 use crate::policy_admission::PolicyAdmission;
@@ -131,7 +131,7 @@ impl InProcess {
         }
         let mut attributes = attributes.clone();
         if let Some(pod) = accounts::admitted(&self.cluster, &attributes) {
-            attributes.object = pod;
+            attributes.object = scheduling::admitted(&self.cluster, pod);
             mutated.object = Some(attributes.object.clone());
         }
         for (failure, word) in LANES {

@@ -10,7 +10,7 @@ use ephor_cluster::schema::wire;
 use ephor_cluster::{Cluster as _, ClusterError, MemoryCluster, PatchKind};
 use ephor_expr::{Value, yaml};
 
-use super::{openapi, table};
+use super::{openapi, table, versions};
 
 /// What the client would like to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +69,18 @@ impl Reply {
         Self::json(status, &error.status())
     }
 
+    /// The second version of the `OpenAPI` document as protocol buffer: without types. kubectl asks for it when it
+    /// meets a kind that no other document has, and finds out from it that there is none.
+    fn openapi_protobuf() -> Self {
+        const DOCUMENT: &[u8] = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.34.0";
+        Self {
+            status: StatusCode::OK,
+            content_type: "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+            body: DOCUMENT.to_vec(),
+            warnings: Vec::new(),
+        }
+    }
+
     fn text(text: &str) -> Self {
         let body = text.as_bytes().to_vec();
         Self { status: StatusCode::OK, content_type: "text/plain; charset=utf-8", body, warnings: Vec::new() }
@@ -111,7 +123,7 @@ fn escaped(text: &str) -> String {
 pub(super) fn answer(cluster: &MemoryCluster, parts: &Parts, body: &Bytes) -> Reply {
     let reply = respond(cluster, parts, body);
     let mut reply = reply.unwrap_or_else(|error| Reply::error(&error));
-    reply.warnings = cluster.take_warnings();
+    reply.warnings.extend(cluster.take_warnings());
     reply
 }
 
@@ -125,7 +137,7 @@ fn respond(cluster: &MemoryCluster, parts: &Parts, body: &Bytes) -> Result<Reply
     if path == "/openapi/v2"
         && parts.headers.get(header::ACCEPT).is_none_or(|accept| !accept.to_str().unwrap_or_default().contains("json"))
     {
-        return Err(ClusterError::denied(406, "NotAcceptable", "only JSON is served"));
+        return Ok(Reply::openapi_protobuf());
     }
     let Some(form) = form(&parts.headers) else {
         let message = "only the following media types are accepted: application/json";
@@ -152,11 +164,14 @@ fn respond(cluster: &MemoryCluster, parts: &Parts, body: &Bytes) -> Result<Reply
         Method::Post => StatusCode::CREATED,
         _ => StatusCode::OK,
     };
+    let warning = target.as_ref().and_then(|target| versions::deprecation(cluster, &target.resource));
     let answer = match &target {
         Some(target) => shaped(cluster, target, form, query, answer),
         None => answer,
     };
-    Ok(Reply::json(status, &answer))
+    let mut reply = Reply::json(status, &answer);
+    reply.warnings.extend(warning);
+    Ok(reply)
 }
 
 /// The answer in the form that was asked for.

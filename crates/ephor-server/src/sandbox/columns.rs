@@ -1,139 +1,13 @@
 //! The columns of built-in kinds.
 
 use ephor_cluster::resource::Resource;
-use ephor_expr::{Map, Str, Value};
-use jiff::Timestamp;
+use ephor_expr::{Map, Value};
 
-use super::json_path::{self, Step};
-
-/// A column of a table.
-#[derive(Debug, Clone)]
-pub(super) struct Column {
-    title: Str,
-    kind: Str,
-    /// Columns above 0 are for `-o wide`.
-    priority: i64,
-    content: Content,
-}
-
-/// What a cell shows.
-#[derive(Debug, Clone)]
-enum Content {
-    /// The value at a path.
-    At(&'static [&'static str]),
-    /// How long ago the time at that path was.
-    Since(&'static [&'static str]),
-    /// How long ago the time at the first of these paths was that leads to one.
-    SinceAny(&'static [&'static [&'static str]]),
-    /// What the function makes of the object.
-    Made(fn(&Value) -> Value),
-    /// What a definition says.
-    Path(Vec<Step>),
-}
-
-impl Column {
-    const fn of(title: &'static str, kind: &'static str, content: Content) -> Self {
-        Self { title: Str::new_static(title), kind: Str::new_static(kind), priority: 0, content }
-    }
-
-    fn wide(mut self) -> Self {
-        self.priority = 1;
-        self
-    }
-
-    /// A column of a custom kind.
-    pub(super) fn custom(title: &str, kind: &str, priority: i64, path: Vec<Step>) -> Self {
-        Self { title: title.into(), kind: kind.into(), priority, content: Content::Path(path) }
-    }
-
-    /// Whether the column has that title.
-    pub(super) fn is_titled(&self, title: &str) -> bool {
-        self.title.eq_ignore_ascii_case(title)
-    }
-
-    /// The column in the table's head.
-    pub(super) fn definition(&self) -> Value {
-        let format = if self.title == "Name" { "name" } else { "" };
-        // A time is shown as an age, which is text.
-        let kind = if self.kind == "date" { Str::new_static("string") } else { self.kind.clone() };
-        Value::from([
-            ("description", Value::from(self.title.clone())),
-            ("format", Value::from(format)),
-            ("name", Value::from(self.title.clone())),
-            ("priority", Value::Int(self.priority)),
-            ("type", Value::from(kind)),
-        ])
-    }
-
-    /// The cell of an object.
-    pub(super) fn cell(&self, object: &Value, now: Timestamp) -> Value {
-        match &self.content {
-            Content::At(path) => object.at(path).cloned().map_or_else(|| Value::from("<none>"), scalar),
-            Content::Since(path) => age_of(object.str_at(path), now),
-            Content::SinceAny(paths) => age_of(paths.iter().find_map(|path| object.str_at(path)), now),
-            Content::Made(make) => make(object),
-            Content::Path(path) => {
-                let found = json_path::find(object, path);
-                match (self.kind.as_str(), found.as_slice()) {
-                    (_, []) => Value::Null,
-                    ("date", [one, ..]) => age_of(one.as_str(), now),
-                    ("integer" | "number" | "boolean", [one, ..]) => (*one).clone(),
-                    (_, [one]) => scalar((*one).clone()),
-                    (_, more) => {
-                        let texts: Vec<String> =
-                            more.iter().map(|v| v.as_str().map_or_else(|| v.to_json(), str::to_owned)).collect();
-                        Value::from(texts.join(","))
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn scalar(value: Value) -> Value {
-    match value {
-        Value::Array(_) | Value::Object(_) => Value::from(value.to_json()),
-        scalar => scalar,
-    }
-}
-
-/// The time since then as kubectl words it: two units at most, one where it is long ago.
-fn age_of(since: Option<&str>, now: Timestamp) -> Value {
-    let Some(since) = since.and_then(|text| text.parse::<Timestamp>().ok()) else { return Value::from("<unknown>") };
-    let seconds = now.duration_since(since).as_secs().max(0);
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
-    let two = |a: i64, unit: &str, b: i64, small: &str| {
-        if b == 0 { format!("{a}{unit}") } else { format!("{a}{unit}{b}{small}") }
-    };
-    let text = if seconds < 120 {
-        format!("{seconds}s")
-    } else if seconds < 600 {
-        two(minutes, "m", seconds % 60, "s")
-    } else if hours < 3 {
-        format!("{minutes}m")
-    } else if hours < 8 {
-        two(hours, "h", minutes % 60, "m")
-    } else if hours < 48 {
-        format!("{hours}h")
-    } else if days < 8 {
-        two(days, "d", hours % 24, "h")
-    } else if days < 730 {
-        format!("{days}d")
-    } else {
-        two(days / 365, "y", days % 365, "d")
-    };
-    Value::from(text)
-}
-
-/// The first column of every table.
-pub(super) fn name() -> Column {
-    Column::of("Name", "string", Content::At(&["metadata", "name"]))
-}
-
-/// The last column of nearly every table.
-pub(super) fn age() -> Column {
-    Column::of("Age", "string", Content::Since(&["metadata", "creationTimestamp"]))
-}
+use super::cells::{
+    access_modes, addresses, condition, count_at, external_addresses, joined, joined_subjects, labels, list, number_at,
+    of_containers, or_none, place, quotas,
+};
+use super::column::{Column, Content, age, name};
 
 const fn at(title: &'static str, path: &'static [&'static str]) -> Column {
     Column::of(title, "string", Content::At(path))
@@ -143,30 +17,24 @@ const fn made(title: &'static str, make: fn(&Value) -> Value) -> Column {
     Column::of(title, "string", Content::Made(make))
 }
 
-fn number_at(object: &Value, path: &[&str]) -> i64 {
-    object.at(path).and_then(Value::as_i64).unwrap_or(0)
-}
-
-fn count_at(object: &Value, path: &[&str]) -> usize {
-    match object.at(path) {
-        Some(Value::Array(items)) => items.len(),
-        Some(Value::Object(members)) => members.len(),
-        _ => 0,
-    }
-}
-
-fn joined<'v>(texts: impl Iterator<Item = &'v str>) -> Value {
-    let texts: Vec<&str> = texts.collect();
-    Value::from(if texts.is_empty() { "<none>".to_owned() } else { texts.join(",") })
-}
-
-fn list<'v>(object: &'v Value, path: &[&str]) -> &'v [Value] {
-    object.at(path).and_then(Value::as_array).unwrap_or_default()
+/// The value at a path, or nothing.
+const fn text(title: &'static str, path: &'static [&'static str]) -> Column {
+    Column::of(title, "string", Content::AtOrEmpty(path))
 }
 
 macro_rules! number {
     ($title:literal, $($key:literal).+) => {
         Column::of($title, "integer", Content::Made(|object| Value::Int(number_at(object, &[$($key),+]))))
+    };
+}
+
+/// Whether something is so, in two words.
+macro_rules! flag {
+    ($title:literal, $($key:literal).+, $yes:literal, $no:literal) => {
+        made($title, |object| {
+            let is_so = object.at(&[$($key),+]).and_then(Value::as_bool) == Some(true);
+            Value::from(if is_so { $yes } else { $no })
+        })
     };
 }
 
@@ -196,17 +64,6 @@ fn templates() -> [Column; 3] {
     [containers.wide(), images.wide(), selector.wide()]
 }
 
-fn of_containers<'v>(object: &'v Value, key: &'static str) -> impl Iterator<Item = &'v str> {
-    list(object, &["spec", "template", "spec", "containers"]).iter().filter_map(move |c| c.str_at(&[key]))
-}
-
-/// Labels as selectors are written.
-fn labels(labels: Option<&Value>) -> Value {
-    let labels = labels.and_then(Value::as_object).into_iter().flat_map(Map::iter);
-    let terms: Vec<String> = labels.filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?))).collect();
-    joined(terms.iter().map(String::as_str))
-}
-
 /// The columns of a kind of Kubernetes itself.
 pub(super) fn built_in(resource: &Resource) -> Vec<Column> {
     let own: Vec<Column> = match (resource.group.as_str(), resource.plural.as_str()) {
@@ -224,6 +81,8 @@ pub(super) fn built_in(resource: &Resource) -> Vec<Column> {
             age(),
             at("IP", &["status", "podIP"]).wide(),
             at("Node", &["spec", "nodeName"]).wide(),
+            at("Nominated Node", &["status", "nominatedNodeName"]).wide(),
+            made("Readiness Gates", |_| Value::from("<none>")).wide(),
         ],
         ("apps", "deployments") => vec![
             ratio!("Ready", "status"."readyReplicas", "spec"."replicas"),
@@ -242,48 +101,102 @@ pub(super) fn built_in(resource: &Resource) -> Vec<Column> {
             number!("Desired", "status"."desiredNumberScheduled"),
             number!("Current", "status"."currentNumberScheduled"),
             number!("Ready", "status"."numberReady"),
+            number!("Up-to-date", "status"."updatedNumberScheduled"),
+            number!("Available", "status"."numberAvailable"),
+            made("Node Selector", |set| labels(set.at(&["spec", "template", "spec", "nodeSelector"]))),
             age(),
         ],
-        ("batch", "jobs") => vec![ratio!("Completions", "status"."succeeded", "spec"."completions"), age()],
+        ("batch", "jobs") => vec![
+            made("Status", |job| {
+                let said = ["Complete", "Failed", "Suspended"].into_iter().find(|kind| condition(job, kind) == "True");
+                Value::from(said.unwrap_or("Running"))
+            }),
+            ratio!("Completions", "status"."succeeded", "spec"."completions"),
+            age(),
+        ],
         ("batch", "cronjobs") => vec![
             at("Schedule", &["spec", "schedule"]),
             at("Timezone", &["spec", "timeZone"]),
-            at("Suspend", &["spec", "suspend"]),
+            flag!("Suspend", "spec"."suspend", "True", "False"),
             count!("Active", "status"."active"),
-            Column::of("Last Schedule", "string", Content::Since(&["status", "lastScheduleTime"])),
+            at("Last Schedule", &["status", "lastScheduleTime"]),
             age(),
         ],
         ("", "services") => vec![
             at("Type", &["spec", "type"]),
             at("Cluster-IP", &["spec", "clusterIP"]),
-            made("External-IP", |service| {
-                joined(list(service, &["spec", "externalIPs"]).iter().filter_map(Value::as_str))
-            }),
+            made("External-IP", external_addresses),
             made("Port(s)", |service| {
                 let ports = list(service, &["spec", "ports"]).iter().map(|port| {
-                    format!("{}/{}", number_at(port, &["port"]), port.str_at(&["protocol"]).unwrap_or("TCP"))
+                    let node = port.get("nodePort").map(|node| format!(":{}", node.to_json())).unwrap_or_default();
+                    format!("{}{node}/{}", number_at(port, &["port"]), port.str_at(&["protocol"]).unwrap_or("TCP"))
                 });
                 let ports: Vec<String> = ports.collect();
                 joined(ports.iter().map(String::as_str))
             }),
             age(),
+            made("Selector", |service| labels(service.at(&["spec", "selector"]))).wide(),
         ],
         ("", "configmaps") => vec![count!("Data", "data"), age()],
         ("", "secrets") => vec![at("Type", &["type"]), count!("Data", "data"), age()],
         ("", "namespaces") => vec![at("Status", &["status", "phase"]), age()],
         ("", "serviceaccounts") => vec![count!("Secrets", "secrets"), age()],
-        ("", "nodes") => vec![at("Version", &["status", "nodeInfo", "kubeletVersion"]), age()],
+        ("", "nodes") => vec![
+            made("Status", |node| {
+                let ready = match condition(node, "Ready") {
+                    "True" => "Ready",
+                    "" => "Unknown",
+                    _ => "NotReady",
+                };
+                let cordoned = node.at(&["spec", "unschedulable"]).and_then(Value::as_bool) == Some(true);
+                Value::from(format!("{ready}{}", if cordoned { ",SchedulingDisabled" } else { "" }))
+            }),
+            made("Roles", |node| {
+                let labels = node.at(&["metadata", "labels"]).and_then(Value::as_object);
+                joined(
+                    labels
+                        .into_iter()
+                        .flat_map(Map::keys)
+                        .filter_map(|key| key.strip_prefix("node-role.kubernetes.io/")),
+                )
+            }),
+            age(),
+            text("Version", &["status", "nodeInfo", "kubeletVersion"]),
+        ],
         ("", "persistentvolumeclaims") => vec![
             at("Status", &["status", "phase"]),
-            at("Volume", &["spec", "volumeName"]),
-            at("Capacity", &["spec", "resources", "requests", "storage"]),
-            at("StorageClass", &["spec", "storageClassName"]),
+            text("Volume", &["spec", "volumeName"]),
+            text("Capacity", &["status", "capacity", "storage"]),
+            made("Access Modes", access_modes),
+            text("StorageClass", &["spec", "storageClassName"]),
             age(),
+            at("VolumeMode", &["spec", "volumeMode"]).wide(),
         ],
         ("", "persistentvolumes") => vec![
             at("Capacity", &["spec", "capacity", "storage"]),
+            made("Access Modes", access_modes),
             at("Reclaim Policy", &["spec", "persistentVolumeReclaimPolicy"]),
             at("Status", &["status", "phase"]),
+            made("Claim", |volume| match volume.at(&["spec", "claimRef"]) {
+                Some(claim) => {
+                    let part = |key: &str| claim.str_at(&[key]).unwrap_or_default();
+                    Value::from(format!("{}/{}", part("namespace"), part("name")))
+                }
+                None => Value::from(""),
+            }),
+            text("StorageClass", &["spec", "storageClassName"]),
+            age(),
+            at("VolumeMode", &["spec", "volumeMode"]).wide(),
+        ],
+        ("", "resourcequotas") => {
+            vec![made("Request", |quota| quotas(quota, false)), made("Limit", |quota| quotas(quota, true)), age()]
+        }
+        ("", "limitranges") => vec![at("Created At", &["metadata", "creationTimestamp"])],
+        ("", "endpoints") => vec![
+            made("Endpoints", |endpoints| {
+                let subsets = list(endpoints, &["subsets"]).iter();
+                joined(subsets.flat_map(|subset| list(subset, &["addresses"])).filter_map(|a| a.str_at(&["ip"])))
+            }),
             age(),
         ],
         ("", "events") => return events(&["involvedObject"], &["message"], &LAST_SEEN),
@@ -293,8 +206,37 @@ pub(super) fn built_in(resource: &Resource) -> Vec<Column> {
             made("Hosts", |ingress| {
                 joined(list(ingress, &["spec", "rules"]).iter().map(|rule| rule.str_at(&["host"]).unwrap_or("*")))
             }),
+            made("Address", |ingress| Value::from(addresses(ingress).join(","))),
+            made("Ports", |ingress| {
+                Value::from(if list(ingress, &["spec", "tls"]).is_empty() { "80" } else { "80, 443" })
+            }),
             age(),
         ],
+        ("networking.k8s.io", "ingressclasses") => vec![
+            at("Controller", &["spec", "controller"]),
+            made("Parameters", |class| match class.at(&["spec", "parameters"]) {
+                Some(to) => Value::from(format!(
+                    "{}/{}",
+                    to.str_at(&["kind"]).unwrap_or_default(),
+                    to.str_at(&["name"]).unwrap_or_default()
+                )),
+                None => Value::from("<none>"),
+            }),
+            age(),
+        ],
+        ("policy", "poddisruptionbudgets") => vec![
+            made("Min Available", |budget| or_none(budget, &["spec", "minAvailable"])),
+            made("Max Unavailable", |budget| or_none(budget, &["spec", "maxUnavailable"])),
+            number!("Allowed Disruptions", "status"."disruptionsAllowed"),
+            age(),
+        ],
+        ("scheduling.k8s.io", "priorityclasses") => vec![
+            number!("Value", "value"),
+            flag!("Global-Default", "globalDefault", "true", "false"),
+            age(),
+            at("PreemptionPolicy", &["preemptionPolicy"]),
+        ],
+        ("node.k8s.io", "runtimeclasses") => vec![at("Handler", &["handler"]), age()],
         ("networking.k8s.io", "networkpolicies") => {
             vec![made("Pod-Selector", |policy| labels(policy.at(&["spec", "podSelector", "matchLabels"]))), age()]
         }
@@ -307,12 +249,30 @@ pub(super) fn built_in(resource: &Resource) -> Vec<Column> {
                 Value::from(format!("{}/{}", part("kind"), part("name")))
             }),
             age(),
+            made("Users", |binding| joined_subjects(binding, "User")).wide(),
+            made("Groups", |binding| joined_subjects(binding, "Group")).wide(),
+            made("ServiceAccounts", |binding| joined_subjects(binding, "ServiceAccount")).wide(),
         ],
         ("coordination.k8s.io", "leases") => vec![at("Holder", &["spec", "holderIdentity"]), age()],
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations" | "validatingwebhookconfigurations") => {
             vec![count!("Webhooks", "webhooks"), age()]
         }
         ("autoscaling", _) => vec![
+            made("Reference", |scaler| {
+                let part = |key: &str| scaler.str_at(&["spec", "scaleTargetRef", key]).unwrap_or_default();
+                Value::from(format!("{}/{}", part("kind"), part("name")))
+            }),
+            made("Targets", |scaler| {
+                let of = |metric: &Value| {
+                    let resource = metric.get("resource")?;
+                    let name = resource.str_at(&["name"])?;
+                    let share = resource.at(&["target", "averageUtilization"]).map(|share| share.to_json() + "%");
+                    let value = resource.str_at(&["target", "averageValue"]).map(str::to_owned);
+                    Some(format!("{name}: <unknown>/{}", share.or(value)?))
+                };
+                let targets: Vec<String> = list(scaler, &["spec", "metrics"]).iter().filter_map(of).collect();
+                joined(targets.iter().map(String::as_str))
+            }),
             number!("MinPods", "spec"."minReplicas"),
             number!("MaxPods", "spec"."maxReplicas"),
             number!("Replicas", "status"."currentReplicas"),
@@ -322,6 +282,7 @@ pub(super) fn built_in(resource: &Resource) -> Vec<Column> {
             at("Provisioner", &["provisioner"]),
             at("ReclaimPolicy", &["reclaimPolicy"]),
             at("VolumeBindingMode", &["volumeBindingMode"]),
+            flag!("AllowVolumeExpansion", "allowVolumeExpansion", "true", "false"),
             age(),
         ],
         _ => vec![age()],
@@ -332,7 +293,10 @@ pub(super) fn built_in(resource: &Resource) -> Vec<Column> {
             | ("batch", "jobs")
             | ("", "replicationcontrollers")
     );
-    std::iter::once(name()).chain(own).chain(has_template.then(templates).into_iter().flatten()).collect()
+    let templates = has_template.then(templates).into_iter().flatten();
+    // The selector of a StatefulSet is not shown.
+    let templates = templates.take(if resource.plural == "statefulsets" { 2 } else { 3 });
+    std::iter::once(name()).chain(own).chain(templates).collect()
 }
 
 /// When an event happened last, in all forms of events. New events have a time and, once repeated, a series.
@@ -355,38 +319,15 @@ fn events(
         at("Reason", &["reason"]),
         made("Object", object),
         at("Message", note),
-        Column { priority: 1, ..name() },
+        name().wide(),
     ]
-}
-
-fn place(reference: Option<&Value>) -> Value {
-    let part = |key: &str| reference.and_then(|r| r.str_at(&[key])).unwrap_or_default();
-    Value::from(format!("{}/{}", part("kind").to_lowercase(), part("name")))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use jiff::Timestamp;
 
-    #[test]
-    fn ages_are_worded_as_kubectl_does() {
-        let then: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-        for (seconds, want) in [
-            (0, "0s"),
-            (119, "119s"),
-            (125, "2m5s"),
-            (600, "10m"),
-            (10_800, "3h"),
-            (11_100, "3h5m"),
-            (100_000, "27h"),
-            (200_000, "2d7h"),
-            (8 * 86_400, "8d"),
-            (800 * 86_400, "2y70d"),
-        ] {
-            let now = then + jiff::SignedDuration::from_secs(seconds);
-            assert_eq!(age_of(Some("2026-01-01T00:00:00Z"), now), Value::from(want), "{seconds}");
-        }
-    }
+    use super::*;
 
     #[test]
     fn every_row_has_a_cell_for_each_column() {
@@ -400,7 +341,7 @@ mod tests {
         let cells: Vec<Value> = built_in(pod).iter().map(|column| column.cell(&object, now)).collect();
         assert_eq!(
             Value::array(cells).to_json(),
-            r#"["p","0/2","Pending",0,"60s","\u003cnone\u003e","\u003cnone\u003e"]"#
+            r#"["p","0/2","Pending",0,"60s","\u003cnone\u003e","\u003cnone\u003e","\u003cnone\u003e","\u003cnone\u003e"]"#
         );
     }
 }

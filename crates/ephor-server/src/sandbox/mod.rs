@@ -7,6 +7,8 @@
 mod accounts;
 mod admit;
 mod api;
+mod cells;
+mod column;
 mod columns;
 mod engine;
 pub mod gate;
@@ -16,11 +18,13 @@ mod lists;
 mod namespaces;
 mod observe;
 mod openapi;
+mod scheduling;
 pub mod server;
 mod table;
 #[cfg(test)]
 mod tests;
 pub mod tls;
+mod versions;
 mod watch;
 
 use std::io;
@@ -33,6 +37,7 @@ use ephor_cluster::memory::Options;
 use ephor_cluster::{Cluster as _, ClusterError, ListQuery, MemoryCluster, WriteOptions, object};
 use ephor_expr::{Str, Value};
 use jiff::Timestamp;
+use tokio::sync::Semaphore;
 
 use self::gate::Gate;
 use self::server::Served;
@@ -229,7 +234,8 @@ impl Sandbox {
     pub fn serve(self) -> io::Result<Vec<Value>> {
         let gate = Gate::new(self.port, self.token.clone());
         let certificate = self.certificate.pem.as_str().into();
-        let served = Served { cluster: self.cluster.clone(), gate, certificate, stop: self.stop.clone() };
+        let watches = Arc::new(Semaphore::new(server::WATCHES));
+        let served = Served { cluster: self.cluster.clone(), gate, certificate, stop: self.stop.clone(), watches };
         server::serve(self.listener, &self.certificate, served, self.live, &self.token)?;
         Ok(self.cluster.objects())
     }

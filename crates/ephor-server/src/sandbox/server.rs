@@ -11,6 +11,7 @@ use axum::extract::State;
 use axum::http::{Request, Response, StatusCode};
 use axum::middleware::{self, Next};
 use ephor_cluster::{Cluster as _, ClusterError, MemoryCluster, raw};
+use tokio::sync::Semaphore;
 
 use super::api::{self, Reply};
 use super::gate::Gate;
@@ -26,6 +27,8 @@ const BODY_LIMIT: usize = 3 << 20;
 const WORKERS: usize = 2;
 /// Requests in work at once.
 const BLOCKING: usize = 32;
+/// Watches at once: each is a thread.
+pub const WATCHES: usize = 1000;
 
 /// What a server serves.
 #[derive(Clone)]
@@ -38,6 +41,8 @@ pub struct Served {
     pub certificate: Arc<str>,
     /// Ends watches.
     pub stop: Stop,
+    /// The watches that there may still be.
+    pub watches: Arc<Semaphore>,
 }
 
 /// Takes a port on loopback; 0 for any.
@@ -117,8 +122,12 @@ async fn handle(State(served): State<Arc<Served>>, request: Request<Body>) -> Re
     let cluster = served.cluster.acting_as(user).showing_ownership();
     let stop = served.stop.clone();
     let certificate = Arc::clone(&served.certificate);
+    let watches = Arc::clone(&served.watches);
     let answered = tokio::task::spawn_blocking(move || match watched(&cluster, &parts) {
-        Ok(Some(asked)) => watch::respond(cluster, asked, stop),
+        Ok(Some(asked)) => match watches.try_acquire_owned() {
+            Ok(permit) => watch::respond(cluster, asked, stop, permit),
+            Err(_) => Reply::error(&ClusterError::denied(429, "TooManyRequests", "too many watches")).into_response(),
+        },
         Ok(None) => {
             let reply = api::answer(&cluster, &parts, &body);
             // Not a moment later, when policies would see them as something new.

@@ -3,13 +3,14 @@
 //! Built-in kinds have their columns in [`super::columns`]; custom kinds say theirs in their definition
 //! (`additionalPrinterColumns`).
 
+use ephor_cluster::MemoryCluster;
 use ephor_cluster::resource::{Origin, Resource};
-use ephor_cluster::{Cluster as _, MemoryCluster};
 use ephor_expr::{Map, Value};
 use jiff::Timestamp;
 
-use super::columns::{self, Column};
-use super::json_path;
+use super::column::{self, Column};
+use super::columns;
+use super::{json_path, versions};
 
 /// The table of an answer: of a list or of one object.
 pub(super) fn table(cluster: &MemoryCluster, resource: &Resource, query: &str, answer: &Value) -> Value {
@@ -66,24 +67,14 @@ fn columns_of(cluster: &MemoryCluster, resource: &Resource) -> Vec<Column> {
     if resource.origin == Origin::BuiltIn {
         return columns::built_in(resource);
     }
-    let mut columns = vec![columns::name()];
-    let own = defined(cluster, resource);
-    let has_age = own.iter().any(|column| column.is_titled("Age"));
-    columns.extend(own);
-    if !has_age {
-        columns.push(columns::age());
-    }
-    columns
+    let own = versions::own(cluster, resource).map(|version| defined(&version)).unwrap_or_default();
+    let age = own.is_empty().then(column::age);
+    std::iter::once(column::name()).chain(own).chain(age).collect()
 }
 
 /// The columns that the definition of a custom kind declares.
-fn defined(cluster: &MemoryCluster, resource: &Resource) -> Vec<Column> {
-    let Ok(kind) = cluster.resolve("apiextensions.k8s.io/v1", "CustomResourceDefinition") else { return Vec::new() };
-    let name = format!("{}.{}", resource.plural, resource.group);
-    let Ok(definition) = cluster.get(&kind, None, &name) else { return Vec::new() };
-    let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
-    let version = versions.iter().find(|version| version.str_at(&["name"]) == Some(&resource.version));
-    let declared = version.and_then(|v| v.get("additionalPrinterColumns")).and_then(Value::as_array);
+fn defined(version: &Value) -> Vec<Column> {
+    let declared = version.get("additionalPrinterColumns").and_then(Value::as_array);
     declared
         .unwrap_or_default()
         .iter()

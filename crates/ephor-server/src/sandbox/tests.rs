@@ -253,3 +253,55 @@ fn a_namespace_is_furnished_when_its_creation_is_answered() {
         assert_eq!(running.send("GET", &path, &[], "").0, 200, "{name}");
     }
 }
+
+const WIDGETS: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},
+    "spec":{"group":"example.com","scope":"Namespaced","names":{"kind":"Widget","plural":"widgets"},"versions":[
+    {"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}},
+     "additionalPrinterColumns":[{"name":"Size","type":"integer","jsonPath":".spec.size"}]},
+    {"name":"v1beta1","served":true,"storage":false,"deprecated":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-validations":[{"rule":"true"}]}}}]}}"#;
+
+#[test]
+fn definitions_and_old_versions_come_with_warnings() {
+    let running = run(&[]);
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let (code, head, _) = running.send("POST", definitions, &[("Content-Type", "application/json")], WIDGETS);
+    assert_eq!(code, 201);
+    let warning =
+        "warning: 299 - \"x-kubernetes-validations of version v1beta1 are stored, but nothing here evaluates them\"";
+    assert!(head.contains(warning), "{head}");
+    let (_, head, _) = running.send("GET", "/apis/example.com/v1beta1/namespaces/default/widgets", &[], "");
+    let warning = "warning: 299 - \"example.com/v1beta1 Widget is deprecated; use example.com/v1 Widget\"";
+    assert!(head.contains(warning), "{head}");
+    let table = [("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")];
+    let (_, head, body) = running.send("GET", "/apis/example.com/v1/namespaces/default/widgets", &table, "");
+    assert!(!head.contains("warning"), "{head}");
+    let columns = Value::from_json(&body).unwrap();
+    let columns = columns.get("columnDefinitions").and_then(Value::as_array).unwrap();
+    let names: Vec<&str> = columns.iter().filter_map(|column| column.str_at(&["name"])).collect();
+    assert_eq!(names, ["Name", "Size"]);
+}
+
+#[test]
+fn there_are_only_so_many_watches() {
+    let running = run(&[]);
+    let open = || {
+        let mut stream = TcpStream::connect(("127.0.0.1", running.port)).unwrap();
+        let request = format!(
+            "GET /api/v1/pods?watch=true HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAuthorization: Bearer {}\r\n\r\n",
+            running.port, running.token
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut begin = [0; 12];
+        stream.read_exact(&mut begin).unwrap();
+        (stream, String::from_utf8_lossy(&begin).into_owned())
+    };
+    let mut watches: Vec<_> = (0..server::WATCHES).map(|_| open()).collect();
+    assert!(watches.iter().all(|(_, begin)| begin == "HTTP/1.1 200"));
+    assert_eq!(open().1, "HTTP/1.1 429");
+    watches.pop();
+    let begun = Instant::now();
+    while open().1 != "HTTP/1.1 200" && begun.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}

@@ -9,7 +9,7 @@ use ephor_cluster::raw::Target;
 use ephor_cluster::{Cluster as _, ClusterError, ListQuery, MemoryCluster, Watch, WatchEvent, WatchQuery};
 use ephor_expr::{Map, Str, Value};
 use futures::stream;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::api::{Form, Reply, shaped};
 use crate::stop::Stop;
@@ -48,8 +48,13 @@ impl Asked {
     }
 }
 
-/// Starts a watch; its events are the body.
-pub(super) fn respond(cluster: MemoryCluster, mut asked: Asked, stop: Stop) -> Response<Body> {
+/// Starts a watch; its events are the body. The permit is given back at its end.
+pub(super) fn respond(
+    cluster: MemoryCluster,
+    mut asked: Asked,
+    stop: Stop,
+    permit: OwnedSemaphorePermit,
+) -> Response<Body> {
     let mut first = Vec::new();
     if asked.wants_list() {
         let query = ListQuery { filter: asked.query.filter.clone(), ..ListQuery::default() };
@@ -68,7 +73,10 @@ pub(super) fn respond(cluster: MemoryCluster, mut asked: Asked, stop: Stop) -> R
     let (sender, receiver) = mpsc::channel(BACKLOG);
     let teller = Teller { cluster, asked, sender };
     // A thread of its own: a watch waits, and there may be hundreds.
-    let spawned = std::thread::Builder::new().name("watch".to_owned()).spawn(move || teller.run(watch, first, &stop));
+    let spawned = std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
+        let _permit = permit;
+        teller.run(watch, first, &stop);
+    });
     if spawned.is_err() {
         return Reply::error(&ClusterError::unreachable("too many watches")).into_response();
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ephor_cluster::Discovery;
 use ephor_engine::matching::ResourceFilters;
-use ephor_expr::Str;
+use ephor_expr::{Str, Value};
 
 use super::kinds::Watch;
 use super::names::key_of;
@@ -57,6 +57,8 @@ pub struct State {
     pub(super) wanted_by: BTreeMap<ObjectId, BTreeSet<WorkKey>>,
     pub(super) depends: BTreeMap<Dependency, BTreeSet<WorkKey>>,
     pub(super) dependencies: BTreeMap<WorkKey, BTreeSet<Dependency>>,
+    /// The labels of namespaces before a change that nobody has looked at yet.
+    pub(super) relabelled: BTreeMap<Str, Value>,
     /// What was written last.
     pub written: BTreeMap<ObjectId, Written>,
     /// Rules that an event has brought into force for a key.

@@ -96,7 +96,7 @@ impl State {
         if seen.terminating && kind.group.is_empty() && kind.kind == "Namespace" {
             self.collect_in(&seen.id.name, now);
         }
-        if touched.relabelled()
+        if let Some(before) = touched.relabelled()
             && self.infos.values().any(|info| info.generate.iter().any(|r| r.traits.namespace_selector))
         {
             self.queue.add(Task::Relabelled(seen.id.name), now);
@@ -108,10 +108,24 @@ impl State {
         let infos = self.infos.values().filter(|info| info.sees(&seen.id.namespace));
         infos
             .filter(|info| {
+            // Of changes that come before the first is looked at, the first counts.
+            self.relabelled.entry(seen.id.name.clone()).or_insert_with(|| before.clone());
                 info.generate.iter().any(|rule| {
                     rule.terms.synchronize && may_match(rule.kinds.as_deref(), &gvk) && self.in_force(info, rule, seen)
                 })
             })
+    /// The labels of a namespace before they changed, and as they are now; `None` if nobody need look at them.
+    pub fn take_relabelled(&mut self, namespace: &str) -> Option<(Value, Value)> {
+        let before = self.relabelled.remove(namespace)?;
+        let seen = self.index.find(&ObjectId::new("v1", "Namespace", "", namespace))?;
+        Some((before, seen.labels.clone()))
+    }
+
+    /// Takes them back: they must be looked at again.
+    pub fn put_relabelled(&mut self, namespace: &str, before: Value) {
+        self.relabelled.insert(namespace.into(), before);
+    }
+
             .map(|info| WorkKey { policy: info.key.clone(), trigger: seen.uid.clone() })
             .collect()
     }

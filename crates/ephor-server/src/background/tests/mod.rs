@@ -13,3 +13,4 @@ mod model;
 mod mutate;
 mod preview;
 mod requests;
+mod relabelled;

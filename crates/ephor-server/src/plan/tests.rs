@@ -204,6 +204,19 @@ fn orphans_outlive_rule_and_policy() {
 
 #[test]
 fn a_moved_target_is_released() {
+#[test]
+fn what_a_rule_said_last_is_noted_on_what_it_spares() {
+    let live = stored(&wanted(&terms(true), Form::Data, "a").object);
+    for last in [Terms { orphan: true, ..terms(true) }, terms(false)] {
+        for cause in [Cause::RuleGone, Cause::PolicyGone] {
+            let change = removed(Some(&last), &live, cause, true).unwrap();
+            let Action::Replace { after, .. } = change.action else { panic!() };
+            assert_eq!(after.at(&["data"]), live.at(&["data"]));
+            assert_eq!(removed(None, &after, cause, true), None, "whoever remembers nothing spares it too");
+        }
+    }
+}
+
     let sync = terms(true);
     let live = stored(&wanted(&sync, Form::Data, "a").object);
     let moved = Terms { references: "r2".into(), ..terms(true) };

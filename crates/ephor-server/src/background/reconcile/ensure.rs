@@ -1,7 +1,7 @@
 //! One object, made to exist as it is wanted.
 
 use ephor_cluster::ErrorKind;
-use ephor_expr::Value;
+use ephor_expr::{Str, Value};
 
 use super::pass::{Failure, LOOK_AGAIN, TRIES};
 use super::work::Work;
@@ -71,6 +71,10 @@ impl Work<'_, '_> {
                     self.done.changes += 1;
                     return Ok(());
                 }
+                        // Whoever has forgotten what it wrote last writes once more; that may change nothing.
+                        if live.as_ref().is_some_and(|live| same_version(live, &stored)) {
+                            return Ok(());
+                        }
                 Err(error) if error.is(ErrorKind::AlreadyExists) || error.is(ErrorKind::Conflict) => {
                     live = self.pass.env.read(api_version, &wanted.id)?;
                 }
@@ -110,4 +114,9 @@ impl Work<'_, '_> {
             state.written.get(&wanted.id).is_some_and(|w| w.stored == downstream.essence && w.sent == sent);
         Some(as_written || downstream.essence == sent)
     }
+}
+
+fn same_version(a: &Value, b: &Value) -> bool {
+    let version = |object: &Value| object.str_at(&["metadata", "resourceVersion"]).map(Str::new);
+    version(a).is_some() && version(a) == version(b)
 }

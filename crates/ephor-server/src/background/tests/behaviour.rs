@@ -260,3 +260,27 @@ fn within_the_second_of_a_policy_versions_tell_what_came_after_it() {
     bed.settle();
     assert!(bed.find(&secret("a")).is_some() && bed.find(&secret("b")).is_none());
 }
+
+#[test]
+fn what_a_rule_applies_no_more_goes_also_after_a_restart() {
+    let policy = POLICY.replace("spec:\n", "spec:\n  useServerSideApply: true\n");
+    let mut bed = Bed::new();
+    bed.apply(&policy.replace("{k: '{{ request.object.data.v }}'}", "{k: x, more: y}"));
+    bed.apply(TRIGGER);
+    bed.settle();
+    let keys = |bed: &Bed| bed.find(&secret("a")).unwrap().get("stringData").unwrap().as_object().unwrap().len();
+    assert_eq!(keys(&bed), 2);
+    bed.stop();
+    bed.apply(&policy);
+    bed.restart();
+    bed.settle();
+    assert_eq!(keys(&bed), 1);
+    let revision = bed.cluster.revision();
+    let told = bed.notes.lock().unwrap().len();
+    bed.restart();
+    bed.settle();
+    bed.controller.resync(bed.now);
+    bed.settle();
+    assert_eq!(bed.cluster.revision(), revision, "a second pass writes nothing");
+    assert_eq!(bed.notes.lock().unwrap().len(), told, "and tells nothing");
+}

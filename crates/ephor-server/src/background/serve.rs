@@ -129,7 +129,7 @@ pub fn lead(background: &Background, term: &Term) {
         }
     }
     controller.observe_filters(&background.config.get().resource_filters, now());
-    controller.observe_policies(store.snapshot(), now());
+    // First of all, so that no change comes in between.
     store.subscribe({
         let (controller, bell) = (controller.clone(), Arc::clone(&bell));
         move |snapshot| {
@@ -137,6 +137,7 @@ pub fn lead(background: &Background, term: &Term) {
             bell.ring();
         }
     });
+    controller.observe_policies(store.snapshot(), now());
     controller.sweep(now());
     let requests = Watched::all(API_VERSION, KIND).in_namespace(&background.namespace);
     Feed::spawn(Arc::clone(&background.cluster), requests, stop.clone(), {

@@ -16,7 +16,7 @@ use crate::facts::ClusterFacts;
 use crate::feed::Change;
 use crate::metrics::Metrics;
 use crate::plan::{Claim, ObjectId};
-use crate::policies::{ExceptionScope, PolicyStore};
+use crate::policies::{ExceptionScope, PolicyStore, Snapshot};
 
 pub(super) struct Bed {
     pub(super) cluster: MemoryCluster,
@@ -247,6 +247,11 @@ impl Bed {
             "UpdateRequest" => self.controller.observe_requests(change, self.now),
             _ => self.controller.observe(kind, wide, change, self.now),
         }
+    }
+
+    /// The policies as they are known.
+    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
+        self.store.snapshot()
     }
 
     fn follow_new_kinds(&mut self) -> bool {

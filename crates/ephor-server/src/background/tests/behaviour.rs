@@ -56,6 +56,17 @@ fn a_second_pass_writes_nothing() {
 }
 
 #[test]
+fn a_policy_as_it_was_before_is_not_taken_in_again() {
+    let mut bed = Bed::new();
+    let before = bed.snapshot();
+    bed.apply(POLICY);
+    bed.pump();
+    assert_eq!(bed.controller.state().infos.len(), 1);
+    bed.controller.observe_policies(before, bed.now);
+    assert_eq!(bed.controller.state().infos.len(), 1);
+}
+
+#[test]
 fn what_was_missed_is_made_good_after_a_restart() {
     let mut bed = Bed::new();
     bed.apply(POLICY);

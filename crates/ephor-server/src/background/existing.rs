@@ -183,7 +183,7 @@ impl Pass<'_> {
             let query = ListQuery::all().labels(labels.clone()).limit(1).metadata_only();
             match self.env.cluster.list(resource, &query) {
                 Ok(list) if list.items.is_empty() => {}
-                Ok(_) => self.lock().learn(&resource.api_version(), &resource.kind, false),
+                Ok(_) => self.lock().learn(&resource.api_version(), &resource.kind),
                 // What this account may not list it cannot have made, or it was allowed to once.
                 Err(error) => failed |= error.kind() == ErrorKind::Transient,
             }

@@ -221,9 +221,16 @@ impl Index {
 
     /// Forgets a kind that nobody watches any more.
     pub fn forget(&mut self, kind: &GroupKind) {
-        if let Some(table) = self.tables.get_mut(kind) {
-            table.synced = false;
+        let table = self.tables.remove(kind).unwrap_or_default();
+        for (uid, seen) in &table.by_uid {
+            self.recent.remove(uid);
+            self.disown(Some(seen));
         }
+    }
+
+    /// Whether downstreams of a kind are known.
+    pub fn has_downstreams(&self, kind: &GroupKind) -> bool {
+        self.of_kind(kind).any(|seen| seen.downstream.is_some())
     }
 
     /// Whether all downstreams of a kind are known.

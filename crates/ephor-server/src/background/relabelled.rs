@@ -67,7 +67,7 @@ impl Pass<'_> {
             let key = WorkKey { policy: info.key.clone(), trigger: trigger.uid.clone() };
             let mut state = self.lock();
             if does && !did {
-                state.known.insert(trigger.uid.clone(), trigger);
+                state.known.insert(key.clone(), trigger);
                 state.force(&key, [rule.name.clone()]);
             }
             state.queue.add(Task::Reconcile(key), self.now);

@@ -177,7 +177,7 @@ fn follow(background: &Background, controller: &Controller, bell: &Arc<Bell>, st
             if !kept {
                 stop.stop();
                 if !watches.contains_key(kind) {
-                    controller.state().index.forget(kind);
+                    controller.state().forget_kind(kind);
                 }
             }
             kept
@@ -228,9 +228,11 @@ fn start_feed(
     let (controller, bell, kind, wide) = (controller.clone(), Arc::clone(bell), kind.clone(), watch.wide);
     let over = stop.clone();
     Feed::spawn(Arc::clone(&background.cluster), watched, stop.clone(), move |change: Change| {
-        // A feed that was replaced says nothing any more: its successor knows more.
+        let mut state = controller.state();
+        // A feed that was replaced says nothing any more: its successor knows more, or its kind is forgotten.
         if !over.is_stopped() {
-            controller.observe(&kind, wide, change, now());
+            state.observe(&kind, wide, change, now());
+            drop(state);
             bell.ring();
         }
     });

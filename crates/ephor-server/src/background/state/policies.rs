@@ -26,6 +26,7 @@ impl State {
         if self.infos.len() != known {
             self.observe_policies(Arc::clone(&self.snapshot), now);
         }
+        self.follow();
     }
 
     /// Takes in the policies as they are now.
@@ -67,14 +68,15 @@ impl State {
             for rule in after.iter().flat_map(|info| &info.generate) {
                 self.former.remove(&(key.clone(), rule.name.clone()));
             }
-            if after.is_none() {
-                self.failures.remove(&key);
-            }
             self.enqueue_policy(&key, now);
+            if !unchanged {
+                self.forget_policy(&key, after.as_deref());
+            }
             if after.as_ref().is_some_and(|info| info.once_for_existing()) && !unchanged {
                 self.queue.add(Task::Existing(key), now);
             }
         }
+        self.follow();
     }
 
     /// Asks for everything that a policy may have to do with.

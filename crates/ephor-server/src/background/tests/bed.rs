@@ -256,7 +256,15 @@ impl Bed {
 
     fn follow_new_kinds(&mut self) -> bool {
         let mut any = false;
-        for (kind, watch) in self.controller.watches() {
+        let watches = self.controller.watches();
+        self.watches.retain(|name, pump| {
+            let kept = !name.contains('/') || watches.contains_key(&pump.kind);
+            if !kept {
+                self.controller.state().forget_kind(&pump.kind);
+            }
+            kept
+        });
+        for (kind, watch) in watches {
             let name = format!("{}/{}", kind.group, kind.kind);
             if self.watches.get(name.as_str()).is_some_and(|pump| pump.wide || !watch.wide) {
                 continue;

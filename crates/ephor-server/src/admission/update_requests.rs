@@ -290,8 +290,15 @@ fn payload(request: &AdmissionRequest) -> Value {
         for (key, object) in [("object", &request.object), ("oldObject", &request.old_object)] {
             if !object.is_null() && (needed || key == "oldObject") {
                 let object = trimmed(object);
-                if object.to_json().len() <= MAX_PAYLOAD {
+                let bytes = object.to_json().len();
+                if bytes <= MAX_PAYLOAD {
                     kept.insert(key, object);
+                } else {
+                    tracing::warn!(
+                        uid = %request.uid, kind = %request.kind.kind, namespace = %request.namespace,
+                        name = %request.object_name(), operation = request.operation.as_str(), bytes,
+                        "`{key}` is too large to travel with an UpdateRequest: rules that read it fail, or see none"
+                    );
                 }
             }
         }

@@ -51,9 +51,12 @@ impl Controller {
         self.state().observe_discovery(discovery, now);
     }
 
-    /// Takes in the policies as they are now.
+    /// Takes in the policies as they are now, unless later ones are known.
     pub fn observe_policies(&self, snapshot: Arc<Snapshot>, now: Moment) {
-        self.state().observe_policies(snapshot, now);
+        let mut state = self.state();
+        if snapshot.number >= state.snapshot.number {
+            state.observe_policies(snapshot, now);
+        }
     }
 
     /// Takes in which triggers no policy sees.

@@ -1,4 +1,4 @@
-//! Triggers that were there before: before their policy, or before their namespace got the labels that a rule asks for.
+//! Triggers that were there before their policy.
 //!
 //! A synchronizing rule with `generateExisting` looks after all its triggers anyway. One without acts once for each
 //! generation of its policy, and so does a mutate-existing rule with `mutateExistingOnPolicyUpdate`; that it has done
@@ -16,11 +16,11 @@ use ephor_expr::{Str, Value};
 
 use super::conditions::{acted_generation, acted_rules};
 use super::index::GroupKind;
-use super::queue::{Settled, Task, WorkKey};
+use super::queue::{Settled, WorkKey};
 use super::reconcile::{Asked, Failure, PATIENCE, Pass};
 use super::rules::{Once, OnceWork, PolicyInfo, trigger_kinds};
 use super::state::Acted;
-use super::trigger::{TriggerRef, review_of_existing};
+use super::trigger::review_of_existing;
 use crate::plan::ObjectId;
 use crate::plan::claim::{MANAGED_BY, POLICY_NAME};
 use crate::policies::PolicyKey;
@@ -148,7 +148,7 @@ impl Pass<'_> {
     }
 
     /// The objects of a rule's kinds, in one namespace or in all that the policy sees.
-    fn triggers(
+    pub(super) fn triggers(
         &self,
         info: &PolicyInfo,
         kinds: Option<&[KindSelector]>,
@@ -194,34 +194,11 @@ impl Pass<'_> {
             let query = ListQuery::all().labels(labels.clone()).limit(1).metadata_only();
             match self.env.cluster.list(resource, &query) {
                 Ok(list) if list.items.is_empty() => {}
-                Ok(_) => self.lock().learn(&resource.api_version(), &resource.kind, false),
+                Ok(_) => self.lock().learn(&resource.api_version(), &resource.kind),
                 // What this account may not list it cannot have made, or it was allowed to once.
                 Err(error) => failed |= error.kind() == ErrorKind::Transient,
             }
         }
         if failed { Settled::Failed } else { Settled::Done }
-    }
-
-    /// Looks again at all triggers in a namespace whose labels changed, for rules that select by them.
-    pub fn relabelled(&self, namespace: &str) -> Settled {
-        let infos: Vec<Arc<PolicyInfo>> = self.lock().infos.values().cloned().collect();
-        for info in infos.iter().filter(|info| info.sees(namespace)) {
-            for rule in info.generate.iter().filter(|rule| rule.traits.namespace_selector) {
-                let objects = match self.triggers(info, rule.kinds.as_deref(), Some(namespace)) {
-                    Ok(objects) => objects,
-                    Err(Failure::Lost) => return Settled::Done,
-                    Err(_) => return Settled::Failed,
-                };
-                let mut state = self.lock();
-                for object in objects {
-                    let trigger = TriggerRef::of_object(&object);
-                    let key = WorkKey { policy: info.key.clone(), trigger: trigger.uid.clone() };
-                    state.known.insert(trigger.uid.clone(), trigger);
-                    state.force(&key, [rule.name.clone()]);
-                    state.queue.add(Task::Reconcile(key), self.now);
-                }
-            }
-        }
-        Settled::Done
     }
 }

@@ -51,8 +51,8 @@ pub struct Seen {
     pub terminating: bool,
     /// Whom it belongs to and what it says; downstreams only.
     pub downstream: Option<Box<Downstream>>,
-    /// Fingerprint of its labels; namespaces only.
-    labels: Str,
+    /// Its labels; namespaces only.
+    pub labels: Value,
 }
 
 /// What is known of a downstream.
@@ -70,9 +70,9 @@ impl Seen {
         let text = |key: &str| Str::new(object.str_at(&["metadata", key]).unwrap_or_default());
         let id = ObjectId::of(object);
         let labels = if id.kind == "Namespace" && id.group.is_empty() {
-            fingerprint(object.at(&["metadata", "labels"]).unwrap_or(&Value::Null)).into()
+            object.at(&["metadata", "labels"]).cloned().unwrap_or_default()
         } else {
-            Str::default()
+            Value::Null
         };
         let downstream =
             Claim::of(object).map(|claim| Box::new(Downstream { claim, essence: fingerprint(&essence(object)) }));
@@ -117,9 +117,10 @@ impl Touched {
         self.after.as_ref().or(self.before.as_ref())
     }
 
-    /// Whether a namespace has other labels now.
-    pub fn relabelled(&self) -> bool {
-        matches!((&self.before, &self.after), (Some(before), Some(after)) if before.labels != after.labels)
+    /// The labels that a namespace had before, if it has others now.
+    pub fn relabelled(&self) -> Option<&Value> {
+        let (before, after) = (self.before.as_ref()?, self.after.as_ref()?);
+        (before.labels != after.labels).then_some(&before.labels)
     }
 
     /// Whether what it says as a downstream is another.
@@ -220,9 +221,16 @@ impl Index {
 
     /// Forgets a kind that nobody watches any more.
     pub fn forget(&mut self, kind: &GroupKind) {
-        if let Some(table) = self.tables.get_mut(kind) {
-            table.synced = false;
+        let table = self.tables.remove(kind).unwrap_or_default();
+        for (uid, seen) in &table.by_uid {
+            self.recent.remove(uid);
+            self.disown(Some(seen));
         }
+    }
+
+    /// Whether downstreams of a kind are known.
+    pub fn has_downstreams(&self, kind: &GroupKind) -> bool {
+        self.of_kind(kind).any(|seen| seen.downstream.is_some())
     }
 
     /// Whether all downstreams of a kind are known.

@@ -8,8 +8,8 @@
 //!
 //! - [`rules`]: what of a policy matters here. [`index`]: what is known of the cluster. [`queue`]: what is to be done.
 //! - [`state`]: watch events and policies in, work out. [`trigger`]: the object that a rule is about, as a review.
-//! - [`existing`]: triggers that were there before their policy. [`tenure`]: since when a rule is what it is.
-//! - [`mutate`]: patches of existing objects.
+//! - [`existing`]: triggers that were there before their policy. [`relabelled`]: those whose namespace has other labels
+//!   now. [`tenure`]: since when a rule is what it is. [`mutate`]: patches of existing objects.
 //! - [`contest`]: objects that somebody else writes, too.
 //! - [`preview`]: what it would do, without doing it.
 //! - [`conditions`]: what policies say about it. [`standing`], [`telling`]: what metrics, probes and
@@ -27,6 +27,7 @@ pub mod mutate;
 pub mod preview;
 pub mod queue;
 pub mod reconcile;
+pub mod relabelled;
 pub mod requests;
 pub mod rules;
 pub mod serve;

@@ -183,6 +183,13 @@ impl Queue {
         self.items.contains_key(task)
     }
 
+    /// How many triggers of a policy are looked at or to be looked at.
+    pub fn reconciling(&self, policy: &PolicyKey) -> usize {
+        let first = Task::Reconcile(WorkKey { policy: policy.clone(), trigger: Str::default() });
+        let of_policy = |task: &&Task| matches!(task, Task::Reconcile(key) if key.policy == *policy);
+        self.items.range(first..).map(|(task, _)| task).take_while(of_policy).count()
+    }
+
     /// Forgets work that nobody has taken.
     pub fn forget(&mut self, task: &Task) {
         if let Some(item) = self.items.get(task).copied().filter(|item| !item.running) {

@@ -207,10 +207,9 @@ impl Pass<'_> {
             {
                 let mut state = self.lock();
                 if let Some(first) = first {
-                    state.known.insert(
-                        key.trigger.clone(),
-                        TriggerRef { uid: first.uid.clone(), ..TriggerRef::of_spec(first) },
-                    );
+                    state
+                        .known
+                        .insert(key.clone(), TriggerRef { uid: first.uid.clone(), ..TriggerRef::of_spec(first) });
                 }
                 let asks = |rule: &Str| asked.rules.contains(rule) && !asked.released.contains(rule);
                 if info.generate.iter().any(|r| asks(&r.name) && r.traits.event_bound && r.terms.synchronize)
@@ -232,11 +231,14 @@ impl Pass<'_> {
                 Err(error) => {
                     let synchronizes =
                         info.generate.iter().any(|r| asked.rules.contains(&r.name) && r.terms.synchronize);
+                    let mut state = self.lock();
                     if synchronizes && matches!(error, Failure::Failed(_)) {
                         // The request goes in the end; the work does not.
-                        let mut state = self.lock();
                         state.queue.add_at(Task::Reconcile(key.clone()), self.now + 1_000, self.now);
                     }
+                    // Each try says it anew.
+                    state.forget_event(&key);
+                    drop(state);
                     failure.get_or_insert(error);
                 }
             }

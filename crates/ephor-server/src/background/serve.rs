@@ -129,7 +129,7 @@ pub fn lead(background: &Background, term: &Term) {
         }
     }
     controller.observe_filters(&background.config.get().resource_filters, now());
-    controller.observe_policies(store.snapshot(), now());
+    // First of all, so that no change comes in between.
     store.subscribe({
         let (controller, bell) = (controller.clone(), Arc::clone(&bell));
         move |snapshot| {
@@ -137,6 +137,7 @@ pub fn lead(background: &Background, term: &Term) {
             bell.ring();
         }
     });
+    controller.observe_policies(store.snapshot(), now());
     controller.sweep(now());
     let requests = Watched::all(API_VERSION, KIND).in_namespace(&background.namespace);
     Feed::spawn(Arc::clone(&background.cluster), requests, stop.clone(), {
@@ -176,7 +177,7 @@ fn follow(background: &Background, controller: &Controller, bell: &Arc<Bell>, st
             if !kept {
                 stop.stop();
                 if !watches.contains_key(kind) {
-                    controller.state().index.forget(kind);
+                    controller.state().forget_kind(kind);
                 }
             }
             kept
@@ -227,9 +228,11 @@ fn start_feed(
     let (controller, bell, kind, wide) = (controller.clone(), Arc::clone(bell), kind.clone(), watch.wide);
     let over = stop.clone();
     Feed::spawn(Arc::clone(&background.cluster), watched, stop.clone(), move |change: Change| {
-        // A feed that was replaced says nothing any more: its successor knows more.
+        let mut state = controller.state();
+        // A feed that was replaced says nothing any more: its successor knows more, or its kind is forgotten.
         if !over.is_stopped() {
-            controller.observe(&kind, wide, change, now());
+            state.observe(&kind, wide, change, now());
+            drop(state);
             bell.ring();
         }
     });

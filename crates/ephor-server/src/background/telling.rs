@@ -6,9 +6,10 @@ use ephor_engine::outcome::RuleKind;
 
 use super::trigger::TriggerRef;
 use super::writer::{Note, Observer};
-use crate::events::notes::{Generated, failed, generated, mutated_existing};
+use crate::events::notes::{Generated, failed, generated, mutated_existing, removed};
 use crate::events::{Component, Recorder, Reference};
 use crate::metrics::Metrics;
+use crate::plan::Reason;
 use crate::policies::{PolicyKey, PolicyStore, Snapshot};
 
 /// Tells of everything that policies of `store` did, the listener among others.
@@ -25,14 +26,17 @@ pub fn observer(events: Recorder, metrics: Metrics, store: PolicyStore, listener
                 tracing::info!(policy = %key, %rule, verb, kind = ?object.str_at(&["kind"]),
                     namespace = ?object.str_at(&["metadata", "namespace"]), name = ?object.str_at(&["metadata", "name"]));
                 metrics.background_changed(key, rule, verb);
-                let Some(policy) = told(key) else { return };
-                let (object, trigger) = (Reference::of(object), trigger.as_ref().and_then(reference));
+                let known = told(key);
+                let exists = known.is_some();
+                let (policy, object) = (known.unwrap_or_else(|| named(key)), Reference::of(object));
+                let trigger = trigger.as_ref().filter(|_| change.reason != Reason::TriggerGone).and_then(reference);
                 let made = Generated { policy: &policy, rule, trigger: trigger.as_ref(), object: &object };
-                match verb {
-                    "mutate" => events.record(mutated_existing(&made)),
-                    "create" | "change" => events.record(generated(&made)),
-                    _ => {}
-                }
+                events.record(match verb {
+                    "delete" => removed(&made, exists),
+                    _ if !exists || change.reason == Reason::Released => Vec::new(),
+                    "mutate" => mutated_existing(&made),
+                    _ => generated(&made),
+                });
             }
             Note::Failed { policy: key, rule, trigger, message } => {
                 tracing::warn!(policy = %key, %rule, %message, "failed");
@@ -50,6 +54,11 @@ fn reference(trigger: &TriggerRef) -> Option<Reference> {
     let TriggerRef { api_version, kind, namespace, name, uid } = trigger.clone();
     let named = !(kind.is_empty() || name.is_empty());
     named.then_some(Reference { api_version, kind, namespace, name, uid })
+}
+
+/// A policy that is gone.
+fn named(key: &PolicyKey) -> Reference {
+    Reference { namespace: key.namespace.clone().unwrap_or_default(), name: key.name.clone(), ..Reference::default() }
 }
 
 /// Who tells of a rule.

@@ -148,6 +148,15 @@ pub fn generated(made: &Generated<'_>) -> Vec<Event> {
     events
 }
 
+/// What a generate rule made is wanted no more and was deleted. A policy that is gone is told nothing.
+pub fn removed(made: &Generated<'_>, policy_exists: bool) -> Vec<Event> {
+    let component = Component::Generate;
+    let Reference { kind, .. } = made.object;
+    let note = format!("resource deleted: {kind} {} of rule {}", made.object.place(), made.rule);
+    let on_policy = policy_exists.then(|| made.event(component, made.policy, Action::CleanedUp, note));
+    on_policy.into_iter().chain(made.on_trigger(component, Action::CleanedUp, "deleted")).collect()
+}
+
 /// A mutate-existing rule changed a target.
 pub fn mutated_existing(made: &Generated<'_>) -> Vec<Event> {
     let component = Component::Mutate;
@@ -282,6 +291,11 @@ mod tests {
         Role (-) PolicyApplied: Created Role admin as a result of applying policy p/r
         Namespace (Role) PolicyApplied: policy p/r generated Role team/admin
         ");
+        insta::assert_snapshot!(lines(&removed(&made, true)), @"
+        ClusterPolicy (Role) PolicyApplied: resource deleted: Role team/admin of rule r
+        Namespace (Role) PolicyApplied: policy p/r deleted Role team/admin
+        ");
+        insta::assert_snapshot!(lines(&removed(&made, false)), @"Namespace (Role) PolicyApplied: policy p/r deleted Role team/admin");
         insta::assert_snapshot!(lines(&mutated_existing(&made)), @"
         ClusterPolicy (Role) PolicyApplied: resource mutated
         Role (-) PolicyApplied: mutated by policy p/r

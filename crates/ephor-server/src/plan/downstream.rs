@@ -100,7 +100,8 @@ pub fn plan_downstream(
     }
     if terms.server_side_apply {
         let sent = fingerprint(&essence(&wanted.object));
-        let kept = written.is_none_or(|w| w.sent == sent) && stamp_of(&wanted.object) == stamp_of(live);
+        // What is not remembered may have said more, which only another apply takes away.
+        let kept = written.is_some_and(|w| w.sent == sent) && stamp_of(&wanted.object) == stamp_of(live);
         if kept && covers(live, &wanted.object) {
             return None;
         }

@@ -17,6 +17,7 @@ use super::change::{Action, Change, Proof, Reason};
 use super::claim::{Claim, released};
 use super::downstream::Terms;
 use super::identity::ObjectId;
+use super::stamp::Stamp;
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -71,8 +72,11 @@ pub fn plan_removal(removal: &Removal<'_>) -> Option<Change> {
     let stamp = claim.stamp.as_ref();
     // The rule's own word counts before what is noted on the object, which may be older.
     let synchronize = terms.map(|t| t.synchronize).or(stamp.map(|s| s.synchronize))?;
-    if !synchronize || live.str_at(&["metadata", "deletionTimestamp"]).is_some() {
+    if live.str_at(&["metadata", "deletionTimestamp"]).is_some() {
         return None;
+    }
+    if !synchronize {
+        return spared(live, stamp, terms);
     }
     let moved = match (terms, stamp) {
         (Some(terms), Some(stamp)) => terms.references != stamp.references,
@@ -86,7 +90,7 @@ pub fn plan_removal(removal: &Removal<'_>) -> Option<Change> {
         let orphan = terms.map_or_else(|| stamp.is_none_or(|s| s.orphan), |t| t.orphan);
         let form = stamp.map(|s| s.form).or_else(|| claim.source.is_empty().then_some(Form::Data));
         if orphan || matches!(form, None | Some(Form::Clone)) {
-            return None;
+            return spared(live, stamp, terms);
         }
     }
     // INVARIANT: nothing is deleted on the word of its labels alone.
@@ -100,6 +104,17 @@ pub fn plan_removal(removal: &Removal<'_>) -> Option<Change> {
         return None;
     };
     Some(change(live, Action::Delete { before: live.clone(), proof }, cause.reason()))
+}
+
+/// What stays must say so, for whoever does not remember what its rule said last.
+fn spared(live: &Value, stamp: Option<&Stamp>, terms: Option<&Terms>) -> Option<Change> {
+    let (stamp, terms) = (stamp?, terms?);
+    if (stamp.synchronize, stamp.orphan) == (terms.synchronize, terms.orphan) {
+        return None;
+    }
+    let mut after = live.clone();
+    Stamp { synchronize: terms.synchronize, orphan: terms.orphan, ..stamp.clone() }.put(&mut after);
+    Some(change(live, Action::Replace { before: live.clone(), after }, Reason::Restamped))
 }
 
 fn change(live: &Value, action: Action, reason: Reason) -> Change {

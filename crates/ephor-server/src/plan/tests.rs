@@ -110,11 +110,13 @@ fn server_side_apply_leaves_the_rest_alone() {
     if let Some(data) = live.as_object_mut().unwrap().get_mut("data").and_then(Value::as_object_mut) {
         data.insert("more", "b");
     }
-    assert_eq!(plan_downstream(&sync, &wanted, Some(&live), None), None);
+    let written = Written::new(&wanted.object, &live);
+    assert_eq!(plan_downstream(&sync, &wanted, Some(&live), Some(&written)), None);
+    assert!(plan_downstream(&sync, &wanted, Some(&live), None).is_some(), "an earlier apply may have said more");
     if let Some(data) = live.as_object_mut().unwrap().get_mut("data").and_then(Value::as_object_mut) {
         data.insert("k", "changed");
     }
-    let change = plan_downstream(&sync, &wanted, Some(&live), None).unwrap();
+    let change = plan_downstream(&sync, &wanted, Some(&live), Some(&written)).unwrap();
     assert!(matches!(change.action, Action::Apply { before: Some(_), .. }));
 }
 
@@ -200,6 +202,19 @@ fn orphans_outlive_rule_and_policy() {
         assert_eq!(removed(None, &live, cause, true), None);
     }
     assert!(removed(Some(&orphan), &live, Cause::TriggerGone, true).is_some());
+}
+
+#[test]
+fn what_a_rule_said_last_is_noted_on_what_it_spares() {
+    let live = stored(&wanted(&terms(true), Form::Data, "a").object);
+    for last in [Terms { orphan: true, ..terms(true) }, terms(false)] {
+        for cause in [Cause::RuleGone, Cause::PolicyGone] {
+            let change = removed(Some(&last), &live, cause, true).unwrap();
+            let Action::Replace { after, .. } = change.action else { panic!() };
+            assert_eq!(after.at(&["data"]), live.at(&["data"]));
+            assert_eq!(removed(None, &after, cause, true), None, "whoever remembers nothing spares it too");
+        }
+    }
 }
 
 #[test]

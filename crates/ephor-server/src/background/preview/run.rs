@@ -22,8 +22,8 @@ use crate::facts::ClusterFacts;
 use crate::feed::Change;
 use crate::globalcontext::GlobalContext;
 use crate::metrics::Metrics;
+use crate::plan::ObjectId;
 use crate::plan::claim::{MANAGED_BY, POLICY_NAME};
-use crate::plan::{self, Action, Claim, ObjectId};
 use crate::policies::{ExceptionScope, PolicyKey, PolicyStore};
 
 /// How long the controller may wait for something, in its own time: one thing waits for another, but nothing that
@@ -255,7 +255,6 @@ impl Run {
             // Whoever has forgotten what it wrote last writes once more; that changes nothing.
             let Some(change) = change.as_stored(&object) else { continue };
             if self.in_scope(&policy) {
-                let trigger = trigger.or_else(|| claimed(&change));
                 let secrets = self.secrets(&policy, trigger.as_ref(), read);
                 let trigger = trigger.map(|trigger| in_words(&trigger)).unwrap_or_default();
                 changes.push(Planned { policy, rule, trigger, change, secrets });
@@ -302,13 +301,6 @@ impl Run {
         }
         Redactor::of(&secrets)
     }
-}
-
-/// What an object that goes was made for.
-fn claimed(change: &plan::Change) -> Option<TriggerRef> {
-    let Action::Delete { before, .. } = &change.action else { return None };
-    let trigger = TriggerRef::of_claim(&Claim::of(before)?);
-    (!trigger.name.is_empty()).then_some(trigger)
 }
 
 fn in_words(trigger: &TriggerRef) -> String {

@@ -1,7 +1,7 @@
 //! One object, made to exist as it is wanted.
 
 use ephor_cluster::ErrorKind;
-use ephor_expr::Value;
+use ephor_expr::{Str, Value};
 
 use super::pass::{Failure, LOOK_AGAIN, TRIES};
 use super::work::Work;
@@ -11,6 +11,7 @@ use crate::background::rules::GenerateInfo;
 use crate::background::state::{Standing, key_of};
 use crate::plan::content::{essence, fingerprint, with_books_of};
 use crate::plan::{Action, Claim, Reason, Wanted, plan_downstream};
+use crate::update_request::ResourceSpec;
 
 impl Work<'_, '_> {
     /// Makes one object exist as it is wanted.
@@ -44,6 +45,7 @@ impl Work<'_, '_> {
             let Some(change) = plan_downstream(&rule.terms, wanted, live.as_ref(), written.as_ref()) else {
                 if let Some(live) = &live {
                     self.pass.lock().note(live, self.pass.now);
+                    self.met.insert(wanted.id.clone(), ResourceSpec::of_object(live));
                 }
                 return Ok(());
             };
@@ -61,10 +63,18 @@ impl Work<'_, '_> {
                         };
                         {
                             let mut state = self.pass.lock();
+                            if rule.terms.synchronize {
+                                state.look_after(api_version, &wanted.id);
+                            }
                             state.note_own(&sent, &stored, self.pass.now);
                             if corrects {
                                 state.contests.note(&wanted.id, content, self.pass.now);
                             }
+                        }
+                        self.met.insert(wanted.id.clone(), ResourceSpec::of_object(&stored));
+                        // Whoever has forgotten what it wrote last writes once more; that may change nothing.
+                        if live.as_ref().is_some_and(|live| same_version(live, &stored)) {
+                            return Ok(());
                         }
                         self.pass.tell(self.key, &rule.name, self.trigger.as_ref(), &change, stored);
                     }
@@ -110,4 +120,9 @@ impl Work<'_, '_> {
             state.written.get(&wanted.id).is_some_and(|w| w.stored == downstream.essence && w.sent == sent);
         Some(as_written || downstream.essence == sent)
     }
+}
+
+fn same_version(a: &Value, b: &Value) -> bool {
+    let version = |object: &Value| object.str_at(&["metadata", "resourceVersion"]).map(Str::new);
+    version(a).is_some() && version(a) == version(b)
 }

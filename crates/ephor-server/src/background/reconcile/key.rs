@@ -24,6 +24,7 @@ impl Pass<'_> {
         let Some(info) = info else { return self.without_policy(key, &owned) };
         if info.program.is_none() {
             // A policy that is refused says nothing, so that nothing is done on its account.
+            self.lock().forget_key(key);
             return Ok(Done::default());
         }
         let mut work = Work {
@@ -34,6 +35,7 @@ impl Pass<'_> {
             asked,
             forced,
             rendered: BTreeMap::new(),
+            met: BTreeMap::new(),
             done: Done::default(),
             failure: None,
         };
@@ -41,16 +43,19 @@ impl Pass<'_> {
         let Work { rendered, done, failure, .. } = work;
         let mut state = self.lock();
         state.set_rendered(key, rendered, self.now);
+        if !state.infos.contains_key(&key.policy) {
+            // It went meanwhile, and nobody else will forget what was learned just now.
+            state.forget_key(key);
+        }
         if let Some(failure) = failure {
             return Err(failure);
         }
         if asked.is_none_or(|asked| !asked.alone) {
             state.forced.remove(key);
         }
-        state.known.remove(&key.trigger);
+        state.known.remove(key);
         if done.trigger_gone {
-            state.clear_dependencies(key);
-            state.contexts.remove(key);
+            state.forget_key(key);
         }
         Ok(done)
     }
@@ -76,7 +81,7 @@ impl Pass<'_> {
         let claimed = owned.iter().filter_map(|id| state.index.find(id)?.downstream.as_ref());
         state
             .known
-            .get(&key.trigger)
+            .get(key)
             .cloned()
             .or_else(|| claimed.map(|d| TriggerRef::of_claim(&d.claim)).max_by_key(|trigger| !trigger.name.is_empty()))
     }
@@ -95,10 +100,9 @@ impl Pass<'_> {
             done.changes += self.remove(key, id, Cause::PolicyGone, None)?;
         }
         let mut state = self.lock();
-        state.clear_dependencies(key);
-        state.contexts.remove(key);
-        state.known.remove(&key.trigger);
+        state.forget_key(key);
         state.set_rendered(key, BTreeMap::new(), self.now);
+        state.forget_former(&key.policy, 1);
         done.trigger_gone = true;
         Ok(done)
     }

@@ -7,6 +7,7 @@ use super::work::Work;
 use crate::background::queue::{Task, WorkKey};
 use crate::background::rules::GenerateInfo;
 use crate::background::state::key_of;
+use crate::background::trigger::TriggerRef;
 use crate::plan::{Cause, Claim, ObjectId, Removal, Terms, plan_removal};
 
 impl Pass<'_> {
@@ -58,7 +59,8 @@ impl Pass<'_> {
                         Some(stored) => self.lock().note(&stored, self.now),
                         None => self.forget_object(id, &live),
                     }
-                    self.tell(key, &claim.owner.rule, None, &change, live);
+                    let trigger = Some(TriggerRef::of_claim(&claim)).filter(|trigger| !trigger.name.is_empty());
+                    self.tell(key, &claim.owner.rule, trigger.as_ref(), &change, live);
                     return Ok(1);
                 }
                 Err(error) if error.is(ErrorKind::Conflict) => {}

@@ -7,6 +7,7 @@ use ephor_expr::{Str, Value};
 
 use super::pass::Failure;
 use super::work::Work;
+use crate::background::index::Seen;
 use crate::background::rules::{GenerateInfo, Varying};
 use crate::background::state::label_parts;
 use crate::background::trigger::TriggerRef;
@@ -151,17 +152,11 @@ impl Work<'_, '_> {
 
     /// Adds an object to what the request made.
     pub(super) fn record(&mut self, id: &ObjectId) {
-        let state = self.pass.lock();
-        let seen = state.index.find(id);
-        let spec = ResourceSpec {
-            api_version: seen.map(|seen| seen.api_version.clone()).unwrap_or_default(),
-            kind: id.kind.clone(),
-            namespace: id.namespace.clone(),
-            name: id.name.clone(),
-            uid: seen.map(|seen| seen.uid.clone()).unwrap_or_default(),
-        };
-        drop(state);
-        self.done.generated.push(spec);
+        let spec = self.met.get(id).cloned().or_else(|| {
+            let state = self.pass.lock();
+            state.index.find(id).map(spec_of)
+        });
+        self.done.generated.extend(spec);
     }
 
     /// Marks an object as one that others are copied from, as upstream does: its admission looks for the mark. What is
@@ -186,5 +181,15 @@ impl Work<'_, '_> {
             Ok(stored) => self.pass.lock().note(&stored, self.pass.now),
             Err(error) => tracing::debug!(source = %id, %error, "the source could not be marked"),
         }
+    }
+}
+
+fn spec_of(seen: &Seen) -> ResourceSpec {
+    ResourceSpec {
+        api_version: seen.api_version.clone(),
+        kind: seen.id.kind.clone(),
+        namespace: seen.id.namespace.clone(),
+        name: seen.id.name.clone(),
+        uid: seen.uid.clone(),
     }
 }

@@ -18,6 +18,7 @@ use crate::background::trigger::TriggerRef;
 use crate::background::writer::Note;
 use crate::plan::claim::{POLICY_NAME, POLICY_NAMESPACE};
 use crate::plan::{Cause, ObjectId};
+use crate::update_request::ResourceSpec;
 
 /// The rules of one policy and one trigger.
 pub(super) struct Work<'w, 'p> {
@@ -28,6 +29,8 @@ pub(super) struct Work<'w, 'p> {
     pub(super) asked: Option<&'w Asked>,
     pub(super) forced: BTreeSet<Str>,
     pub(super) rendered: BTreeMap<ObjectId, Str>,
+    /// Objects that were read or written for it.
+    pub(super) met: BTreeMap<ObjectId, ResourceSpec>,
     pub(super) done: Done,
     pub(super) failure: Option<Failure>,
 }

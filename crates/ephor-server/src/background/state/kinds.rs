@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use ephor_expr::Str;
 
 use super::memory::State;
-use crate::background::index::GroupKind;
+use crate::background::index::{GroupKind, Seen};
 use crate::background::rules::{only_version, trigger_kinds};
+use crate::plan::ObjectId;
 
 /// A kind to follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,15 +21,39 @@ pub struct Watch {
 }
 
 impl State {
-    /// Begins to follow a kind that turned up.
-    pub fn learn(&mut self, api_version: &str, kind: &str, wide: bool) {
-        let watch = Watch { api_version: api_version.into(), kind: kind.into(), wide };
-        let known = self.learned.entry(GroupKind::new(api_version, kind)).or_insert_with(|| watch);
-        known.wide |= wide;
+    /// Begins to follow the downstreams of a kind, of which there are some.
+    pub fn learn(&mut self, api_version: &str, kind: &str) {
+        self.learned.insert(GroupKind::new(api_version, kind), api_version.into());
+        self.follow();
+    }
+
+    /// Begins to follow the kind of an object that is to be looked after, where the rules do not say it beforehand.
+    pub fn look_after(&mut self, api_version: &str, id: &ObjectId) {
+        if !self.followed.contains_key(&GroupKind::of(id)) {
+            self.learn(api_version, &id.kind);
+        }
     }
 
     /// The kinds to follow.
-    pub fn watches(&self) -> BTreeMap<GroupKind, Watch> {
+    pub fn watches(&mut self) -> BTreeMap<GroupKind, Watch> {
+        self.follow();
+        self.followed.clone()
+    }
+
+    /// Whether a feed tells of an object, so that it will also tell when the object is gone.
+    pub(super) fn is_followed(&self, seen: &Seen) -> bool {
+        let watch = self.followed.get(&GroupKind::of(&seen.id));
+        watch.is_some_and(|watch| watch.wide || seen.downstream.is_some())
+    }
+
+    /// Forgets a kind that nobody follows any more.
+    pub fn forget_kind(&mut self, kind: &GroupKind) {
+        self.index.forget(kind);
+        self.written.retain(|id, _| GroupKind::of(id) != *kind);
+    }
+
+    /// Finds out which kinds are to be followed now.
+    pub(super) fn follow(&mut self) {
         let mut watches = BTreeMap::new();
         let mut add = |api_version: &Str, kind: &Str, wide: bool| {
             let watch = Watch { api_version: api_version.clone(), kind: kind.clone(), wide };
@@ -50,10 +75,18 @@ impl State {
             // Rules select by their labels, and requests end with them.
             add(&Str::new_static("v1"), &Str::new_static("Namespace"), true);
         }
-        for watch in self.learned.values() {
-            add(&watch.api_version, &watch.kind, watch.wide);
+        for (kind, api_version) in &self.read {
+            add(api_version, &kind.kind, true);
         }
-        watches
+        for (kind, api_version) in &self.learned {
+            add(api_version, &kind.kind, false);
+        }
+        // What a rule made is looked after also when no rule makes such things any more.
+        let left = self.followed.iter().filter(|(kind, _)| self.index.has_downstreams(kind));
+        for (_, watch) in left {
+            add(&watch.api_version, &watch.kind, false);
+        }
+        self.followed = watches;
     }
 
     /// The version of a kind that is written without, if only one group serves it.

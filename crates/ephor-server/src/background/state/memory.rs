@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ephor_cluster::Discovery;
 use ephor_engine::matching::ResourceFilters;
-use ephor_expr::Str;
+use ephor_expr::{Str, Value};
 
 use super::kinds::Watch;
 use super::names::key_of;
@@ -58,20 +58,26 @@ pub struct State {
     pub(super) wanted_by: BTreeMap<ObjectId, BTreeSet<WorkKey>>,
     pub(super) depends: BTreeMap<Dependency, BTreeSet<WorkKey>>,
     pub(super) dependencies: BTreeMap<WorkKey, BTreeSet<Dependency>>,
+    /// The labels of namespaces before a change that nobody has looked at yet.
+    pub(super) relabelled: BTreeMap<Str, Value>,
     /// What was written last.
     pub written: BTreeMap<ObjectId, Written>,
     /// Rules that an event has brought into force for a key.
     pub forced: BTreeMap<WorkKey, BTreeSet<Str>>,
-    /// Triggers that were named, by UID.
-    pub known: BTreeMap<Str, TriggerRef>,
+    /// Triggers that were named.
+    pub known: BTreeMap<WorkKey, TriggerRef>,
     /// The last request of keys whose rules cannot be judged without.
     pub contexts: BTreeMap<WorkKey, Arc<UpdateRequest>>,
     /// Triggers that rules have acted for once, of policies that are not through.
     pub acted: BTreeSet<Acted>,
     /// What fails, by policy and what it is about.
     pub failures: BTreeMap<PolicyKey, BTreeMap<Str, String>>,
-    /// Kinds of downstreams and sources that turned up.
-    pub(super) learned: BTreeMap<GroupKind, Watch>,
+    /// Kinds that have downstreams and that no feed has told of yet, with the version to read them in.
+    pub(super) learned: BTreeMap<GroupKind, Str>,
+    /// The version of each kind that something depends on.
+    pub(super) read: BTreeMap<GroupKind, Str>,
+    /// The kinds to follow, as far as is known.
+    pub(super) followed: BTreeMap<GroupKind, Watch>,
     /// What was written again and again lately.
     pub contests: Contests,
     /// What is served.
@@ -84,7 +90,9 @@ impl State {
     /// Registers that a key has read something, before it does.
     pub fn depend(&mut self, key: &WorkKey, api_version: &str, kind: &str, namespace: &str, name: &str) {
         let dependency = (GroupKind::new(api_version, kind), Str::new(namespace), Str::new(name));
-        self.learn(api_version, kind, true);
+        if self.read.insert(dependency.0.clone(), api_version.into()).is_none() {
+            self.follow();
+        }
         self.depends.entry(dependency.clone()).or_default().insert(key.clone());
         self.dependencies.entry(key.clone()).or_default().insert(dependency);
     }
@@ -104,8 +112,8 @@ impl State {
         })
     }
 
-    /// Forgets what a key depended on, before it is judged anew.
-    pub fn clear_dependencies(&mut self, key: &WorkKey) {
+    /// Forgets what a key depended on.
+    fn clear_dependencies(&mut self, key: &WorkKey) {
         for dependency in self.dependencies.remove(key).unwrap_or_default() {
             if let Some(keys) = self.depends.get_mut(&dependency) {
                 keys.remove(key);
@@ -113,6 +121,55 @@ impl State {
                     self.depends.remove(&dependency);
                 }
             }
+            let first = (dependency.0.clone(), Str::default(), Str::default());
+            if self.depends.range(first..).next().is_none_or(|((kind, ..), _)| *kind != dependency.0) {
+                self.read.remove(&dependency.0);
+            }
+        }
+    }
+
+    /// Forgets what there was to know about a key besides what it renders.
+    pub fn forget_key(&mut self, key: &WorkKey) {
+        self.clear_dependencies(key);
+        self.contexts.remove(key);
+        self.known.remove(key);
+        self.forced.remove(key);
+    }
+
+    /// Forgets what an event has brought about for a key, unless there is work that needs it.
+    pub fn forget_event(&mut self, key: &WorkKey) {
+        if !self.queue.holds(&Task::Reconcile(key.clone())) {
+            self.known.remove(key);
+            self.forced.remove(key);
+        }
+    }
+
+    /// Forgets what is no longer so of a policy that is another now, or gone (`after`).
+    pub(super) fn forget_policy(&mut self, policy: &PolicyKey, after: Option<&PolicyInfo>) {
+        let of = after.map(|info| (info.uid.clone(), info.generation));
+        self.acted.retain(|acted| acted.policy != *policy || Some(&acted.of) == of.as_ref());
+        // Its triggers are judged anew.
+        let from = WorkKey { policy: policy.clone(), trigger: Str::default() };
+        let keys = |key: &&WorkKey| key.policy == *policy;
+        let read: Vec<WorkKey> =
+            self.dependencies.range(from.clone()..).map(|(key, _)| key).take_while(keys).cloned().collect();
+        for key in &read {
+            self.clear_dependencies(key);
+        }
+        if after.is_none() {
+            self.failures.remove(policy);
+            self.contexts.retain(|key, _| key.policy != *policy);
+            self.forced.retain(|key, _| key.policy != *policy);
+            self.known.retain(|key, _| key.policy != *policy);
+            self.forget_former(policy, 0);
+        }
+    }
+
+    /// Forgets what the rules of a policy said that is gone, once nothing is left to do about what they made but
+    /// `under_way` pieces of work.
+    pub fn forget_former(&mut self, policy: &PolicyKey, under_way: usize) {
+        if !self.infos.contains_key(policy) && self.queue.reconciling(policy) <= under_way {
+            self.former.retain(|(of, _), _| of != policy);
         }
     }
 
@@ -190,6 +247,9 @@ impl State {
             None => {
                 if let Some(failures) = self.failures.get_mut(policy) {
                     failures.remove(what);
+                    if failures.is_empty() {
+                        self.failures.remove(policy);
+                    }
                 }
             }
         }

@@ -16,23 +16,32 @@ use crate::plan::{ObjectId, Written};
 impl State {
     /// Takes in what a feed says of a kind.
     pub fn observe(&mut self, kind: &GroupKind, wide: bool, change: Change, now: Moment) {
+        if matches!(change, Change::Reset(_)) {
+            self.learned.remove(kind);
+        }
         for touched in self.index.apply(kind, wide, change) {
             self.touched(&touched, now);
         }
     }
 
-    /// Takes in an object that was read or written.
+    /// Takes in an object that was read or written. What no feed tells of is not kept: nobody would say that it is gone.
     pub fn note(&mut self, object: &Value, now: Moment) {
-        for touched in self.index.note(Seen::of(object), object) {
-            self.touched(&touched, now);
+        let seen = Seen::of(object);
+        if self.is_followed(&seen) || self.index.find(&seen.id).is_some() {
+            for touched in self.index.note(seen, object) {
+                self.touched(&touched, now);
+            }
         }
     }
 
     /// Takes in an object that was written by this controller: nobody need look at it again because of that.
     pub fn note_own(&mut self, sent: &Value, stored: &Value, now: Moment) {
-        self.written.insert(ObjectId::of(stored), Written::new(sent, stored));
-        for touched in self.index.note(Seen::of(stored), stored) {
-            self.touched_as_input(&touched, now);
+        let seen = Seen::of(stored);
+        if self.is_followed(&seen) {
+            self.written.insert(seen.id.clone(), Written::new(sent, stored));
+            for touched in self.index.note(seen, stored) {
+                self.touched_as_input(&touched, now);
+            }
         }
     }
 
@@ -95,11 +104,25 @@ impl State {
         if seen.terminating && kind.group.is_empty() && kind.kind == "Namespace" {
             self.collect_in(&seen.id.name, now);
         }
-        if touched.relabelled()
+        if let Some(before) = touched.relabelled()
             && self.infos.values().any(|info| info.generate.iter().any(|r| r.traits.namespace_selector))
         {
+            // Of changes that come before the first is looked at, the first counts.
+            self.relabelled.entry(seen.id.name.clone()).or_insert_with(|| before.clone());
             self.queue.add(Task::Relabelled(seen.id.name), now);
         }
+    }
+
+    /// The labels of a namespace before they changed, and as they are now; `None` if nobody need look at them.
+    pub fn take_relabelled(&mut self, namespace: &str) -> Option<(Value, Value)> {
+        let before = self.relabelled.remove(namespace)?;
+        let seen = self.index.find(&ObjectId::new("v1", "Namespace", "", namespace))?;
+        Some((before, seen.labels.clone()))
+    }
+
+    /// Takes them back: they must be looked at again.
+    pub fn put_relabelled(&mut self, namespace: &str, before: Value) {
+        self.relabelled.insert(namespace.into(), before);
     }
 
     fn keys_of_trigger(&self, seen: &Seen) -> Vec<WorkKey> {

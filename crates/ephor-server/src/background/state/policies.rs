@@ -33,6 +33,7 @@ impl State {
         if self.infos.len() != known {
             self.observe_policies(Arc::clone(&self.snapshot), now);
         }
+        self.follow();
     }
 
     /// Takes in the policies as they are now.
@@ -70,18 +71,18 @@ impl State {
             for rule in after.iter().flat_map(|info| &info.generate) {
                 self.former.remove(&(key.clone(), rule.name.clone()));
             }
-            match &after {
-                None => {
-                    self.failures.remove(&key);
-                }
-                Some(info) if !unchanged => self.policy_changed(info, before.is_none(), now),
-                Some(_) => {}
+            if let Some(info) = after.as_ref().filter(|_| !unchanged) {
+                self.policy_changed(info, before.is_none(), now);
             }
             self.enqueue_policy(&key, now);
+            if !unchanged {
+                self.forget_policy(&key, after.as_deref());
+            }
             if after.as_ref().is_some_and(|info| info.once_for_existing()) && !unchanged {
                 self.queue.add(Task::Existing(key), now);
             }
         }
+        self.follow();
     }
 
     /// A policy is new, or says something else: what its status says may be true no more.

@@ -17,7 +17,7 @@ use crate::facts::ClusterFacts;
 use crate::feed::Change;
 use crate::metrics::Metrics;
 use crate::plan::{Claim, ObjectId};
-use crate::policies::{ExceptionScope, PolicyStore};
+use crate::policies::{ExceptionScope, PolicyStore, Snapshot};
 
 pub(super) struct Bed {
     pub(super) cluster: MemoryCluster,
@@ -252,9 +252,22 @@ impl Bed {
         }
     }
 
+    /// The policies as they are known.
+    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
+        self.store.snapshot()
+    }
+
     fn follow_new_kinds(&mut self) -> bool {
         let mut any = false;
-        for (kind, watch) in self.controller.watches() {
+        let watches = self.controller.watches();
+        self.watches.retain(|name, pump| {
+            let kept = !name.contains('/') || watches.contains_key(&pump.kind);
+            if !kept {
+                self.controller.state().forget_kind(&pump.kind);
+            }
+            kept
+        });
+        for (kind, watch) in watches {
             let name = format!("{}/{}", kind.group, kind.kind);
             if self.watches.get(name.as_str()).is_some_and(|pump| pump.wide || !watch.wide) {
                 continue;

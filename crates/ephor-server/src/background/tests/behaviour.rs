@@ -56,6 +56,17 @@ fn a_second_pass_writes_nothing() {
 }
 
 #[test]
+fn a_policy_as_it_was_before_is_not_taken_in_again() {
+    let mut bed = Bed::new();
+    let before = bed.snapshot();
+    bed.apply(POLICY);
+    bed.pump();
+    assert_eq!(bed.controller.state().infos.len(), 1);
+    bed.controller.observe_policies(before, bed.now);
+    assert_eq!(bed.controller.state().infos.len(), 1);
+}
+
+#[test]
 fn what_was_missed_is_made_good_after_a_restart() {
     let mut bed = Bed::new();
     bed.apply(POLICY);
@@ -259,4 +270,28 @@ fn within_the_second_of_a_policy_versions_tell_what_came_after_it() {
     bed.apply(TRIGGER);
     bed.settle();
     assert!(bed.find(&secret("a")).is_some() && bed.find(&secret("b")).is_none());
+}
+
+#[test]
+fn what_a_rule_applies_no_more_goes_also_after_a_restart() {
+    let policy = POLICY.replace("spec:\n", "spec:\n  useServerSideApply: true\n");
+    let mut bed = Bed::new();
+    bed.apply(&policy.replace("{k: '{{ request.object.data.v }}'}", "{k: x, more: y}"));
+    bed.apply(TRIGGER);
+    bed.settle();
+    let keys = |bed: &Bed| bed.find(&secret("a")).unwrap().get("stringData").unwrap().as_object().unwrap().len();
+    assert_eq!(keys(&bed), 2);
+    bed.stop();
+    bed.apply(&policy);
+    bed.restart();
+    bed.settle();
+    assert_eq!(keys(&bed), 1);
+    let revision = bed.cluster.revision();
+    let told = bed.notes.lock().unwrap().len();
+    bed.restart();
+    bed.settle();
+    bed.controller.resync(bed.now);
+    bed.settle();
+    assert_eq!(bed.cluster.revision(), revision, "a second pass writes nothing");
+    assert_eq!(bed.notes.lock().unwrap().len(), told, "and tells nothing");
 }

@@ -25,7 +25,7 @@ const FILTER: &str = "[ConfigMap,hidden,*]";
 
 fn made(bed: &Bed) -> Option<String> {
     let secret = bed.find("{apiVersion: v1, kind: Secret, metadata: {name: made, namespace: hidden}}")?;
-    secret.str_at(&["data", "k"]).or(secret.str_at(&["stringData", "k"])).map(ToOwned::to_owned)
+    secret.str_at(&["stringData", "k"]).map(ToOwned::to_owned)
 }
 
 fn settings(filters: &str) -> String {

@@ -152,3 +152,57 @@ fn a_plan_of_files_knows_global_context_and_settings() {
     assert!(text(&planned.stdout).contains("create ConfigMap kube-system/count"));
     assert_eq!(plan(&directory, &["counted.yaml", "--config-map", "ephor"]).status.code(), Some(2));
 }
+
+const QUOTING: &str = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: quoting}
+spec:
+  rules:
+  - name: quotes
+    match: {any: [{resources: {kinds: [Namespace]}}]}
+    context:
+    - name: s
+      apiCall: {urlPath: /api/v1/namespaces/vault/secrets/tls}
+    generate:
+      synchronize: true
+      apiVersion: v1
+      kind: ConfigMap
+      name: quoted
+      namespace: '{{ request.object.metadata.name }}'
+      data:
+        data:
+          key: '{{ base64_decode(s.data.key) }}'
+          quoted: \"it is {{ base64_decode(s.data.pin) }}: '{{ base64_decode(s.data.pin) }}'\"
+";
+
+#[test]
+fn values_of_secrets_are_not_shown_however_they_are_written() {
+    let directory = tempfile::tempdir().unwrap();
+    // Four lines, and "x's".
+    let key = "LS0tLS1CRUdJTi0tLS0tCmZpcnN0bGluZQpzZWNvbmRsaW5lCi0tLS0tRU5ELS0tLS0K";
+    let resources = format!(
+        "{{apiVersion: v1, kind: Namespace, metadata: {{name: shop}}}}\n---\n\
+         {{apiVersion: v1, kind: Secret, metadata: {{name: tls, namespace: vault}}, data: {{key: {key}, pin: eCdz}}}}\n"
+    );
+    for (name, text) in [("quoting.yaml", QUOTING), ("vault.yaml", &resources)] {
+        std::fs::write(directory.path().join(name), text).unwrap();
+    }
+    let planned = plan(&directory, &["quoting.yaml", "--resource", "vault.yaml"]);
+    let shown = text(&planned.stdout) + &text(&planned.stderr);
+    assert!(shown.contains("key: <redacted>") && shown.contains("1 to create"), "{shown}");
+    for secret in ["firstline", "secondline", "BEGIN", "x's", "x''s"] {
+        assert!(!shown.contains(secret), "{secret} in {shown}");
+    }
+}
+
+#[test]
+fn policies_that_plan_nothing_are_pointed_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let policy = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, \
+                  match: {any: [{resources: {kinds: [Pod]}}]}, validate: {pattern: {metadata: {name: '?*'}}}}]}}";
+    std::fs::write(directory.path().join("validating.yaml"), policy).unwrap();
+    let planned = plan(&directory, &["validating.yaml", "--resource", "resources.yaml"]);
+    insta::assert_snapshot!(text(&planned.stderr), @"hint: no rule of these policies generates objects or mutates existing ones");
+    assert_eq!(planned.status.code(), Some(0));
+}

@@ -1,13 +1,13 @@
 //! Values that come from Secrets, kept out of what people read.
 //!
-//! Messages, events and explanations may quote the object that a rule judged. Where that is a `Secret`, its values
-//! (as stored, and decoded) are replaced wherever they occur in such a text.
+//! Messages, events, plans and explanations may quote what a rule looked at. Where that is a `Secret`, its values (as
+//! stored, and decoded) are replaced wherever they occur in such a text.
 
 use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ephor_expr::{Str, Value};
+use ephor_expr::{Map, Str, Value};
 
 /// What stands in place of a secret value.
 pub const REDACTED: &str = "<redacted>";
@@ -19,40 +19,67 @@ pub struct Redactor {
     values: Vec<Str>,
 }
 
-/// Shorter values would blot out parts of words, and say nothing.
-const SHORTEST: usize = 3;
+/// From this length on a value is taken out wherever it stands; a shorter one only as a word, for it also stands in
+/// words that have nothing to do with it.
+const TELLING: usize = 4;
 
 impl Redactor {
     /// Hides the values of those objects that are Secrets.
     pub fn of<'v>(objects: impl IntoIterator<Item = &'v Value>) -> Self {
-        let mut values = Vec::new();
+        let mut redactor = Self::default();
         for object in objects {
-            if object.str_at(&["kind"]) != Some("Secret") || object.str_at(&["apiVersion"]) != Some("v1") {
-                continue;
+            if object.str_at(&["kind"]) == Some("Secret") && object.str_at(&["apiVersion"]) == Some("v1") {
+                redactor.collect(object);
             }
-            for (member, encoded) in [("data", true), ("stringData", false)] {
-                let entries = object.get(member).and_then(Value::as_object);
-                for text in entries.into_iter().flat_map(ephor_expr::Map::iter).filter_map(|(_, v)| v.as_str()) {
-                    if encoded && let Some(decoded) = decode(text) {
-                        values.push(decoded);
-                    }
-                    values.push(Str::new(text));
+        }
+        redactor.sort();
+        redactor
+    }
+
+    /// Hides the values of a Secret, or of all Secrets in an array or a list.
+    pub fn learn(&mut self, secrets: &Value) {
+        self.collect(secrets);
+        self.sort();
+    }
+
+    fn collect(&mut self, secrets: &Value) {
+        if let Some(items) = secrets.as_array().or_else(|| secrets.get("items").and_then(Value::as_array)) {
+            for item in items {
+                self.collect(item);
+            }
+        }
+        for member in ["data", "stringData"] {
+            let values = secrets.get(member).and_then(Value::as_object);
+            for text in values.into_iter().flat_map(Map::values).filter_map(Value::as_str) {
+                let decoded = STANDARD.decode(text.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+                for text in decoded.iter().map(String::as_str).chain([text]) {
+                    self.values.extend([text, text.trim()].map(Str::new));
+                    // Messages may also quote one line of a value.
+                    self.values.extend(text.lines().map(str::trim).filter(|line| line.len() >= TELLING).map(Str::new));
                 }
             }
-            // `kubectl apply` keeps a copy of everything.
-            let applied = "kubectl.kubernetes.io/last-applied-configuration";
-            values.extend(object.str_at(&["metadata", "annotations", applied]).map(Str::new));
         }
-        values.retain(|value| value.trim().len() >= SHORTEST);
-        values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        values.dedup();
-        Self { values }
+        // `kubectl apply` keeps a copy of everything.
+        let applied = "kubectl.kubernetes.io/last-applied-configuration";
+        self.values.extend(secrets.str_at(&["metadata", "annotations", applied]).map(Str::new));
+    }
+
+    fn sort(&mut self) {
+        self.values.retain(|value| value.chars().any(char::is_alphanumeric));
+        self.values.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        self.values.dedup();
     }
 
     /// The text without the hidden values.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut shown = Cow::Borrowed(text);
         for value in &self.values {
+            if value.len() < TELLING {
+                if shown.contains(value.as_str()) {
+                    shown = Cow::Owned(replace_words(&shown, value));
+                }
+                continue;
+            }
             if shown.contains(value.as_str()) {
                 shown = Cow::Owned(shown.replace(value.as_str(), REDACTED));
             }
@@ -72,8 +99,20 @@ impl Redactor {
     }
 }
 
-fn decode(text: &str) -> Option<Str> {
-    String::from_utf8(STANDARD.decode(text.trim()).ok()?).ok().map(Str::from)
+fn replace_words(text: &str, word: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut before = None;
+    while let Some((head, tail)) = rest.split_once(word) {
+        let part_of_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        let alone = !part_of_word(head.chars().next_back().or(before)) && !part_of_word(tail.chars().next());
+        out.push_str(head);
+        out.push_str(if alone { REDACTED } else { word });
+        before = word.chars().next_back();
+        rest = tail;
+    }
+    out.push_str(rest);
+    out
 }
 
 #[cfg(test)]
@@ -90,6 +129,22 @@ mod tests {
             ("data aHVudGVyMg== and", "data <redacted> and"),
             (r#"{"q":"a\"b c"}"#, r#"{"q":"<redacted>"}"#),
             ("nothing here", "nothing here"),
+        ] {
+            assert_eq!(redactor.text(text), want);
+        }
+    }
+
+    #[test]
+    fn short_values_are_hidden_as_words_and_long_ones_line_by_line() {
+        // "hunter2" and "ab" in base64.
+        let secret = r#"{"data":{"password":"aHVudGVyMg==","x":"YWI="},"stringData":{"k":"line one\nline two\n}"}}"#;
+        let mut redactor = Redactor::default();
+        redactor.learn(&Value::from_json(&format!(r#"{{"items":[{secret}]}}"#)).unwrap());
+        for (text, want) in [
+            ("value 'hunter2' (aHVudGVyMg==)", "value '<redacted>' (<redacted>)"),
+            ("ab is not in about, but in 'ab'", "<redacted> is not in about, but in '<redacted>'"),
+            ("only line two }", "only <redacted> }"),
+            ("nothing", "nothing"),
         ] {
             assert_eq!(redactor.text(text), want);
         }

@@ -12,7 +12,7 @@ use ephor_expr::yaml::to_yaml;
 use ephor_expr::{Str, Value};
 use similar::TextDiff;
 
-use crate::admission::redact::{Learning, Secrets};
+use crate::admission::redact::Learning;
 use crate::facts::{Answers, drive};
 
 /// The way of one review through all phases. No text in it shows a value of a Secret.
@@ -68,7 +68,7 @@ impl Explanation {
         answers: &(impl Answers + ?Sized),
     ) -> Self {
         let redact = Redactor::of([&review.object, &review.old_object]);
-        let answers = &Learning::new(answers, Secrets::default());
+        let answers = &Learning::new(answers, Redactor::default());
         let mut explanation = Self::default();
         for phase in [Phase::Mutate, Phase::Validate, Phase::Generate, Phase::MutateExisting] {
             let done = drive(Evaluation::new(set, exceptions, review.clone(), phase).traced(), answers);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow};
 use ephor_cluster::memory::Options;
 use ephor_cluster::{Cluster, MemoryCluster};
+use ephor_engine::compile::{Body, Program};
 use ephor_expr::Value;
 use ephor_server::background::preview::{Namespaces, Preview, Proposal, Scope, Settings, preview};
 
@@ -35,7 +36,8 @@ it would make of each object, as a dry run, where that is allowed.
 Exit codes: 0 if the plan could be made, 1 if something would fail, 2 if there is no plan.
 With --exit-code also 1 if there is something to do.")]
 pub(super) struct Args {
-    /// Policies that are applied: files, directories, globs, or `-` for standard input. With `--cluster` they come
+    /// Policies, exceptions and global context entries that are applied: files, directories, globs, or `-` for
+    /// standard input. With `--cluster` they come
     /// beside those that are stored, or in place of those of the same name.
     #[arg(required_unless_present = "cluster", value_name = "POLICY")]
     policies: Vec<String>,
@@ -48,7 +50,8 @@ pub(super) struct Args {
     /// Exit with 1 if there is something to do.
     #[arg(long)]
     exit_code: bool,
-    /// The ConfigMap with the settings of the installation, which says what no policy sees.
+    /// The ConfigMap with the settings of the installation, in the cluster or among the resources; it says what no
+    /// policy sees.
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = "kyverno/kyverno", value_parser = settings)]
     config_map: Settings,
     #[command(flatten)]
@@ -107,7 +110,9 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     }
     ui.result(&plan::text(&found, ui.colour()))?;
     tell(&found, ui);
-    if !with_cluster && args.resources.is_empty() {
+    if !loaded.policies.is_empty() && !loaded.policies.iter().any(|policy| acts(&policy.program)) {
+        ui.say("hint: no rule of these policies generates objects or mutates existing ones");
+    } else if !with_cluster && args.resources.is_empty() {
         ui.say("hint: there are no triggers: `--resource FILE` brings some, `--cluster` finds those that exist");
     }
     let busy = args.exit_code && !found.changes.is_empty();
@@ -117,6 +122,15 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
 fn is_policy(object: &Value) -> bool {
     object.str_at(&["apiVersion"]).is_some_and(|version| version.starts_with("kyverno.io/"))
         && matches!(object.str_at(&["kind"]), Some("ClusterPolicy" | "Policy"))
+}
+
+/// Whether a policy has rules that the background controller works for.
+fn acts(program: &Program) -> bool {
+    program.rules.iter().any(|rule| match &rule.body {
+        Body::Generate(_) => true,
+        Body::Mutate(body) => body.targets.is_some(),
+        Body::Validate(_) => false,
+    })
 }
 
 fn tell(found: &Preview, ui: &Ui) {

@@ -10,13 +10,10 @@ use super::paint::{Colour, paint, plain};
 /// The plan.
 pub fn text(plan: &Preview, colour: bool) -> String {
     let mut out = String::new();
-    for Planned { policy, rule, trigger, change, secrets } in &plan.changes {
+    for Planned { policy, rule, trigger, change } in &plan.changes {
         let what = if trigger.is_empty() { String::new() } else { format!(", for {trigger}") };
         let _ = writeln!(out, "policy {policy}, rule {rule}{what}:");
-        let is_secret = change.id.kind == "Secret" && change.id.group.is_empty();
-        let diff = diff::readable(change);
-        // The values of a Secret are hidden one by one, so that the rest can be read.
-        let diff = if is_secret { diff } else { secrets.text(&diff).into_owned() };
+        let diff = diff::readable(change, &plan.secrets);
         let diff = plain(&diff);
         for line in diff.lines() {
             let shade = match line.get(..2) {

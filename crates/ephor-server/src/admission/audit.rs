@@ -10,13 +10,14 @@ use std::time::Instant;
 
 use ephor_engine::matching::Gvk;
 use ephor_engine::outcome::Phase;
+use ephor_engine::redact::Redactor;
 use ephor_engine::review::Review;
 
 use super::handlers::{HandlerOptions, Parts};
 use super::judge::{Effort, Judge};
 use super::lanes::{LanePolicies, Lanes};
 use super::observe::{Decided, Dropped};
-use super::redact::{Learning, Secrets};
+use super::redact::Learning;
 use super::request::AdmissionRequest;
 
 /// How many bytes of requests may wait. A parsed object takes a few times the bytes of its text.
@@ -87,7 +88,7 @@ fn work(receiver: &Mutex<Receiver<Job>>, parts: &Parts, waiting_bytes: &AtomicUs
 
 fn judge(job: &Job, parts: &Parts) {
     let begun = Instant::now();
-    let mut secrets = Secrets::default();
+    let mut secrets = Redactor::default();
     if job.gvk.kind == "Secret" && job.gvk.group.is_empty() {
         secrets.learn(&job.request.object);
         secrets.learn(&job.request.old_object);

@@ -12,6 +12,7 @@ use std::time::Instant;
 use ephor_cluster::Cluster;
 use ephor_engine::matching::{Gvk, UserInfo};
 use ephor_engine::policy::{FailurePolicy, Operation};
+use ephor_engine::redact::Redactor;
 use ephor_engine::review::Review;
 use ephor_expr::Str;
 use rustc_hash::FxHasher;
@@ -24,7 +25,7 @@ use super::kinds::Kinds;
 use super::lanes::{LaneStore, Lanes};
 use super::observe::Observer;
 use super::path::{Lane, Webhook};
-use super::redact::{self, Learning, Secrets};
+use super::redact::{self, Learning};
 use super::request::AdmissionRequest;
 use super::roles::Roles;
 use super::update_requests::{UpdateRequests, Waiting};
@@ -239,7 +240,7 @@ impl Inner {
             let Lane::Own(_, key) = lane else { return Ok(Answer::allow()) };
             return Ok(verdict(lane, &format!("failed to fetch policy with key: {key}")));
         };
-        let mut secrets = Secrets::default();
+        let mut secrets = Redactor::default();
         if prepared.gvk.kind == "Secret" && prepared.gvk.group.is_empty() {
             secrets.learn(&request.object);
             secrets.learn(&request.old_object);

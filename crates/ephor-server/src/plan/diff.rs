@@ -2,6 +2,9 @@
 //!
 //! Values of Secrets are never shown, only that they differ.
 
+use std::borrow::Cow;
+
+use ephor_engine::redact::Redactor;
 use ephor_expr::{Map, Str, Value, yaml};
 use similar::{ChangeTag, TextDiff};
 
@@ -14,15 +17,16 @@ const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// A change as a headline and a unified diff of what the object says.
 pub fn render(change: &Change) -> String {
-    rendered(change, Clone::clone)
+    rendered(change, Clone::clone, &Redactor::default())
 }
 
 /// The same without the notes by which Ephor knows the objects that it makes: they are many lines, and no news.
-pub fn readable(change: &Change) -> String {
-    rendered(change, without_notes)
+/// What comes from `secrets` is not shown, only that it differs.
+pub fn readable(change: &Change, secrets: &Redactor) -> String {
+    secrets.text(&rendered(change, without_notes, secrets)).into_owned()
 }
 
-fn rendered(change: &Change, seen: impl Fn(&Value) -> Value) -> String {
+fn rendered(change: &Change, seen: impl Fn(&Value) -> Value, secrets: &Redactor) -> String {
     let nothing = Value::Null;
     let (before, after) = match &change.action {
         Action::Create(object) => (&nothing, object),
@@ -32,7 +36,7 @@ fn rendered(change: &Change, seen: impl Fn(&Value) -> Value) -> String {
     };
     let mut out = format!("{} {} ({})\n", change.verb(), change.id, change.reason.as_str());
     let (before, after) = (seen(before), seen(after));
-    let (old, new) = (shown(&before, &after, "before"), shown(&after, &before, "after"));
+    let (old, new) = (shown(&before, &after, "before", secrets), shown(&after, &before, "after", secrets));
     let diff = TextDiff::from_lines(&old, &new);
     for group in diff.grouped_ops(2) {
         for operation in group {
@@ -69,11 +73,36 @@ fn is_note(label: &str) -> bool {
     label.starts_with("generate.kyverno.io/") || label == EXISTING
 }
 
-fn shown(object: &Value, other: &Value, side: &str) -> String {
+fn shown(object: &Value, other: &Value, side: &str, secrets: &Redactor) -> String {
     if object.is_null() {
         return String::new();
     }
-    yaml::to_yaml(&hidden(&essence(object), other, side))
+    yaml::to_yaml(&veiled(&hidden(&essence(object), other, side), Some(other), side, secrets))
+}
+
+/// The texts of an object without what comes from `secrets`: in YAML a value is not written as it is. A text that
+/// differs from `other`'s says which side it is on.
+fn veiled(value: &Value, other: Option<&Value>, side: &str, secrets: &Redactor) -> Value {
+    match value {
+        Value::String(text) => match secrets.text(text) {
+            Cow::Borrowed(_) => value.clone(),
+            Cow::Owned(told) if other.is_none_or(|other| other.is_null() || other == value) => told.into(),
+            Cow::Owned(told) => format!("{told} ({side})").into(),
+        },
+        Value::Array(items) => {
+            let other = |i: usize| other.and_then(Value::as_array).and_then(|other| other.get(i));
+            Value::array(items.iter().enumerate().map(|(i, item)| veiled(item, other(i), side, secrets)).collect())
+        }
+        Value::Object(members) => {
+            let other = |key: &str| other.and_then(|other| other.get(key));
+            members
+                .iter()
+                .map(|(key, value)| (key.clone(), veiled(value, other(key), side, secrets)))
+                .collect::<Map>()
+                .into()
+        }
+        _ => value.clone(),
+    }
 }
 
 /// A Secret without its values; of those that differ from `other`'s it only says which side they are on.

@@ -1,4 +1,5 @@
 use ephor_engine::outcome::Form;
+use ephor_engine::redact::Redactor;
 use ephor_expr::{Value, yaml};
 
 use super::claim::CLONE_SOURCE;
@@ -263,7 +264,7 @@ fn leaving_synchronize_is_noted_on_the_object() {
 fn people_are_spared_the_notes() {
     let sync = terms(true);
     let change = plan_downstream(&sync, &wanted(&sync, Form::Data, "a"), None, None).unwrap();
-    let (full, short) = (diff::render(&change), diff::readable(&change));
+    let (full, short) = (diff::render(&change), diff::readable(&change, &Redactor::default()));
     for note in ["generate.kyverno.io/rule-name", "managed-by", "ephor.dev/generated"] {
         assert!(full.contains(note) && !short.contains(note), "{note}: {short}");
     }
@@ -290,6 +291,26 @@ fn values_of_secrets_are_never_printed() {
     }
     assert!(text.contains("- ") && text.contains("other: (hidden, before)") && text.contains("other: (hidden, after)"));
     assert!(!text.contains("same: (hidden, "));
+}
+
+#[test]
+fn what_comes_from_secrets_only_says_that_it_differs() {
+    let mut secrets = Redactor::default();
+    secrets.learn(&object("{stringData: {old: hunter2, new: hunter3}}"));
+    let map = |value: &str| {
+        let data = format!("{{same: of hunter2, changed: of {value}}}");
+        object(&format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: c, namespace: n}}, data: {data}}}"))
+    };
+    let change = Change {
+        id: ObjectId::of(&map("")),
+        api_version: "v1".into(),
+        action: Action::Replace { before: map("hunter2"), after: map("hunter3") },
+        reason: Reason::Differs,
+    };
+    let text = diff::readable(&change, &secrets);
+    let lines =
+        ["-   changed: of <redacted> (before)", "+   changed: of <redacted> (after)", "    same: of <redacted>"];
+    assert!(lines.iter().all(|line| text.lines().any(|shown| shown == *line)), "{text}");
 }
 
 #[test]

@@ -81,8 +81,6 @@ pub struct Planned {
     pub trigger: String,
     /// The change.
     pub change: Change,
-    /// The values of Secrets that the rule has read: they are not for people.
-    pub secrets: Redactor,
 }
 
 /// Something that would fail.
@@ -107,4 +105,6 @@ pub struct Preview {
     pub unseen: Vec<String>,
     /// Proposed objects that no policy sees (`resourceFilters`).
     pub hidden: Vec<String>,
+    /// The values of Secrets that rules have read: they are not for people.
+    pub secrets: Redactor,
 }

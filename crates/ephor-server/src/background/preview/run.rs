@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use ephor_cluster::query::Filter;
 use ephor_cluster::{Cluster, ClusterError, ErrorKind, LabelSelector};
-use ephor_engine::redact::Redactor;
 use ephor_expr::{Str, Value};
 
 use super::asked::Event;
@@ -14,7 +13,7 @@ use super::layer::Layer;
 use super::{Failed, Planned, Preview, Proposal, Scope, Settings};
 use crate::background::controller::{Controller, Step};
 use crate::background::index::GroupKind;
-use crate::background::queue::{Moment, WorkKey};
+use crate::background::queue::Moment;
 use crate::background::trigger::TriggerRef;
 use crate::background::writer::{Env, Note};
 use crate::config::ConfigStore;
@@ -41,6 +40,8 @@ const GLOBAL: &str = "GlobalContextEntry";
 pub fn preview(cluster: &Arc<dyn Cluster>, proposal: &Proposal, now: jiff::Timestamp) -> Result<Preview, ClusterError> {
     let mut run = Run::new(cluster, proposal, now)?;
     run.settle();
+    // What goes with its policy was made of what that has read.
+    run.learn_secrets(&[]);
     let mut events = Vec::new();
     for object in &proposal.applied {
         let (before, after) = run.layer.put(object)?;
@@ -51,6 +52,7 @@ pub fn preview(cluster: &Arc<dyn Cluster>, proposal: &Proposal, now: jiff::Times
             events.push(Event { before, after: Value::Null });
         }
     }
+    run.former = events.iter().map(|event| (ObjectId::of(event.subject()), event.before.clone())).collect();
     let (policies, objects): (Vec<Event>, Vec<Event>) =
         events.into_iter().partition(|event| policy_kind(event.subject()).is_some());
     for policy in &policies {
@@ -94,6 +96,8 @@ struct Run {
     unseen: BTreeSet<String>,
     /// Proposed objects that no policy sees.
     hidden: BTreeSet<String>,
+    /// What is proposed, as it was before.
+    former: BTreeMap<ObjectId, Value>,
     /// What requests are about.
     requests: BTreeMap<Str, String>,
     proposed: Option<BTreeSet<PolicyKey>>,
@@ -152,6 +156,7 @@ impl Run {
             fed: BTreeMap::new(),
             unseen,
             hidden: BTreeSet::new(),
+            former: BTreeMap::new(),
             requests: BTreeMap::new(),
             proposed: (proposal.scope == Scope::Proposed).then_some(proposed),
         };
@@ -186,7 +191,6 @@ impl Run {
         let end = self.now + HORIZON;
         for _ in 0..MAX_STEPS {
             self.feed();
-            self.heard.step();
             match self.controller.step(self.now) {
                 Step::Worked => {}
                 Step::Idle(Some(due)) if due <= end => self.now = due.max(self.now + 1),
@@ -247,21 +251,41 @@ impl Run {
         }
     }
 
+    /// Takes in the Secrets that rules have looked at, as they are and as they were.
+    fn learn_secrets(&self, triggers: &[TriggerRef]) {
+        let read = {
+            let state = self.controller.state();
+            let read = state.all_read().filter(|(kind, _, name)| kind.kind == "Secret" && !name.is_empty());
+            read.map(|(_, namespace, name)| (namespace.clone(), name.clone())).collect::<Vec<_>>()
+        };
+        let triggers = triggers.iter().filter(|trigger| trigger.kind == "Secret");
+        let triggers = triggers.map(|trigger| (trigger.namespace.clone(), trigger.name.clone()));
+        let Ok(resource) = self.layer.resolve("v1", "Secret") else { return };
+        for (namespace, name) in read.into_iter().chain(triggers) {
+            let id = ObjectId::new("v1", "Secret", &namespace, &name);
+            let current = self.layer.current(&resource, &id).ok().flatten();
+            let secrets = current.into_iter().chain(self.former.get(&id).cloned());
+            self.heard.learn(&Value::array(secrets.collect()));
+        }
+    }
+
     fn result(self) -> Preview {
-        let (notes, all_read) = self.heard.take();
+        let notes = self.heard.notes();
         let mut changes: Vec<Planned> = Vec::new();
-        for (note, read) in notes {
+        let mut triggers = Vec::new();
+        for note in notes {
             let Note::Changed { policy, rule, trigger, change, object } = note else { continue };
             // Whoever has forgotten what it wrote last writes once more; that changes nothing.
             let Some(change) = change.as_stored(&object) else { continue };
             if self.in_scope(&policy) {
-                let secrets = self.secrets(&policy, trigger.as_ref(), read);
-                let trigger = trigger.map(|trigger| in_words(&trigger)).unwrap_or_default();
-                changes.push(Planned { policy, rule, trigger, change, secrets });
+                let about = trigger.as_ref().map(in_words).unwrap_or_default();
+                triggers.extend(trigger);
+                changes.push(Planned { policy, rule, trigger: about, change });
             }
         }
+        self.learn_secrets(&triggers);
+        let secrets = self.heard.secrets();
         let state = self.controller.state();
-        let all_read = Redactor::of(&all_read);
         let mut failures: BTreeMap<(PolicyKey, String), String> = BTreeMap::new();
         for (policy, failed) in state.failures.iter().filter(|(policy, _)| self.in_scope(policy)) {
             for (about, why) in failed {
@@ -271,7 +295,7 @@ impl Run {
                 let request = about.strip_prefix("request ").and_then(|name| self.requests.get(name).cloned());
                 let what = trigger.or(request).unwrap_or_else(|| about.to_string());
                 // The same failure is known of a trigger and of the request about it.
-                failures.insert((policy.clone(), what), all_read.text(why).into_owned());
+                failures.insert((policy.clone(), what), secrets.text(why).into_owned());
             }
         }
         let failures = failures.into_iter().map(|((policy, what), why)| Failed { policy, what, why });
@@ -280,26 +304,8 @@ impl Run {
             failures: failures.collect(),
             unseen: self.unseen.iter().cloned().collect(),
             hidden: self.hidden.iter().cloned().collect(),
+            secrets,
         }
-    }
-
-    /// The values of Secrets that a policy has read for a trigger; `secrets` are those that it asked the cluster for.
-    fn secrets(&self, policy: &PolicyKey, trigger: Option<&TriggerRef>, mut secrets: Vec<Value>) -> Redactor {
-        let uid = trigger.map(|trigger| trigger.uid.clone()).unwrap_or_default();
-        let key = WorkKey { policy: policy.clone(), trigger: uid };
-        let secret = |namespace: &str, name: &str| {
-            let resource = self.layer.resolve("v1", "Secret").ok()?;
-            self.layer.current(&resource, &ObjectId::new("v1", "Secret", namespace, name)).ok().flatten()
-        };
-        for (kind, namespace, name) in self.controller.state().read_by(&key) {
-            if kind.kind == "Secret" && !name.is_empty() {
-                secrets.extend(secret(&namespace, &name));
-            }
-        }
-        if let Some(trigger) = trigger.filter(|trigger| trigger.kind == "Secret") {
-            secrets.extend(secret(&trigger.namespace, &trigger.name));
-        }
-        Redactor::of(&secrets)
     }
 }
 

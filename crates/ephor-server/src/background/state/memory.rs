@@ -97,9 +97,9 @@ impl State {
         self.dependencies.entry(key.clone()).or_default().insert(dependency);
     }
 
-    /// What a key has read.
-    pub fn read_by(&self, key: &WorkKey) -> Vec<Dependency> {
-        self.dependencies.get(key).into_iter().flatten().cloned().collect()
+    /// What was read for any key.
+    pub fn all_read(&self) -> impl Iterator<Item = &Dependency> {
+        self.depends.keys()
     }
 
     /// Whether what was said about a key was said in view of an object.

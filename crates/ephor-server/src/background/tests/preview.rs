@@ -250,7 +250,7 @@ spec:
     assert_eq!(found.failures, []);
     let text = diff::render(&found.changes[0].change);
     assert!(text.contains("hunter2"));
-    assert!(!found.changes[0].secrets.text(&text).contains("hunter2"));
+    assert!(!found.secrets.text(&text).contains("hunter2"));
 }
 
 #[test]
@@ -292,7 +292,7 @@ spec:
     let shown = |planned: &Preview| {
         let [change] = planned.changes.as_slice() else { panic!("{planned:?}") };
         assert!(diff::render(&change.change).contains("hunter2"));
-        assert!(!change.secrets.text(&diff::render(&change.change)).contains("hunter2"));
+        assert!(!planned.secrets.text(&diff::render(&change.change)).contains("hunter2"));
         (change.trigger.clone(), planned.hidden.clone())
     };
     let (seen, hidden) = ("{apiVersion: v1, kind: Namespace, metadata: {name: seen}}", "Namespace hidden-a");
@@ -305,4 +305,42 @@ spec:
     bed.apply(entry);
     bed.apply(settings);
     assert_eq!(shown(&plan(&bed, &[policy, seen, unseen])), wanted);
+}
+
+#[test]
+fn what_goes_or_changes_does_not_show_what_it_was_made_of() {
+    let mut bed = Bed::new();
+    let secret =
+        |value: &str| format!("{{apiVersion: v1, kind: Secret, metadata: {{name: s}}, stringData: {{k: {value}}}}}");
+    bed.apply(&secret("hunter2"));
+    let policy = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [ConfigMap], names: [t]}}]}
+    context: [{name: s, apiCall: {urlPath: /api/v1/namespaces/default/secrets/s}}]
+    generate:
+      synchronize: true
+      apiVersion: v1
+      kind: ConfigMap
+      name: made
+      namespace: default
+      data: {data: {k: '{{ s.stringData.k }}'}}
+";
+    bed.apply(policy);
+    bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}");
+    bed.settle();
+    let cluster: Arc<dyn Cluster> = Arc::new(bed.cluster.clone());
+    let proposals = [
+        Proposal { deleted: vec![document(policy)], ..Proposal::default() },
+        Proposal { applied: vec![document(&secret("hunter3"))], ..Proposal::default() },
+    ];
+    for proposal in proposals {
+        let planned = preview(&cluster, &proposal, jiff::Timestamp::now()).unwrap();
+        let text = diff::readable(&planned.changes[0].change, &planned.secrets);
+        assert!(text.contains("k: <redacted>") && !text.contains("hunter"), "{text}");
+    }
 }

@@ -4,10 +4,9 @@
 //! what they were answered ([`ClusterError::from_status`]); the in-memory one words its refusals alike, because
 //! the messages end up in rule results.
 
-use std::fmt;
-
 use ephor_expr::{Map, Str, Value};
 
+pub use crate::cause::Cause;
 use crate::resource::Resource;
 
 /// Why a cluster did not do what it was asked.
@@ -43,89 +42,6 @@ pub enum ErrorKind {
     Unsupported,
     /// The cluster cannot answer now: try the same again later.
     Transient,
-}
-
-/// One field of an object that is not as it must be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cause {
-    /// The field, for example `metadata.name`.
-    pub field: Str,
-    /// The machine-readable reason, for example `FieldValueRequired`.
-    pub reason: &'static str,
-    /// What is wrong, without the field.
-    pub message: String,
-}
-
-impl Cause {
-    /// A field that must not be empty.
-    pub fn required(field: impl Into<Str>, why: &str) -> Self {
-        let message = if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
-        Self { field: field.into(), reason: "FieldValueRequired", message }
-    }
-
-    /// A field with a value that it may not have.
-    pub fn invalid(field: impl Into<Str>, value: &str, why: &str) -> Self {
-        Self::invalid_raw(field, &Value::from(value).to_json(), why)
-    }
-
-    /// Like [`Cause::invalid`], with the value already in the form in which it is shown.
-    pub fn invalid_raw(field: impl Into<Str>, shown: &str, why: &str) -> Self {
-        let message = format!("Invalid value: {shown}: {why}");
-        Self { field: field.into(), reason: "FieldValueInvalid", message }
-    }
-
-    /// A field whose value, shown as `shown`, is none of those that it may have.
-    pub fn unsupported(field: impl Into<Str>, shown: &str, allowed: &[Value]) -> Self {
-        let allowed: Vec<String> = allowed.iter().map(Value::to_json).collect();
-        let message = format!("Unsupported value: {shown}: supported values: {}", allowed.join(", "));
-        Self { field: field.into(), reason: "FieldValueNotSupported", message }
-    }
-
-    /// A value that may be there once only.
-    pub fn duplicate(field: impl Into<Str>, value: &Value) -> Self {
-        let message = format!("Duplicate value: {}", value.to_json());
-        Self { field: field.into(), reason: "FieldValueDuplicate", message }
-    }
-
-    /// A name of something that is not there.
-    pub fn not_found(field: impl Into<Str>, name: &str) -> Self {
-        Self { field: field.into(), reason: "FieldValueNotFound", message: format!("Not found: {name:?}") }
-    }
-
-    /// A text of more than `most` bytes.
-    pub fn too_long(field: impl Into<Str>, most: usize) -> Self {
-        let unit = if most == 1 { "byte" } else { "bytes" };
-        let message = format!("Too long: may not be more than {most} {unit}");
-        Self { field: field.into(), reason: "FieldValueTooLong", message }
-    }
-
-    /// A list or map with `found` entries, which is more than `most`.
-    pub fn too_many(field: impl Into<Str>, found: usize, most: usize) -> Self {
-        let unit = if most == 1 { "item" } else { "items" };
-        let message = format!("Too many: {found}: must have at most {most} {unit}");
-        Self { field: field.into(), reason: "FieldValueTooMany", message }
-    }
-
-    /// A field that must not be set, or not in this way.
-    pub fn forbidden(field: impl Into<Str>, why: &str) -> Self {
-        Self { field: field.into(), reason: "FieldValueForbidden", message: format!("Forbidden: {why}") }
-    }
-}
-
-impl Cause {
-    fn value(&self) -> Value {
-        Value::from([
-            ("reason", Value::from(self.reason)),
-            ("message", Value::from(self.message.as_str())),
-            ("field", Value::from(self.field.clone())),
-        ])
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.message)
-    }
 }
 
 impl ClusterError {

@@ -30,6 +30,7 @@
 //! - [`memory`]: the store. [`admission`]: who is asked before it stores. [`schema`]: how objects of a kind look.
 
 pub mod admission;
+mod cause;
 pub mod cluster;
 pub mod discovery;
 pub mod error;

@@ -34,7 +34,11 @@ pub(super) fn check(resource: &Resource, schema: Schema<'_>, object: &Value, bef
                 fixed(object, before, &["spec", "selector"], &mut causes);
             }
         }
+        ("batch", "CronJob") => schedule(object, &mut causes),
         ("", "ConfigMap" | "Secret") => {
+            if resource.kind == "Secret" {
+                secret(object, &mut causes);
+            }
             if let Some(before) = before {
                 immutable_data(object, before, &mut causes);
                 if resource.kind == "Secret" {
@@ -120,9 +124,33 @@ fn selector(object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+/// The keys that a Secret of a type of Kubernetes must have.
+fn secret(object: &Value, causes: &mut Vec<Cause>) {
+    let keys: &[&str] = match object.str_at(&["type"]) {
+        Some("kubernetes.io/tls") => &["tls.crt", "tls.key"],
+        Some("kubernetes.io/dockerconfigjson") => &[".dockerconfigjson"],
+        Some("kubernetes.io/dockercfg") => &[".dockercfg"],
+        Some("kubernetes.io/ssh-auth") => &["ssh-privatekey"],
+        _ => &[],
+    };
+    for key in keys.iter().filter(|key| object.at(&["data", key]).is_none()) {
+        causes.push(Cause::required(format!("data[{key}]"), ""));
+    }
+}
+
+/// A schedule has five fields, or is a word like `@daily`.
+fn schedule(object: &Value, causes: &mut Vec<Cause>) {
+    let given = object.str_at(&["spec", "schedule"]).unwrap_or_default();
+    let fields: Vec<&str> = given.split_whitespace().collect();
+    if !given.is_empty() && !given.starts_with('@') && fields.len() != 5 {
+        let why = format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" "));
+        causes.push(Cause::invalid("spec.schedule", given, &why));
+    }
+}
+
 fn fixed(object: &Value, before: &Value, path: &[&str], causes: &mut Vec<Cause>) {
     if object.at(path) != before.at(path) {
-        let shown = object.at(path).map(Value::to_json).unwrap_or_default();
+        let shown = object.at(path).map_or_else(|| "null".to_owned(), Value::to_json);
         causes.push(Cause::invalid_raw(path.join("."), &shown, "field is immutable"));
     }
 }

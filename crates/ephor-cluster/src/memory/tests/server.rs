@@ -80,6 +80,42 @@ fn a_custom_kind_follows_its_definition() {
 }
 
 #[test]
+fn mistakes_in_manifests_are_refused() {
+    let cluster = server();
+    for (object, want) in [
+        (
+            r#"{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"default","name":"a"},"type":"kubernetes.io/tls","stringData":{"tls.crt":"x"}}"#,
+            Some(r#"Secret "a" is invalid: data[tls.key]: Required value"#),
+        ),
+        (
+            r#"{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"default","name":"b"},"type":"own/type"}"#,
+            None,
+        ),
+        (
+            r#"{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"namespace":"default","name":"a"},"spec":{"schedule":"* * * *","jobTemplate":{"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"x"}]}}}}}}"#,
+            Some(
+                r#"CronJob.batch "a" is invalid: spec.schedule: Invalid value: "* * * *": expected exactly 5 fields, found 4: [* * * *]"#,
+            ),
+        ),
+        (
+            r#"{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"default","name":"a"},"spec":{"containers":[{"name":"c","image":"x"}],"restartPolicy":"Perhaps"}}"#,
+            Some(
+                r#"Pod "a" is invalid: spec.restartPolicy: Unsupported value: "Perhaps": supported values: "Always", "OnFailure", "Never""#,
+            ),
+        ),
+        (
+            r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a","finalizers":["x"]}}"#,
+            Some(
+                r#"ConfigMap "a" is invalid: metadata.finalizers[0]: Invalid value: "x": name is neither a standard finalizer name nor is it fully qualified"#,
+            ),
+        ),
+    ] {
+        let said = create(&cluster, object).err().map(|error| error.to_string());
+        assert_eq!(said.as_deref(), want, "{object}");
+    }
+}
+
+#[test]
 fn appliers_share_an_object_with_those_who_update_it() {
     let cluster = server();
     let first = apply(&cluster, "kubectl", false, &web(&format!(r#"{{{TEMPLATE},"replicas":2}}"#))).unwrap();

@@ -10,6 +10,7 @@ use ephor_cluster::{Cluster, DeleteOptions, ListQuery, MemoryCluster, Watch, Wat
 use ephor_expr::{Str, Value, yaml};
 
 use super::door::Door;
+use super::entries::Entries;
 use crate::background::writer::{Env, Fence, Note};
 use crate::background::{Controller, GroupKind, Step};
 use crate::facts::ClusterFacts;
@@ -24,6 +25,8 @@ pub(super) struct Bed {
     pub(super) now: u64,
     pub(super) notes: Arc<Mutex<Vec<Note>>>,
     pub(super) metrics: Metrics,
+    /// What global context entries say.
+    pub(super) entries: Entries,
     fence: Fence,
     store: PolicyStore,
     watches: BTreeMap<Str, Pump>,
@@ -92,8 +95,10 @@ impl Bed {
     pub(super) fn fenced(cluster: MemoryCluster, seen: Arc<dyn Cluster>, fence: Fence) -> Self {
         let notes = Arc::new(Mutex::new(Vec::new()));
         let metrics = Metrics::default();
+        let entries = Entries::default();
         let mut bed = Self {
-            controller: Self::controller(&seen, &notes, &metrics, &fence),
+            controller: Self::controller(&seen, &notes, &metrics, &entries, &fence),
+            entries,
             now: START,
             notes,
             metrics,
@@ -116,12 +121,13 @@ impl Bed {
         seen: &Arc<dyn Cluster>,
         notes: &Arc<Mutex<Vec<Note>>>,
         metrics: &Metrics,
+        entries: &Entries,
         fence: &Fence,
     ) -> Controller {
         let notes = Arc::clone(notes);
         let controller = Controller::new(Env {
             cluster: Arc::clone(seen),
-            answers: Arc::new(ClusterFacts::new(Arc::clone(seen))),
+            answers: Arc::new(ClusterFacts::new(Arc::clone(seen)).with(Arc::new(entries.clone()))),
             fence: Arc::clone(fence),
             namespace: "kyverno".into(),
             metrics: metrics.clone(),
@@ -151,7 +157,7 @@ impl Bed {
     pub(super) fn restart(&mut self) {
         self.held.clear();
         self.watches.clear();
-        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, &self.fence);
+        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, &self.entries, &self.fence);
         self.store = PolicyStore::new(ExceptionScope::Disabled);
         self.start();
     }
@@ -159,7 +165,7 @@ impl Bed {
     /// The controller is killed; nobody is there until [`Bed::restart`].
     pub(super) fn stop(&mut self) {
         self.watches.clear();
-        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, &self.fence);
+        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, &self.entries, &self.fence);
         self.store = PolicyStore::new(ExceptionScope::Disabled);
     }
 
@@ -198,6 +204,7 @@ impl Bed {
 
     /// Brings what happened to the controller; whether anything did.
     pub(super) fn pump(&mut self) -> bool {
+        self.controller.ask_entries(self.now);
         let mut any = self.follow_new_kinds();
         let names: Vec<Str> = self.watches.keys().cloned().collect();
         for name in names {

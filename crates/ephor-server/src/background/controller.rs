@@ -84,6 +84,15 @@ impl Controller {
         self.state().enqueue_all(now);
     }
 
+    /// Asks the global context entries again that something was judged by.
+    pub fn ask_entries(&self, now: Moment) {
+        let asked = self.state().asked_of_entries();
+        for fetch in asked {
+            let says = self.env.answers.answer(&fetch);
+            self.state().entry_says(&fetch, &says, now);
+        }
+    }
+
     /// The kinds that must be followed.
     pub fn watches(&self) -> BTreeMap<GroupKind, Watch> {
         self.state().watches()

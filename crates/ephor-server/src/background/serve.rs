@@ -193,6 +193,7 @@ fn follow(background: &Background, controller: &Controller, bell: &Arc<Bell>, st
         if round.is_multiple_of(5) {
             let standing = controller.state().standing(now());
             background.metrics.background_stands(&background.namespace, Some(&standing));
+            controller.ask_entries(now());
         }
         round += 1;
         if round.is_multiple_of(5)

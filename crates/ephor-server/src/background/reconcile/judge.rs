@@ -66,8 +66,10 @@ impl Answers for Recorder<'_, '_> {
             _ => {}
         }
         let fact = self.pass.env.answers.answer(fetch);
-        if let (Fetch::Object { .. }, Fact::Found(object)) = (fetch.fetch(), &fact) {
-            self.pass.lock().note(object, self.pass.now);
+        match (fetch.fetch(), &fact) {
+            (Fetch::Object { .. }, Fact::Found(object)) => self.pass.lock().note(object, self.pass.now),
+            (Fetch::Global { .. }, said) => self.pass.lock().heard_of_entry(self.key, fetch, said, self.pass.now),
+            _ => {}
         }
         fact
     }

@@ -7,6 +7,7 @@ use ephor_cluster::Discovery;
 use ephor_engine::matching::ResourceFilters;
 use ephor_expr::{Str, Value};
 
+use super::entries::Entries;
 use super::kinds::Watch;
 use super::names::key_of;
 use super::policies::GIVEN_UP;
@@ -76,6 +77,8 @@ pub struct State {
     pub(super) learned: BTreeMap<GroupKind, Str>,
     /// The version of each kind that something depends on.
     pub(super) read: BTreeMap<GroupKind, Str>,
+    /// What global context entries said.
+    pub(super) entries: Entries,
     /// The kinds to follow, as far as is known.
     pub(super) followed: BTreeMap<GroupKind, Watch>,
     /// What was written again and again lately.
@@ -114,6 +117,7 @@ impl State {
 
     /// Forgets what a key depended on.
     fn clear_dependencies(&mut self, key: &WorkKey) {
+        self.forget_entries(key);
         for dependency in self.dependencies.remove(key).unwrap_or_default() {
             if let Some(keys) = self.depends.get_mut(&dependency) {
                 keys.remove(key);
@@ -149,11 +153,10 @@ impl State {
         let of = after.map(|info| (info.uid.clone(), info.generation));
         self.acted.retain(|acted| acted.policy != *policy || Some(&acted.of) == of.as_ref());
         // Its triggers are judged anew.
-        let from = WorkKey { policy: policy.clone(), trigger: Str::default() };
-        let keys = |key: &&WorkKey| key.policy == *policy;
-        let read: Vec<WorkKey> =
-            self.dependencies.range(from.clone()..).map(|(key, _)| key).take_while(keys).cloned().collect();
-        for key in &read {
+        let asked = self.entries.values().flat_map(|(_, keys)| keys);
+        let readers: BTreeSet<WorkKey> =
+            self.dependencies.keys().chain(asked).filter(|key| key.policy == *policy).cloned().collect();
+        for key in &readers {
             self.clear_dependencies(key);
         }
         if after.is_none() {

@@ -2,8 +2,9 @@
 //!
 //! - `memory`: the state itself, and what it remembers of its own work.
 //! - `objects`, `policies`, `requests`: what is seen, and the work that it asks for.
-//! - `kinds`: what must be watched. `names`: policies and keys, as labels name them.
+//! - `entries`: global context entries that were asked. `kinds`: what must be watched. `names`: policies and keys, as labels name them.
 
+mod entries;
 mod kinds;
 mod memory;
 mod names;

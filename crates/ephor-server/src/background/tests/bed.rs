@@ -10,10 +10,10 @@ use ephor_cluster::{Cluster, DeleteOptions, ListQuery, MemoryCluster, Watch, Wat
 use ephor_expr::{Str, Value, yaml};
 
 use super::door::Door;
+use super::entries::Entries;
 use crate::background::writer::{Env, Fence, Note};
 use crate::background::{Controller, GroupKind, Step};
-use crate::config::ConfigStore;
-use crate::facts::ClusterFacts;
+use crate::facts::{Answers, ClusterFacts};
 use crate::feed::Change;
 use crate::metrics::Metrics;
 use crate::plan::{Claim, ObjectId};
@@ -25,6 +25,8 @@ pub(super) struct Bed {
     pub(super) now: u64,
     pub(super) notes: Arc<Mutex<Vec<Note>>>,
     pub(super) metrics: Metrics,
+    /// What global context entries say.
+    pub(super) entries: Entries,
     fence: Fence,
     store: PolicyStore,
     watches: BTreeMap<Str, Pump>,
@@ -94,8 +96,11 @@ impl Bed {
         let notes = Arc::new(Mutex::new(Vec::new()));
         let metrics = Metrics::default();
         let door = Door::before(&cluster);
+        let entries = Entries::default();
+        let answers = Self::answers(&seen, &door, &entries);
         let mut bed = Self {
-            controller: Self::controller(&seen, &notes, &metrics, door.config(), &fence),
+            controller: Self::controller(&seen, &notes, &metrics, answers, &fence),
+            entries,
             now: START,
             notes,
             metrics,
@@ -114,17 +119,22 @@ impl Bed {
         bed
     }
 
+    fn answers(seen: &Arc<dyn Cluster>, door: &Door, entries: &Entries) -> Arc<dyn Answers> {
+        let facts = ClusterFacts::new(Arc::clone(seen)).within(door.config().clone());
+        Arc::new(facts.with(Arc::new(entries.clone())))
+    }
+
     fn controller(
         seen: &Arc<dyn Cluster>,
         notes: &Arc<Mutex<Vec<Note>>>,
         metrics: &Metrics,
-        config: &ConfigStore,
+        answers: Arc<dyn Answers>,
         fence: &Fence,
     ) -> Controller {
         let notes = Arc::clone(notes);
         let controller = Controller::new(Env {
             cluster: Arc::clone(seen),
-            answers: Arc::new(ClusterFacts::new(Arc::clone(seen)).within(config.clone())),
+            answers,
             fence: Arc::clone(fence),
             namespace: "kyverno".into(),
             metrics: metrics.clone(),
@@ -154,7 +164,8 @@ impl Bed {
     pub(super) fn restart(&mut self) {
         self.held.clear();
         self.watches.clear();
-        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, self.door.config(), &self.fence);
+        let answers = Self::answers(&self.seen, &self.door, &self.entries);
+        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, answers, &self.fence);
         self.store = PolicyStore::new(ExceptionScope::Disabled);
         self.start();
     }
@@ -162,7 +173,8 @@ impl Bed {
     /// The controller is killed; nobody is there until [`Bed::restart`].
     pub(super) fn stop(&mut self) {
         self.watches.clear();
-        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, self.door.config(), &self.fence);
+        let answers = Self::answers(&self.seen, &self.door, &self.entries);
+        self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, answers, &self.fence);
         self.store = PolicyStore::new(ExceptionScope::Disabled);
     }
 
@@ -201,6 +213,7 @@ impl Bed {
 
     /// Brings what happened to the controller; whether anything did.
     pub(super) fn pump(&mut self) -> bool {
+        self.controller.ask_entries(self.now);
         let mut any = self.follow_new_kinds();
         let names: Vec<Str> = self.watches.keys().cloned().collect();
         for name in names {

@@ -6,6 +6,7 @@ mod behaviour;
 mod contest;
 mod counted;
 mod door;
+mod entries;
 mod events;
 mod fenced;
 mod filters;

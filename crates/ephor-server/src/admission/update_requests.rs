@@ -31,11 +31,13 @@ use super::path;
 use super::redact;
 use super::request::AdmissionRequest;
 use crate::feed::{Change, Feed, Watched};
+use crate::plan::content::essence;
 use crate::policies::PolicyKey;
 use crate::stop::Stop;
 use crate::update_request::{
-    self, ANNOTATION_ASKED_AGAIN, ANNOTATION_POLICY_VERSION, API_VERSION, AdmissionRequestInfo, KIND, RequestContext,
-    RequestMetadata, RequestType, RequestUser, ResourceSpec, RuleContext, UpdateRequest, UpdateRequestSpec,
+    self, ANNOTATION_ASKED_AGAIN, ANNOTATION_POLICY_VERSION, ANNOTATION_UNCHANGED, API_VERSION, AdmissionRequestInfo,
+    KIND, RequestContext, RequestMetadata, RequestType, RequestUser, ResourceSpec, RuleContext, UpdateRequest,
+    UpdateRequestSpec,
 };
 
 /// The work of letting go of what was made.
@@ -243,7 +245,7 @@ impl Planner<'_> {
                     name,
                     namespace: self.options.namespace.clone(),
                     labels,
-                    annotations: self.policy_version(program).into_iter().collect(),
+                    annotations: self.policy_version(program).into_iter().chain(unchanged(request)).collect(),
                     ..RequestMetadata::default()
                 },
                 spec,
@@ -269,6 +271,15 @@ impl Planner<'_> {
             },
         }
     }
+}
+
+/// That an update changes nothing.
+fn unchanged(request: &AdmissionRequest) -> Option<(Str, Str)> {
+    let says = |object: &Value| (essence(object), object.get("status").cloned());
+    let same = request.operation == Operation::Update
+        && request.sub_resource.is_empty()
+        && says(&request.object) == says(&request.old_object);
+    same.then(|| (Str::new_static(ANNOTATION_UNCHANGED), "true".into()))
 }
 
 fn synchronizes(rule: &CompiledRule) -> bool {
@@ -496,6 +507,9 @@ fn again(resource: &Resource, work: &Work, parts: &Parts) -> Result<Again, Clust
         work.request.metadata.annotations.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
     let asked = work.request.spec.context.admission_request_info.admission_request.str_at(&["uid"]).unwrap_or_default();
     annotations.insert(ANNOTATION_ASKED_AGAIN, asked);
+    if !work.request.metadata.annotations.contains_key(ANNOTATION_UNCHANGED) {
+        annotations.insert(ANNOTATION_UNCHANGED, Value::Null);
+    }
     let metadata = Value::from([
         ("annotations", Value::object(annotations)),
         ("uid", text("uid").into()),

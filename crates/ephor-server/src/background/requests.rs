@@ -15,7 +15,7 @@ use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
 
 use super::queue::{Moment, Settled, Task, WorkKey};
-use super::reconcile::{Asked, Done, Failure, Found, Pass};
+use super::reconcile::{Asked, Failure, Found, Pass};
 use super::rules::PolicyInfo;
 use super::trigger::{TriggerRef, admission_request};
 use super::writer::WriteError;
@@ -171,7 +171,7 @@ impl Pass<'_> {
         let mut generated = Vec::new();
         let mut failure = None;
         let mut changes = 0;
-        let mut gone = true;
+        let (mut gone, mut untrue) = (true, true);
         for (trigger, contexts) in triggers {
             let key = WorkKey { policy: info.key.clone(), trigger };
             let first = contexts.first().map(|context| &context.trigger);
@@ -208,10 +208,11 @@ impl Pass<'_> {
             }
             let result = self.reconcile(&key, (!hint).then_some(&asked));
             match result {
-                Ok(Done { generated: made, changes: made_changes, trigger_gone }) => {
-                    generated.extend(made);
-                    changes += made_changes;
-                    gone &= trigger_gone;
+                Ok(done) => {
+                    generated.extend(done.generated);
+                    changes += done.changes;
+                    gone &= done.trigger_gone;
+                    untrue &= done.untrue;
                     self.lock().set_failure(&info.key, &format!("trigger {}", key.trigger), None, self.now);
                 }
                 Err(Failure::Lost) => return Err(Failure::Lost),
@@ -232,6 +233,9 @@ impl Pass<'_> {
         }
         if gone && generated.is_empty() && changes == 0 {
             return Ok(Verdict::Moot);
+        }
+        if untrue {
+            return Ok(Verdict::Skip("the request was not carried out".to_owned()));
         }
         let selects = request.spec.rule_context.iter().any(|c| info.rule(&c.rule).is_some_and(|r| r.traits.selects));
         if changes == 0 && !selects && self.changes_marks_only(request, admission.as_ref())? {
@@ -259,7 +263,7 @@ impl Pass<'_> {
         let object = match &admission.object {
             Value::Null => match self.find(&TriggerRef::of_spec(&context.trigger))? {
                 Found::Live(live) => live,
-                Found::Gone => return Ok(false),
+                Found::Gone | Found::Untrue => return Ok(false),
             },
             object => object.clone(),
         };

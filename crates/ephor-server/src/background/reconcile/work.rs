@@ -59,6 +59,13 @@ impl Work<'_, '_> {
             Err(Failure::Failed(_)) if self.asked.is_some_and(Asked::brings_its_object) => Found::Gone,
             found => found?,
         };
+        if found == Found::Untrue {
+            self.done.untrue = true;
+            for rule in &self.info.generate {
+                self.as_before(rule);
+            }
+            return Ok(());
+        }
         self.done.trigger_gone = found == Found::Gone;
         let mut judged = BTreeMap::new();
         for rule in &self.info.generate {
@@ -146,8 +153,8 @@ impl Work<'_, '_> {
 
     /// The trigger, once what a request says about it has come true.
     pub(super) fn find(&self, trigger: &TriggerRef) -> Result<Found, Failure> {
-        match self.asked.and_then(|asked| Some((asked.admission.as_ref()?, asked.age))) {
-            Some((admission, age)) => self.pass.find_after(trigger, admission, age),
+        match self.asked.and_then(|asked| Some((asked, asked.admission.as_ref()?))) {
+            Some((asked, admission)) => self.pass.find_after(trigger, &asked.request, admission, asked.age),
             None => self.pass.find(trigger),
         }
     }
@@ -165,10 +172,6 @@ impl Work<'_, '_> {
         let payload = asked.and_then(|asked| asked.admission.as_ref()).filter(|admission| {
             matches!(admission.operation, Operation::Delete | Operation::Connect) || !admission.sub_resource.is_empty()
         });
-        if operation == Some(Operation::Delete) && matches!(found, Found::Live(_)) {
-            // It was not deleted after all.
-            asked = None;
-        }
         if !rule.terms.synchronize {
             self.restamp(rule, own)?;
             if asked.is_none() && !(self.forced.contains(&rule.name) && rule.traits.namespace_selector) {
@@ -184,6 +187,7 @@ impl Work<'_, '_> {
         }
         let object = match found {
             Found::Gone if payload.is_some() && !released => Value::Null,
+            Found::Untrue => return Ok(()),
             Found::Gone => {
                 if rule.terms.synchronize {
                     let made_by_end =

@@ -42,6 +42,9 @@ pub const ANNOTATION_ASKED_AGAIN: &str = "ephor.dev/asked-again";
 /// nothing to wait for.
 pub const ANNOTATION_UNCHANGED: &str = "ephor.dev/unchanged";
 
+/// The label of a request that is done, and stays because a rule cannot be judged without it.
+pub const LABEL_KEPT: &str = "ephor.dev/kept";
+
 /// The longest value of a label.
 const LABEL_VALUE_LENGTH: usize = 63;
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use ephor_cluster::Discovery;
 use ephor_cluster::discovery::priority;
-use ephor_engine::compile::{Body, CompiledRule, GenerateWhat, Program};
+use ephor_engine::compile::{Body, GenerateWhat, Program};
 use ephor_engine::matching::{Gvk, KindSelector};
 use ephor_engine::select::PolicySet;
-use ephor_expr::value::Segment;
 use ephor_expr::{Map, Str, Value};
 
 use super::index::GroupKind;
+use super::traits::{Traits, traits};
 use crate::plan::Terms;
 use crate::plan::content::fingerprint;
 use crate::policies::{PolicyKey, StoredPolicy};
@@ -58,50 +58,6 @@ pub struct GenerateInfo {
     pub downstream_kinds: BTreeSet<(Str, Str)>,
     /// Whether it copies objects.
     pub copies: bool,
-}
-
-/// What a rule depends on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "independent properties of a rule")]
-pub struct Traits {
-    /// Who asked, what was there before: things that only a request knows. The rule cannot be judged from what exists.
-    pub event_bound: bool,
-    /// Chance or time: each rendering is another.
-    pub varying: Varying,
-    /// Labels of namespaces.
-    pub namespace_selector: bool,
-    /// It names DELETE, so that a trigger's end makes objects instead of taking them away.
-    pub on_delete: bool,
-    /// Labels, annotations or names of triggers.
-    pub selects: bool,
-    /// Requests of the background controller itself do not count.
-    pub skips_own: bool,
-}
-
-/// What chance or time decides of what a rule renders.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Varying {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// What the objects say.
-    Content,
-    /// Perhaps also which objects there are.
-    Identity,
-}
-
-impl Varying {
-    fn of(rule: &Value) -> Self {
-        let mut varying = Self::Nothing;
-        for place in ephor_engine::scope::varying(rule) {
-            // Nothing of the object's identity is taken from its content.
-            if !place.path.0.iter().any(|segment| matches!(segment, Segment::Key(key) if key == "data")) {
-                return Self::Identity;
-            }
-            varying = Self::Content;
-        }
-        varying
-    }
 }
 
 /// A mutate-existing rule.
@@ -350,42 +306,4 @@ fn downstream_kinds(rule: &Value) -> BTreeSet<(Str, Str)> {
     }
     kinds.retain(|(version, _)| !version.contains("{{"));
     kinds
-}
-
-/// Names in expressions that only a request has.
-const REQUEST_ONLY: [&str; 9] = [
-    "request.userInfo",
-    "request.roles",
-    "request.clusterRoles",
-    "serviceAccountName",
-    "serviceAccountNamespace",
-    "request.oldObject",
-    "request.uid",
-    "request.options",
-    "request.subResource",
-];
-
-fn traits(rule: &Value, compiled: &CompiledRule) -> Traits {
-    let text = rule.to_json();
-    let mut traits = Traits {
-        event_bound: REQUEST_ONLY.iter().any(|name| text.contains(name)),
-        varying: Varying::of(rule),
-        skips_own: compiled.skip_background_requests,
-        ..Traits::default()
-    };
-    for block in ["match", "exclude"] {
-        let block = rule.get(block).cloned().unwrap_or_default();
-        let filters = ["any", "all"].iter().filter_map(|key| block.get(key)?.as_array()).flatten();
-        for filter in filters.chain(std::iter::once(&block)) {
-            traits.event_bound |= ["subjects", "roles", "clusterRoles"].iter().any(|key| filter.get(key).is_some());
-            let Some(resources) = filter.get("resources") else { continue };
-            traits.namespace_selector |= resources.get("namespaceSelector").is_some();
-            traits.selects |= ["selector", "annotations", "name", "names", "namespaceSelector"]
-                .iter()
-                .any(|k| resources.get(k).is_some());
-            let operations = resources.get("operations").and_then(Value::as_array).unwrap_or_default();
-            traits.on_delete |= operations.iter().any(|operation| operation.as_str() == Some("DELETE"));
-        }
-    }
-    traits
 }

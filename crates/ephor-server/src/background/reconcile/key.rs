@@ -50,8 +50,9 @@ impl Pass<'_> {
         state.known.remove(&key.trigger);
         if done.trigger_gone {
             state.clear_dependencies(key);
-            state.contexts.remove(key);
         }
+        let needs = |rule: &str| info.rule(rule).is_some_and(|r| r.terms.synchronize && r.traits.remembers_any());
+        state.forget_contexts(key, |rule| !done.trigger_gone && needs(rule), self.now);
         Ok(done)
     }
 
@@ -78,6 +79,7 @@ impl Pass<'_> {
             .known
             .get(&key.trigger)
             .cloned()
+            .or_else(|| state.contexts.trigger(key))
             .or_else(|| claimed.map(|d| TriggerRef::of_claim(&d.claim)).max_by_key(|trigger| !trigger.name.is_empty()))
     }
 
@@ -96,7 +98,7 @@ impl Pass<'_> {
         }
         let mut state = self.lock();
         state.clear_dependencies(key);
-        state.contexts.remove(key);
+        state.forget_contexts(key, |_| false, self.now);
         state.known.remove(&key.trigger);
         state.set_rendered(key, BTreeMap::new(), self.now);
         done.trigger_gone = true;

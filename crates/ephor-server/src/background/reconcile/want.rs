@@ -7,8 +7,9 @@ use ephor_expr::{Str, Value};
 
 use super::pass::Failure;
 use super::work::Work;
-use crate::background::rules::{GenerateInfo, Varying};
+use crate::background::rules::GenerateInfo;
 use crate::background::state::label_parts;
+use crate::background::traits::Varying;
 use crate::background::trigger::TriggerRef;
 use crate::background::writer::{Env, WriteError};
 use crate::plan::claim::CLONE_SOURCE;

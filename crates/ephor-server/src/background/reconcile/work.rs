@@ -209,22 +209,30 @@ impl Work<'_, '_> {
             return Ok(());
         }
         // What a request alone can tell is judged by the last one.
-        let remembered = rule.traits.event_bound.then(|| self.pass.lock().contexts.get(self.key).cloned()).flatten();
+        let stored = rule.terms.synchronize && !object.is_null();
+        let told = operation.filter(|operation| stored && payload.is_none() && rule.traits.remembers(*operation));
+        if let Some(last) = asked.filter(|_| told.is_some())
+            && !self.pass.lock().remember(self.key, &rule.name, &last.request, self.pass.now)
+        {
+            asked = None;
+        }
+        let remembered = self.pass.lock().contexts.get(self.key, &rule.name).filter(|_| stored).cloned();
         if asked.is_none() && rule.traits.event_bound && remembered.is_none() {
             return Ok(());
         }
         // What was made once is judged as it was made then, whatever request comes later.
-        if rule.terms.synchronize && !rule.traits.event_bound && !own.is_empty() && !object.is_null() {
+        if stored && told.is_none() && !rule.traits.event_bound && !own.is_empty() {
             asked = None;
         }
         let made = own.iter().find_map(|id| self.operation_of(id));
-        let view = match asked {
-            Some(_) => View::Asked,
-            None if remembered.is_some() => View::Remembered,
-            None if made.as_deref() == Some(Operation::Update.as_str()) => View::Updated,
-            None => View::Created,
+        let view = match (asked, &remembered) {
+            (Some(_), _) => View::Asked,
+            (None, Some(request)) => View::Remembered(request.metadata.name.clone()),
+            (None, None) if made.as_deref() == Some(Operation::Update.as_str()) => View::Updated,
+            (None, None) => View::Created,
         };
-        let judged = judged.entry(view).or_insert_with(|| self.judge(asked, trigger, &object, view, remembered));
+        let judged =
+            judged.entry(view.clone()).or_insert_with(|| self.judge(asked, trigger, &object, &view, remembered));
         let Judged { outcomes, operation } = &*judged;
         let operation = *operation;
         let Some(outcome) = outcomes.get(&rule.name) else {

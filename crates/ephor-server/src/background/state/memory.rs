@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ephor_cluster::Discovery;
 use ephor_expr::Str;
 
+use super::contexts::Contexts;
 use super::kinds::Watch;
 use super::names::key_of;
 use super::requests::{Finished, Pending};
@@ -16,7 +17,6 @@ use crate::background::rules::PolicyInfo;
 use crate::background::trigger::TriggerRef;
 use crate::plan::{ObjectId, Owner, Terms, Written};
 use crate::policies::{PolicyKey, Snapshot};
-use crate::update_request::UpdateRequest;
 
 /// What an evaluation read: a kind, a namespace (empty: all) and a name (empty: all).
 pub type Dependency = (GroupKind, Str, Str);
@@ -62,8 +62,10 @@ pub struct State {
     pub forced: BTreeMap<WorkKey, BTreeSet<Str>>,
     /// Triggers that were named, by UID.
     pub known: BTreeMap<Str, TriggerRef>,
-    /// The last request of keys whose rules cannot be judged without.
-    pub contexts: BTreeMap<WorkKey, Arc<UpdateRequest>>,
+    /// Requests that rules cannot be judged without.
+    pub contexts: Contexts,
+    /// Those of them that are marked as kept, by name, with their UIDs.
+    pub kept: BTreeMap<Str, Str>,
     /// Triggers that rules have acted for once, of policies that are not through.
     pub acted: BTreeSet<Acted>,
     /// What fails, by policy and what it is about.

@@ -11,4 +11,5 @@ mod fenced;
 mod model;
 mod mutate;
 mod preview;
+mod remembered;
 mod requests;

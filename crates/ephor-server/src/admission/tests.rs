@@ -409,9 +409,10 @@ fn synchronizing_work_that_only_the_request_tells_of_is_urgent() {
     let by_user =
         sync.replace("a: b", "a: '{{ request.userInfo.username }}'").replace("{rules", "{background: false, rules");
     let on_update = sync.replace("kinds: [Pod],", "kinds: [Pod], operations: [UPDATE],");
-    let urgent =
-        [&sync, &by_user, &on_update].map(|policy| [&create, &update].map(|request| is_urgent(policy, request)));
-    assert_eq!(urgent, [[false, false], [true, true], [false, true]]);
+    let any_kind = sync.replace("kinds: [Pod],", "kinds: ['v1/*'],");
+    let urgent = [&sync, &by_user, &on_update, &any_kind]
+        .map(|policy| [&create, &update].map(|request| is_urgent(policy, request)));
+    assert_eq!(urgent, [[false, false], [true, true], [false, true], [true, true]]);
 
     let bench = Bench::new(&[&by_user]);
     bench.validate(&create);

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, Patch, Resource, WriteOptions};
 use ephor_engine::compile::{Body, CompiledRule, Program};
+use ephor_engine::matching::KindSelector;
 use ephor_engine::outcome::{Outcome, Phase, Verdict};
 use ephor_engine::policy::{FailurePolicy, Operation};
 use ephor_engine::review::Review;
@@ -30,6 +31,7 @@ use super::observe::Dropped;
 use super::path;
 use super::redact;
 use super::request::AdmissionRequest;
+use crate::background::rules::is_for_any_kind;
 use crate::background::traits::Traits;
 use crate::feed::{Change, Feed, Watched};
 use crate::plan::content::essence;
@@ -92,6 +94,8 @@ struct Make {
     policy: usize,
     /// Whether nothing but the request tells of it, although the rule synchronizes.
     unique: bool,
+    /// Whether what watches see tells the same.
+    followed: bool,
     context: RuleContext,
 }
 
@@ -172,7 +176,9 @@ impl Planner<'_> {
             trigger: self.trigger.clone(),
         };
         let unique = context.synchronize && self.traits(program, rule).remembers(self.prepared.request.operation);
-        Make { policy, unique, context }
+        let kinds: Option<Vec<KindSelector>> = rule.matches.kinds().map(|kinds| kinds.into_iter().cloned().collect());
+        let followed = context.synchronize && !unique && !is_for_any_kind(kinds.as_deref());
+        Make { policy, unique, followed, context }
     }
 
     /// What the document of a rule says of requests.
@@ -187,7 +193,9 @@ impl Planner<'_> {
     /// The rules of one policy share a request, those that synchronize apart from the others: they are remembered in
     /// different ways.
     fn generate_requests(&self, mut makes: Vec<Make>) -> Vec<Work> {
-        let sort = |make: &Make| (make.policy, make.context.synchronize, make.context.delete_downstream, make.unique);
+        let sort = |make: &Make| {
+            (make.policy, make.context.synchronize, make.context.delete_downstream, make.unique, make.followed)
+        };
         makes.sort_by_key(sort);
         makes
             .chunk_by(|a, b| sort(a) == sort(b))
@@ -203,7 +211,8 @@ impl Planner<'_> {
                     ..UpdateRequestSpec::default()
                 };
                 let labels = update_request::generate_labels(&program.name);
-                Some(self.work(program, spec, labels, work, first.context.synchronize && !first.unique))
+                let coalesces = first.context.synchronize && !first.unique;
+                Some(self.work(program, spec, labels, work, (coalesces, first.followed)))
             })
             .collect()
     }
@@ -227,7 +236,7 @@ impl Planner<'_> {
                 ..UpdateRequestSpec::default()
             };
             let labels = update_request::mutate_labels(&program.name, &self.trigger);
-            work.push(self.work(program, spec, labels, &format!("mutate {}", rule.name), false));
+            work.push(self.work(program, spec, labels, &format!("mutate {}", rule.name), (false, false)));
         }
         Ok(work)
     }
@@ -238,7 +247,7 @@ impl Planner<'_> {
         spec: UpdateRequestSpec,
         labels: std::collections::BTreeMap<Str, Str>,
         work: &str,
-        follows: bool,
+        (coalesces, followed): (bool, bool),
     ) -> Work {
         let request = self.prepared.request;
         let trigger = &self.trigger;
@@ -250,13 +259,13 @@ impl Planner<'_> {
         };
         // What comes with the request alone is another work each time.
         let live = work == DELETE || plain && request.sub_resource.is_empty();
-        let name = if follows && live {
+        let name = if coalesces && live {
             hashed(&[&program.key, &object])
         } else {
             hashed(&[&program.key, &object, work, &request.uid])
         };
         Work {
-            urgent: !(follows && plain && request.sub_resource.is_empty()),
+            urgent: !(followed && plain && request.sub_resource.is_empty()),
             failure_policy: path::failure_policy(program, self.options.force_failure_policy_ignore),
             request: UpdateRequest {
                 metadata: RequestMetadata {

@@ -1,10 +1,10 @@
 //! What of a policy matters in the background.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ephor_cluster::Discovery;
 use ephor_cluster::discovery::priority;
+use ephor_cluster::{Discovery, Resource};
 use ephor_engine::compile::{Body, GenerateWhat, Program};
 use ephor_engine::matching::{Gvk, KindSelector};
 use ephor_engine::select::PolicySet;
@@ -248,25 +248,28 @@ pub fn may_match(kinds: Option<&[KindSelector]>, gvk: &Gvk) -> bool {
     kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind.matches(gvk, "")))
 }
 
-/// The kinds that a rule's triggers can have and that can be listed, each in its best version. Rules for whatever
-/// kind are for none: watching everything is not worth it.
+/// Whether a rule is about objects of whatever kind. They are not followed: watching everything is not worth it.
+pub fn is_for_any_kind(kinds: Option<&[KindSelector]>) -> bool {
+    let any = |selector: &KindSelector| selector.kind.as_str() == "*" && selector.group.as_str() == "*";
+    kinds.is_none_or(|kinds| kinds.iter().any(any))
+}
+
+/// Kinds that change all the time and that nobody's objects depend on: only rules that name them are about them.
+const RESTLESS: [&str; 3] = ["Event", "Lease", "UpdateRequest"];
+
+/// The kinds that a rule's triggers can have and that can be listed, each in its best version.
 pub fn trigger_kinds(kinds: Option<&[KindSelector]>, discovery: &Discovery) -> Vec<(Str, Str)> {
-    let Some(kinds) = kinds else { return Vec::new() };
-    let mut found: Vec<(GroupKind, Str)> = Vec::new();
-    for selector in kinds {
-        let Some(kind) = selector.exact_kind() else { continue };
-        for resource in discovery.with_kind(kind).filter(|resource| resource.stored) {
-            let gvk =
-                Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
-            if !selector.matches(&gvk, "") {
-                continue;
-            }
-            let id = GroupKind { group: resource.group.clone(), kind: resource.kind.clone() };
-            match found.iter_mut().find(|(known, _)| *known == id) {
-                Some((_, version)) if priority(version) >= priority(&resource.version) => {}
-                Some((_, version)) => *version = resource.version.clone(),
-                None => found.push((id, resource.version.clone())),
-            }
+    let selected = |resource: &Resource| {
+        let gvk = Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
+        let calm = !RESTLESS.contains(&resource.kind.as_str());
+        kinds.map_or(calm, |kinds| kinds.iter().any(|k| k.matches(&gvk, "") && (calm || k.exact_kind().is_some())))
+    };
+    let mut found: BTreeMap<GroupKind, Str> = BTreeMap::new();
+    for resource in discovery.iter().filter(|resource| resource.stored && selected(resource)) {
+        let id = GroupKind { group: resource.group.clone(), kind: resource.kind.clone() };
+        let version = found.entry(id).or_insert_with(|| resource.version.clone());
+        if priority(&resource.version) > priority(version) {
+            *version = resource.version.clone();
         }
     }
     let named =

@@ -260,3 +260,25 @@ fn within_the_second_of_a_policy_versions_tell_what_came_after_it() {
     bed.settle();
     assert!(bed.find(&secret("a")).is_some() && bed.find(&secret("b")).is_none());
 }
+
+#[test]
+fn kinds_by_wildcard_are_followed() {
+    let mut bed = Bed::new();
+    bed.apply(
+        "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r,
+          match: {any: [{resources: {kinds: ['Config*']}}]}, generate: {synchronize: true, apiVersion: v1,
+            kind: Secret, name: made, namespace: default, data: {data: {k: '{{ request.object.data.v }}'}}}}]}}",
+    );
+    bed.settle();
+    bed.door.close(true);
+    let trigger = "{apiVersion: v1, kind: ConfigMap, metadata: {name: t}, data: {v: x}}";
+    let made = |bed: &Bed| bed.find("{apiVersion: v1, kind: Secret, metadata: {name: made}}");
+    for v in ["x", "z"] {
+        bed.apply(&trigger.replace("v: x", &format!("v: {v}")));
+        bed.settle();
+        assert_eq!(made(&bed).unwrap().str_at(&["data", "k"]), Some(v), "nobody but the watch has told of it");
+    }
+    bed.delete(trigger);
+    bed.settle();
+    assert_eq!(made(&bed), None);
+}

@@ -38,6 +38,13 @@ pub const ANNOTATION_POLICY_VERSION: &str = "ephor.dev/policy-version";
 /// The annotation of a request whose work was asked for once more: by which admission request.
 pub const ANNOTATION_ASKED_AGAIN: &str = "ephor.dev/asked-again";
 
+/// The annotation of a request for an update that changes nothing: the API server stores nothing, so that there is
+/// nothing to wait for.
+pub const ANNOTATION_UNCHANGED: &str = "ephor.dev/unchanged";
+
+/// The label of a request that is done, and stays because a rule cannot be judged without it.
+pub const LABEL_KEPT: &str = "ephor.dev/kept";
+
 /// The longest value of a label.
 const LABEL_VALUE_LENGTH: usize = 63;
 

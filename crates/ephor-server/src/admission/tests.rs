@@ -386,6 +386,40 @@ fn beyond_the_threshold_nothing_is_handed_over_and_the_client_is_told() {
     stop.stop();
 }
 
+/// Whether a policy's work for a request is lost, and the client told, where too much waits already.
+fn is_urgent(policy: &str, request: &AdmissionRequest) -> bool {
+    let bench = Bench::new(&[policy]);
+    bench.config.apply(Change::Set(yaml("{data: {updateRequestThreshold: '0'}}")));
+    let stop = crate::Stop::new();
+    let (waiting, feed) = super::Waiting::follow(&bench.cluster, "kyverno", |_| (), &stop);
+    assert!(feed.wait_synced(Duration::from_mins(1)));
+    bench.handlers.count_update_requests(waiting);
+    let answer = bench.validate(request);
+    stop.stop();
+    !answer.warnings.is_empty()
+}
+
+#[test]
+fn synchronizing_work_that_only_the_request_tells_of_is_urgent() {
+    let create = request("CREATE", "Pod", "", &pod("{team: x}"));
+    let mut update = request("UPDATE", "Pod", &pod("{team: x}"), &pod("{team: x, a: b}"));
+    update.uid = "uid-2".into();
+    let (sync, _) = GENERATE.split_once(", {name: once").unwrap();
+    let sync = format!("{sync}]}}}}");
+    let by_user =
+        sync.replace("a: b", "a: '{{ request.userInfo.username }}'").replace("{rules", "{background: false, rules");
+    let on_update = sync.replace("kinds: [Pod],", "kinds: [Pod], operations: [UPDATE],");
+    let any_kind = sync.replace("kinds: [Pod],", "kinds: ['v1/*'],");
+    let urgent = [&sync, &by_user, &on_update, &any_kind]
+        .map(|policy| [&create, &update].map(|request| is_urgent(policy, request)));
+    assert_eq!(urgent, [[false, false], [true, true], [false, true], [true, true]]);
+
+    let bench = Bench::new(&[&by_user]);
+    bench.validate(&create);
+    bench.validate(&update);
+    assert_eq!(bench.update_requests().len(), 2, "one must not take the other's place before it has come true");
+}
+
 #[test]
 fn objects_travel_only_where_they_cannot_be_read_later() {
     let payload = |request: &AdmissionRequest| {

@@ -1,8 +1,8 @@
 //! `UpdateRequest`s: work for the background role that only an admission request knows of.
 //!
 //! They are made for requests that go on, never on a dry run (controllers 1.4, 2). Where nothing else would remember
-//! the event (a deletion, a connection, a subresource, a rule without `synchronize`) they are written before the reply,
-//! and a failure to write is a verdict by the policy's failure policy. Work that synchronizes follows from what watches
+//! the event (a deletion, a connection, a subresource, a rule without `synchronize` or one that looks at the user) they
+//! are written before the reply, and a failure to write is a verdict by the policy's failure policy. Work that synchronizes follows from what watches
 //! see; its requests only make it quick, so they are written after the reply and may be dropped.
 //!
 //! Names are hashes: of policy and trigger where synchronizing work coalesces, of the admission request
@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, Patch, Resource, WriteOptions};
 use ephor_engine::compile::{Body, CompiledRule, Program};
+use ephor_engine::matching::KindSelector;
 use ephor_engine::outcome::{Outcome, Phase, Verdict};
 use ephor_engine::policy::{FailurePolicy, Operation};
 use ephor_engine::review::Review;
@@ -30,12 +31,16 @@ use super::observe::Dropped;
 use super::path;
 use super::redact;
 use super::request::AdmissionRequest;
+use crate::background::rules::is_for_any_kind;
+use crate::background::traits::Traits;
 use crate::feed::{Change, Feed, Watched};
+use crate::plan::content::essence;
 use crate::policies::PolicyKey;
 use crate::stop::Stop;
 use crate::update_request::{
-    self, ANNOTATION_ASKED_AGAIN, ANNOTATION_POLICY_VERSION, API_VERSION, AdmissionRequestInfo, KIND, RequestContext,
-    RequestMetadata, RequestType, RequestUser, ResourceSpec, RuleContext, UpdateRequest, UpdateRequestSpec,
+    self, ANNOTATION_ASKED_AGAIN, ANNOTATION_POLICY_VERSION, ANNOTATION_UNCHANGED, API_VERSION, AdmissionRequestInfo,
+    KIND, LABEL_KEPT, RequestContext, RequestMetadata, RequestType, RequestUser, ResourceSpec, RuleContext,
+    UpdateRequest, UpdateRequestSpec,
 };
 
 /// The work of letting go of what was made.
@@ -84,6 +89,16 @@ fn trigger(prepared: &Prepared<'_>) -> ResourceSpec {
     }
 }
 
+/// What a rule is to make, or to let go of.
+struct Make {
+    policy: usize,
+    /// Whether nothing but the request tells of it, although the rule synchronizes.
+    unique: bool,
+    /// Whether what watches see tells the same.
+    followed: bool,
+    context: RuleContext,
+}
+
 struct Planner<'p> {
     prepared: &'p Prepared<'p>,
     set: &'p PolicySet,
@@ -120,17 +135,17 @@ impl Planner<'_> {
     fn generate(&self, judge: &Judge<'_>) -> Result<Vec<Work>, WouldBlock> {
         let request = self.prepared.request;
         let deleted = request.operation == Operation::Delete;
-        let mut makes: Vec<(usize, RuleContext)> = Vec::new();
+        let mut makes: Vec<Make> = Vec::new();
         // Rules that apply now, or about which nothing is known.
         let mut settled = FxHashSet::default();
         for outcome in self.applying(judge, self.prepared.review.clone(), Phase::Generate)? {
-            let Some((_, rule)) = self.rule(&outcome) else { continue };
+            let Some((program, rule)) = self.rule(&outcome) else { continue };
             if deleted && !rule.matches.names_operation(Operation::Delete) {
                 continue;
             }
             settled.insert((outcome.policy, outcome.index));
             if outcome.verdict == Verdict::Pass {
-                makes.push((outcome.policy, self.context(rule, false)));
+                makes.push(self.make(outcome.policy, program, rule, false));
             }
         }
         if !request.old_object.is_null() {
@@ -142,48 +157,62 @@ impl Planner<'_> {
                 ..self.prepared.review.clone()
             };
             for outcome in self.applying(judge, before, Phase::Generate)? {
-                let Some((_, rule)) = self.rule(&outcome) else { continue };
+                let Some((program, rule)) = self.rule(&outcome) else { continue };
                 let gone = outcome.verdict == Verdict::Pass && !settled.contains(&(outcome.policy, outcome.index));
                 if gone && synchronizes(rule) {
-                    makes.push((outcome.policy, self.context(rule, true)));
+                    makes.push(self.make(outcome.policy, program, rule, true));
                 }
             }
         }
         Ok(self.generate_requests(makes))
     }
 
-    fn context(&self, rule: &CompiledRule, delete_downstream: bool) -> RuleContext {
-        RuleContext {
+    fn make(&self, policy: usize, program: &Program, rule: &CompiledRule, delete_downstream: bool) -> Make {
+        let context = RuleContext {
             rule: rule.name.clone(),
             delete_downstream,
             synchronize: synchronizes(rule),
             cache_restore: false,
             trigger: self.trigger.clone(),
-        }
+        };
+        let unique = context.synchronize && self.traits(program, rule).remembers(self.prepared.request.operation);
+        let kinds: Option<Vec<KindSelector>> = rule.matches.kinds().map(|kinds| kinds.into_iter().cloned().collect());
+        let followed = context.synchronize && !unique && !is_for_any_kind(kinds.as_deref());
+        Make { policy, unique, followed, context }
+    }
+
+    /// What the document of a rule says of requests.
+    fn traits(&self, program: &Program, rule: &CompiledRule) -> Traits {
+        let key = PolicyKey { namespace: program.namespace.clone(), name: program.name.clone() };
+        let document = self.prepared.lanes.snapshot.policies.get(&key).map(|policy| &policy.document);
+        let rules = document.and_then(|document| document.at(&["spec", "rules"])?.as_array()).unwrap_or_default();
+        let rule = rules.iter().find(|document| document.str_at(&["name"]) == Some(&*rule.declared));
+        rule.map(Traits::of_requests).unwrap_or_default()
     }
 
     /// The rules of one policy share a request, those that synchronize apart from the others: they are remembered in
     /// different ways.
-    fn generate_requests(&self, mut makes: Vec<(usize, RuleContext)>) -> Vec<Work> {
-        makes.sort_by_key(|(policy, context)| (*policy, context.synchronize, context.delete_downstream));
-        let same = |a: &(usize, RuleContext), b: &(usize, RuleContext)| {
-            (a.0, a.1.synchronize, a.1.delete_downstream) == (b.0, b.1.synchronize, b.1.delete_downstream)
+    fn generate_requests(&self, mut makes: Vec<Make>) -> Vec<Work> {
+        let sort = |make: &Make| {
+            (make.policy, make.context.synchronize, make.context.delete_downstream, make.unique, make.followed)
         };
+        makes.sort_by_key(sort);
         makes
-            .chunk_by(same)
+            .chunk_by(|a, b| sort(a) == sort(b))
             .filter_map(|chunk| {
-                let (policy, first) = chunk.first()?;
-                let program = self.set.programs().get(*policy)?;
-                let work = if first.delete_downstream { DELETE } else { "generate" };
+                let first = chunk.first()?;
+                let program = self.set.programs().get(first.policy)?;
+                let work = if first.context.delete_downstream { DELETE } else { "generate" };
                 let spec = UpdateRequestSpec {
                     request_type: Some(RequestType::Generate),
                     policy: program.key.clone(),
-                    rule_context: chunk.iter().map(|(_, context)| context.clone()).collect(),
+                    rule_context: chunk.iter().map(|make| make.context.clone()).collect(),
                     context: self.request_context(),
                     ..UpdateRequestSpec::default()
                 };
                 let labels = update_request::generate_labels(&program.name);
-                Some(self.work(program, spec, labels, work, first.synchronize))
+                let coalesces = first.context.synchronize && !first.unique;
+                Some(self.work(program, spec, labels, work, (coalesces, first.followed)))
             })
             .collect()
     }
@@ -207,7 +236,7 @@ impl Planner<'_> {
                 ..UpdateRequestSpec::default()
             };
             let labels = update_request::mutate_labels(&program.name, &self.trigger);
-            work.push(self.work(program, spec, labels, &format!("mutate {}", rule.name), false));
+            work.push(self.work(program, spec, labels, &format!("mutate {}", rule.name), (false, false)));
         }
         Ok(work)
     }
@@ -218,7 +247,7 @@ impl Planner<'_> {
         spec: UpdateRequestSpec,
         labels: std::collections::BTreeMap<Str, Str>,
         work: &str,
-        synchronize: bool,
+        (coalesces, followed): (bool, bool),
     ) -> Work {
         let request = self.prepared.request;
         let trigger = &self.trigger;
@@ -230,20 +259,20 @@ impl Planner<'_> {
         };
         // What comes with the request alone is another work each time.
         let live = work == DELETE || plain && request.sub_resource.is_empty();
-        let name = if synchronize && live {
+        let name = if coalesces && live {
             hashed(&[&program.key, &object])
         } else {
             hashed(&[&program.key, &object, work, &request.uid])
         };
         Work {
-            urgent: !(synchronize && plain && request.sub_resource.is_empty()),
+            urgent: !(followed && plain && request.sub_resource.is_empty()),
             failure_policy: path::failure_policy(program, self.options.force_failure_policy_ignore),
             request: UpdateRequest {
                 metadata: RequestMetadata {
                     name,
                     namespace: self.options.namespace.clone(),
                     labels,
-                    annotations: self.policy_version(program).into_iter().collect(),
+                    annotations: self.policy_version(program).into_iter().chain(unchanged(request)).collect(),
                     ..RequestMetadata::default()
                 },
                 spec,
@@ -269,6 +298,15 @@ impl Planner<'_> {
             },
         }
     }
+}
+
+/// That an update changes nothing.
+fn unchanged(request: &AdmissionRequest) -> Option<(Str, Str)> {
+    let says = |object: &Value| (essence(object), object.get("status").cloned());
+    let same = request.operation == Operation::Update
+        && request.sub_resource.is_empty()
+        && says(&request.object) == says(&request.old_object);
+    same.then(|| (Str::new_static(ANNOTATION_UNCHANGED), "true".into()))
 }
 
 fn synchronizes(rule: &CompiledRule) -> bool {
@@ -351,13 +389,15 @@ impl Waiting {
 
     fn apply(&self, change: Change) {
         let name = |object: &Value| Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default());
+        // What is done and kept waits for nobody.
+        let waits = |object: &Value| object.at(&["metadata", "labels", LABEL_KEPT]).is_none();
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match change {
-            Change::Reset(objects) => *names = objects.iter().map(name).collect(),
-            Change::Set(object) => {
+            Change::Reset(objects) => *names = objects.iter().filter(|object| waits(object)).map(name).collect(),
+            Change::Set(object) if waits(&object) => {
                 names.insert(name(&object));
             }
-            Change::Gone(object) => {
+            Change::Set(object) | Change::Gone(object) => {
                 names.remove(&name(&object));
             }
         }
@@ -503,6 +543,9 @@ fn again(resource: &Resource, work: &Work, parts: &Parts) -> Result<Again, Clust
         work.request.metadata.annotations.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
     let asked = work.request.spec.context.admission_request_info.admission_request.str_at(&["uid"]).unwrap_or_default();
     annotations.insert(ANNOTATION_ASKED_AGAIN, asked);
+    if !work.request.metadata.annotations.contains_key(ANNOTATION_UNCHANGED) {
+        annotations.insert(ANNOTATION_UNCHANGED, Value::Null);
+    }
     let metadata = Value::from([
         ("annotations", Value::object(annotations)),
         ("uid", text("uid").into()),

@@ -6,10 +6,11 @@
 //! ([`requests`]), which admission writes. Both end in the same place: the live trigger, judged by the engine, planned
 //! by [`crate::plan`], written by the [`writer`].
 //!
-//! - [`rules`]: what of a policy matters here. [`index`]: what is known of the cluster. [`queue`]: what is to be done.
+//! - [`rules`], [`traits`]: what of a policy matters here. [`index`]: what is known of the cluster. [`queue`]: what is to be done.
 //! - [`state`]: watch events and policies in, work out. [`trigger`]: the object that a rule is about, as a review.
 //! - [`existing`]: triggers that were there before their policy. [`relabelled`]: those whose namespace has other labels
 //!   now. [`tenure`]: since when a rule is what it is. [`mutate`]: patches of existing objects.
+//! - `ending`: how requests end.
 //! - [`contest`]: objects that somebody else writes, too.
 //! - [`preview`]: what it would do, without doing it.
 //! - [`conditions`]: what policies say about it. [`standing`], [`telling`]: what metrics, probes and
@@ -21,6 +22,7 @@
 pub mod conditions;
 pub mod contest;
 pub mod controller;
+mod ending;
 pub mod existing;
 pub mod index;
 pub mod mutate;
@@ -37,6 +39,7 @@ pub mod telling;
 pub mod tenure;
 #[cfg(test)]
 mod tests;
+pub mod traits;
 pub mod trigger;
 pub mod writer;
 

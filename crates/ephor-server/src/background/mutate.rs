@@ -93,7 +93,7 @@ impl Pass<'_> {
             admission.object.clone()
         } else {
             // As it is now and not as it was then: of two requests the later one counts, in whatever order they are done.
-            match (self.find_after(&trigger, &admission, age)?, admission.operation) {
+            match (self.find_after(&trigger, request, &admission, age)?, admission.operation) {
                 (Found::Gone, Operation::Delete) => Value::Null,
                 (Found::Live(live), Operation::Create | Operation::Update) => live,
                 _ => return Ok(None),

@@ -10,21 +10,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ephor_cluster::{DeleteOptions, ErrorKind, Resource, WriteOptions};
 use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
 
 use super::queue::{Moment, Settled, Task, WorkKey};
-use super::reconcile::{Asked, Done, Failure, Found, Pass};
+use super::reconcile::{Asked, Failure, Found, Pass};
 use super::rules::PolicyInfo;
 use super::trigger::{TriggerRef, admission_request};
-use super::writer::WriteError;
 use crate::admission::AdmissionRequest;
 use crate::plan::content::essence;
 use crate::policies::PolicyKey;
 use crate::update_request::{
-    ANNOTATION_POLICY_VERSION, API_VERSION, KIND, RequestType, ResourceSpec, State as RequestState, UpdateRequest,
-    UpdateRequestStatus,
+    ANNOTATION_POLICY_VERSION, RequestType, ResourceSpec, State as RequestState, UpdateRequest, UpdateRequestStatus,
 };
 
 /// How often a failed request is tried again.
@@ -100,7 +97,7 @@ impl Pass<'_> {
                     let mut locked = self.lock();
                     locked.set_failure(&key, &what, None, self.now);
                     locked.set_given_up(&key, &given_up(&request), None, self.now);
-                    locked.is_read_by_nobody(&pending.object)
+                    locked.is_read_by_nobody(&pending.object) && !locked.contexts.needs(name)
                 };
                 if unread {
                     // One call instead of two: under load that counts, and nobody could read it in time.
@@ -117,7 +114,8 @@ impl Pass<'_> {
                 if failed && retries >= MAX_RETRIES {
                     self.env.metrics.background_given_up();
                     self.give_up(&key, &request, &what, message);
-                    return self.delete_done(name, &pending.object);
+                    let needed = self.lock().contexts.needs(name);
+                    return if needed { self.keep(name) } else { self.delete_done(name, &pending.object) };
                 }
                 self.lock().set_failure(&key, &what, Some(message.clone()), self.now);
                 let retry_count = if failed { retries + 1 } else { retries };
@@ -185,7 +183,7 @@ impl Pass<'_> {
         let mut generated = Vec::new();
         let mut failure = None;
         let mut changes = 0;
-        let mut gone = true;
+        let (mut gone, mut untrue) = (true, true);
         for (trigger, contexts) in triggers {
             let key = WorkKey { policy: info.key.clone(), trigger };
             let first = contexts.first().map(|context| &context.trigger);
@@ -211,20 +209,15 @@ impl Pass<'_> {
                         .known
                         .insert(key.clone(), TriggerRef { uid: first.uid.clone(), ..TriggerRef::of_spec(first) });
                 }
-                let asks = |rule: &Str| asked.rules.contains(rule) && !asked.released.contains(rule);
-                if info.generate.iter().any(|r| asks(&r.name) && r.traits.event_bound && r.terms.synchronize)
-                    && asked.admission.is_some()
-                {
-                    state.remember_context(&key, request);
-                }
                 state.force(&key, asked.rules.iter().cloned());
             }
             let result = self.reconcile(&key, (!hint).then_some(&asked));
             match result {
-                Ok(Done { generated: made, changes: made_changes, trigger_gone }) => {
-                    generated.extend(made);
-                    changes += made_changes;
-                    gone &= trigger_gone;
+                Ok(done) => {
+                    generated.extend(done.generated);
+                    changes += done.changes;
+                    gone &= done.trigger_gone;
+                    untrue &= done.untrue;
                     self.lock().set_failure(&info.key, &format!("trigger {}", key.trigger), None, self.now);
                 }
                 Err(Failure::Lost) => return Err(Failure::Lost),
@@ -246,7 +239,7 @@ impl Pass<'_> {
         if let Some(failure) = failure {
             return Err(failure);
         }
-        if gone && generated.is_empty() && changes == 0 {
+        if untrue || gone && generated.is_empty() && changes == 0 {
             return Ok(Verdict::Moot);
         }
         let selects = request.spec.rule_context.iter().any(|c| info.rule(&c.rule).is_some_and(|r| r.traits.selects));
@@ -275,7 +268,7 @@ impl Pass<'_> {
         let object = match &admission.object {
             Value::Null => match self.find(&TriggerRef::of_spec(&context.trigger))? {
                 Found::Live(live) => live,
-                Found::Gone => return Ok(false),
+                Found::Gone | Found::Untrue => return Ok(false),
             },
             object => object.clone(),
         };
@@ -293,104 +286,6 @@ impl Pass<'_> {
             Some(targets) => Verdict::Completed(targets),
             None => Verdict::Moot,
         })
-    }
-
-    /// Writes a request's status: one write for state, message and what was made.
-    fn write_status(&self, object: &Value, status: &UpdateRequestStatus) -> Settled {
-        let Ok(encoded) = ephor_expr::value::encode(status) else { return Settled::Done };
-        if object.get("status").is_some_and(|known| *known == encoded) {
-            return Settled::Done;
-        }
-        let mut after = object.clone();
-        if let Some(members) = after.as_object_mut() {
-            members.insert("status", encoded);
-        }
-        let result = self.requests_resource().and_then(|resource| {
-            (self.env.fence)()?;
-            Ok(self.env.cluster.update_status(&resource, after, &WriteOptions::default())?)
-        });
-        match result {
-            Ok(stored) => {
-                self.lock().request_seen(stored, self.now);
-                Settled::Done
-            }
-            Err(WriteError::Lost(_)) => Settled::Done,
-            // The watch brings the newer one.
-            Err(error) if error.is(ErrorKind::NotFound) => {
-                let name = Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default());
-                self.lock().requests.remove(&name);
-                Settled::Done
-            }
-            Err(error) if error.is(ErrorKind::Conflict) => {
-                self.refresh(object);
-                Settled::Later(100)
-            }
-            Err(_) => Settled::Failed,
-        }
-    }
-
-    fn refresh(&self, object: &Value) {
-        let name = object.str_at(&["metadata", "name"]).unwrap_or_default();
-        let read = self
-            .requests_resource()
-            .and_then(|resource| Ok(self.env.cluster.get(&resource, Some(&self.env.namespace), name)?));
-        match read {
-            Ok(object) => self.lock().request_seen(object, self.now),
-            Err(error) if error.is(ErrorKind::NotFound) => {
-                self.lock().requests.remove(&Str::new(name));
-            }
-            Err(_) => {}
-        }
-    }
-
-    /// Takes a finished request away.
-    pub fn collect(&self, name: &Str) -> Settled {
-        let Some(finished) = self.lock().finished.get(name).cloned() else { return Settled::Done };
-        self.delete_request(name, &finished.uid)
-    }
-
-    /// Takes a request away that says nothing which was not done.
-    fn delete_done(&self, name: &Str, object: &Value) -> Settled {
-        let text = |key: &str| Str::new(object.str_at(&["metadata", key]).unwrap_or_default());
-        let (uid, resource_version) = (text("uid"), text("resourceVersion"));
-        match self.try_delete(name, &DeleteOptions { uid, resource_version, ..DeleteOptions::default() }) {
-            Err(error) if error.is(ErrorKind::Conflict) => {
-                // It says something else now, or is another one.
-                self.refresh(object);
-                Settled::Later(100)
-            }
-            result => self.deleted(name, result),
-        }
-    }
-
-    fn delete_request(&self, name: &Str, uid: &Str) -> Settled {
-        let result = self.try_delete(name, &DeleteOptions { uid: uid.clone(), ..DeleteOptions::default() });
-        self.deleted(name, result)
-    }
-
-    fn try_delete(&self, name: &Str, options: &DeleteOptions) -> Result<(), WriteError> {
-        let resource = self.requests_resource()?;
-        (self.env.fence)()?;
-        self.env.cluster.delete(&resource, Some(&self.env.namespace), name, options)?;
-        Ok(())
-    }
-
-    fn deleted(&self, name: &Str, result: Result<(), WriteError>) -> Settled {
-        match result {
-            Ok(()) => {}
-            Err(WriteError::Lost(_)) => return Settled::Done,
-            // Gone, or another one of that name: not ours to take away.
-            Err(error) if error.is(ErrorKind::NotFound) || error.is(ErrorKind::Conflict) => {}
-            Err(_) => return Settled::Failed,
-        }
-        let mut state = self.lock();
-        state.finished.remove(name);
-        state.requests.remove(name);
-        Settled::Done
-    }
-
-    fn requests_resource(&self) -> Result<Resource, WriteError> {
-        Ok(self.env.resource(API_VERSION, KIND)?)
     }
 }
 

@@ -1,18 +1,18 @@
 //! What of a policy matters in the background.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ephor_cluster::Discovery;
 use ephor_cluster::discovery::priority;
-use ephor_engine::compile::{Body, CompiledRule, GenerateWhat, Program};
+use ephor_cluster::{Discovery, Resource};
+use ephor_engine::compile::{Body, GenerateWhat, Program};
 use ephor_engine::matching::{Gvk, KindSelector};
 use ephor_engine::select::PolicySet;
-use ephor_expr::value::Segment;
 use ephor_expr::{Map, Str, Value};
 
 use super::index::GroupKind;
 use super::tenure::Tenure;
+use super::traits::{Traits, traits};
 use crate::plan::Terms;
 use crate::plan::content::fingerprint;
 use crate::policies::{PolicyKey, StoredPolicy};
@@ -57,50 +57,6 @@ pub struct GenerateInfo {
     pub downstream_kinds: BTreeSet<(Str, Str)>,
     /// Whether it copies objects.
     pub copies: bool,
-}
-
-/// What a rule depends on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "independent properties of a rule")]
-pub struct Traits {
-    /// Who asked, what was there before: things that only a request knows. The rule cannot be judged from what exists.
-    pub event_bound: bool,
-    /// Chance or time: each rendering is another.
-    pub varying: Varying,
-    /// Labels of namespaces.
-    pub namespace_selector: bool,
-    /// It names DELETE, so that a trigger's end makes objects instead of taking them away.
-    pub on_delete: bool,
-    /// Labels, annotations or names of triggers.
-    pub selects: bool,
-    /// Requests of the background controller itself do not count.
-    pub skips_own: bool,
-}
-
-/// What chance or time decides of what a rule renders.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Varying {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// What the objects say.
-    Content,
-    /// Perhaps also which objects there are.
-    Identity,
-}
-
-impl Varying {
-    fn of(rule: &Value) -> Self {
-        let mut varying = Self::Nothing;
-        for place in ephor_engine::scope::varying(rule) {
-            // Nothing of the object's identity is taken from its content.
-            if !place.path.0.iter().any(|segment| matches!(segment, Segment::Key(key) if key == "data")) {
-                return Self::Identity;
-            }
-            varying = Self::Content;
-        }
-        varying
-    }
 }
 
 /// A mutate-existing rule.
@@ -305,25 +261,28 @@ pub fn may_match(kinds: Option<&[KindSelector]>, gvk: &Gvk) -> bool {
     kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind.matches(gvk, "")))
 }
 
-/// The kinds that a rule's triggers can have and that can be listed, each in its best version. Rules for whatever
-/// kind are for none: watching everything is not worth it.
+/// Whether a rule is about objects of whatever kind. They are not followed: watching everything is not worth it.
+pub fn is_for_any_kind(kinds: Option<&[KindSelector]>) -> bool {
+    let any = |selector: &KindSelector| selector.kind.as_str() == "*" && selector.group.as_str() == "*";
+    kinds.is_none_or(|kinds| kinds.iter().any(any))
+}
+
+/// Kinds that change all the time and that nobody's objects depend on: only rules that name them are about them.
+const RESTLESS: [&str; 3] = ["Event", "Lease", "UpdateRequest"];
+
+/// The kinds that a rule's triggers can have and that can be listed, each in its best version.
 pub fn trigger_kinds(kinds: Option<&[KindSelector]>, discovery: &Discovery) -> Vec<(Str, Str)> {
-    let Some(kinds) = kinds else { return Vec::new() };
-    let mut found: Vec<(GroupKind, Str)> = Vec::new();
-    for selector in kinds {
-        let Some(kind) = selector.exact_kind() else { continue };
-        for resource in discovery.with_kind(kind).filter(|resource| resource.stored) {
-            let gvk =
-                Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
-            if !selector.matches(&gvk, "") {
-                continue;
-            }
-            let id = GroupKind { group: resource.group.clone(), kind: resource.kind.clone() };
-            match found.iter_mut().find(|(known, _)| *known == id) {
-                Some((_, version)) if priority(version) >= priority(&resource.version) => {}
-                Some((_, version)) => *version = resource.version.clone(),
-                None => found.push((id, resource.version.clone())),
-            }
+    let selected = |resource: &Resource| {
+        let gvk = Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
+        let calm = !RESTLESS.contains(&resource.kind.as_str());
+        kinds.map_or(calm, |kinds| kinds.iter().any(|k| k.matches(&gvk, "") && (calm || k.exact_kind().is_some())))
+    };
+    let mut found: BTreeMap<GroupKind, Str> = BTreeMap::new();
+    for resource in discovery.iter().filter(|resource| resource.stored && selected(resource)) {
+        let id = GroupKind { group: resource.group.clone(), kind: resource.kind.clone() };
+        let version = found.entry(id).or_insert_with(|| resource.version.clone());
+        if priority(&resource.version) > priority(version) {
+            *version = resource.version.clone();
         }
     }
     let named =
@@ -363,42 +322,4 @@ fn downstream_kinds(rule: &Value) -> BTreeSet<(Str, Str)> {
     }
     kinds.retain(|(version, _)| !version.contains("{{"));
     kinds
-}
-
-/// Names in expressions that only a request has.
-const REQUEST_ONLY: [&str; 9] = [
-    "request.userInfo",
-    "request.roles",
-    "request.clusterRoles",
-    "serviceAccountName",
-    "serviceAccountNamespace",
-    "request.oldObject",
-    "request.uid",
-    "request.options",
-    "request.subResource",
-];
-
-fn traits(rule: &Value, compiled: &CompiledRule) -> Traits {
-    let text = rule.to_json();
-    let mut traits = Traits {
-        event_bound: REQUEST_ONLY.iter().any(|name| text.contains(name)),
-        varying: Varying::of(rule),
-        skips_own: compiled.skip_background_requests,
-        ..Traits::default()
-    };
-    for block in ["match", "exclude"] {
-        let block = rule.get(block).cloned().unwrap_or_default();
-        let filters = ["any", "all"].iter().filter_map(|key| block.get(key)?.as_array()).flatten();
-        for filter in filters.chain(std::iter::once(&block)) {
-            traits.event_bound |= ["subjects", "roles", "clusterRoles"].iter().any(|key| filter.get(key).is_some());
-            let Some(resources) = filter.get("resources") else { continue };
-            traits.namespace_selector |= resources.get("namespaceSelector").is_some();
-            traits.selects |= ["selector", "annotations", "name", "names", "namespaceSelector"]
-                .iter()
-                .any(|k| resources.get(k).is_some());
-            let operations = resources.get("operations").and_then(Value::as_array).unwrap_or_default();
-            traits.on_delete |= operations.iter().any(|operation| operation.as_str() == Some("DELETE"));
-        }
-    }
-    traits
 }

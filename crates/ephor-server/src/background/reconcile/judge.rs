@@ -84,12 +84,12 @@ impl Answers for Recorder<'_, '_> {
 }
 
 /// As what a trigger is judged. Rules that see it in the same way share what the engine says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum View {
     /// As the request at hand has it.
     Asked,
-    /// As the last request had it.
-    Remembered,
+    /// As the last request had it; its name.
+    Remembered(Str),
     /// As an object that was created: nobody knows better, or what there is was made so.
     Created,
     /// As an object that was updated: what there is was made so.
@@ -108,7 +108,7 @@ impl Work<'_, '_> {
         asked: Option<&Asked>,
         trigger: &TriggerRef,
         object: &Value,
-        view: View,
+        view: &View,
         remembered: Option<Arc<UpdateRequest>>,
     ) -> Judged {
         let review = self.review(asked, trigger, object, view, remembered);
@@ -128,7 +128,7 @@ impl Work<'_, '_> {
         asked: Option<&Asked>,
         trigger: &TriggerRef,
         object: &Value,
-        view: View,
+        view: &View,
         remembered: Option<Arc<UpdateRequest>>,
     ) -> Review {
         let asked = asked.and_then(|asked| Some((Arc::clone(&asked.request), asked.admission.clone()?)));
@@ -138,13 +138,15 @@ impl Work<'_, '_> {
             let (new, old) = match admission.operation {
                 _ if subresource => (admission.object.clone(), admission.old_object.clone()),
                 Operation::Create => (object.clone(), Value::Null),
+                // What was before is kept for rules that look at it.
+                Operation::Update if admission.old_object.get("kind").is_none() => (object.clone(), object.clone()),
                 Operation::Update => (object.clone(), admission.old_object.clone()),
                 Operation::Delete => (Value::Null, admission.old_object.clone()),
                 Operation::Connect => (admission.object.clone(), Value::Null),
             };
             return review_of_request(&request, &admission, trigger, new, old, self.pass.clock);
         }
-        let operation = if view == View::Updated { Operation::Update } else { Operation::Create };
+        let operation = if *view == View::Updated { Operation::Update } else { Operation::Create };
         review_of_existing(object, operation, &self.info.uid, self.pass.clock)
     }
 

@@ -24,7 +24,7 @@ impl Pass<'_> {
         let Some(info) = info else { return self.without_policy(key, &owned) };
         if info.program.is_none() {
             // A policy that is refused says nothing, so that nothing is done on its account.
-            self.lock().forget_key(key);
+            self.lock().forget_key(key, self.now);
             return Ok(Done::default());
         }
         let mut work = Work {
@@ -45,7 +45,7 @@ impl Pass<'_> {
         state.set_rendered(key, rendered, self.now);
         if !state.infos.contains_key(&key.policy) {
             // It went meanwhile, and nobody else will forget what was learned just now.
-            state.forget_key(key);
+            state.forget_key(key, self.now);
         }
         if let Some(failure) = failure {
             return Err(failure);
@@ -55,8 +55,10 @@ impl Pass<'_> {
         }
         state.known.remove(key);
         if done.trigger_gone {
-            state.forget_key(key);
+            state.forget_key(key, self.now);
         }
+        let needs = |rule: &str| info.rule(rule).is_some_and(|r| r.terms.synchronize && r.traits.remembers_any());
+        state.forget_contexts(key, needs, self.now);
         Ok(done)
     }
 
@@ -83,6 +85,7 @@ impl Pass<'_> {
             .known
             .get(key)
             .cloned()
+            .or_else(|| state.contexts.trigger(key))
             .or_else(|| claimed.map(|d| TriggerRef::of_claim(&d.claim)).max_by_key(|trigger| !trigger.name.is_empty()))
     }
 
@@ -100,7 +103,7 @@ impl Pass<'_> {
             done.changes += self.remove(key, id, Cause::PolicyGone, None)?;
         }
         let mut state = self.lock();
-        state.forget_key(key);
+        state.forget_key(key, self.now);
         state.set_rendered(key, BTreeMap::new(), self.now);
         state.forget_former(&key.policy, 1);
         done.trigger_gone = true;

@@ -15,7 +15,7 @@ use crate::background::state::State;
 use crate::background::trigger::TriggerRef;
 use crate::background::writer::{Env, Note, WriteError};
 use crate::plan::{Change, ObjectId};
-use crate::update_request::{ResourceSpec, UpdateRequest};
+use crate::update_request::{ANNOTATION_UNCHANGED, ResourceSpec, UpdateRequest};
 
 /// Why work is not done.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +53,8 @@ pub struct Done {
     pub generated: Vec<ResourceSpec>,
     /// How many changes were made.
     pub changes: usize,
+    /// Whether what the request says never came true: nothing was done then.
+    pub untrue: bool,
     /// Whether the trigger is gone.
     pub trigger_gone: bool,
 }
@@ -82,9 +84,12 @@ impl Asked {
     }
 }
 
-/// How long a request waits for what it is about to come true: it is written before the API server stores the object.
-pub const PATIENCE: Moment = 3_000;
+/// How long a request waits for what it is about to come true: it is written before the API server stores the object,
+/// and other webhooks may take 30 s each, all at the same time.
+pub const PATIENCE: Moment = 35_000;
 pub(super) const LOOK_AGAIN: Moment = 200;
+/// The longest pause between two looks.
+const LONGEST_PAUSE: Moment = 2_000;
 /// How often a change is planned anew when the object has changed meanwhile.
 pub(super) const TRIES: usize = 4;
 
@@ -95,6 +100,8 @@ pub enum Found {
     Live(Value),
     /// It is gone, or about to go.
     Gone,
+    /// It is as it was before the request, which was refused.
+    Untrue,
 }
 
 /// One piece of work at hand.
@@ -153,18 +160,24 @@ impl Pass<'_> {
     pub fn find_after(
         &self,
         trigger: &TriggerRef,
+        request: &UpdateRequest,
         admission: &AdmissionRequest,
         age: Moment,
     ) -> Result<Found, Failure> {
         let found = self.find(trigger)?;
-        if !admission.sub_resource.is_empty() || !is_early(&found, admission) {
+        // What changes nothing is not stored.
+        let unchanged = request.metadata.annotations.contains_key(ANNOTATION_UNCHANGED);
+        if !admission.sub_resource.is_empty() || unchanged || !is_early(&found, admission) {
             return Ok(found);
         }
         if age < PATIENCE {
-            return Err(Failure::Later(LOOK_AGAIN, "the request has not come true yet".to_owned()));
+            let pause = (age / 8).clamp(LOOK_AGAIN, LONGEST_PAUSE);
+            return Err(Failure::Later(pause, "the request has not come true yet".to_owned()));
         }
         // What is known may be old; what is true is asked for once.
-        self.read(trigger)
+        let found = self.read(trigger)?;
+        let refused = matches!(found, Found::Live(_)) && is_early(&found, admission);
+        Ok(if refused { Found::Untrue } else { found })
     }
 
     pub(in crate::background) fn policy_document(&self, key: &WorkKey) -> Result<Option<Value>, Failure> {

@@ -67,6 +67,13 @@ impl Work<'_, '_> {
             Err(Failure::Failed(_)) if self.asked.is_some_and(Asked::brings_its_object) => Found::Gone,
             found => found?,
         };
+        if found == Found::Untrue {
+            self.done.untrue = true;
+            for rule in &self.info.generate {
+                self.as_before(rule);
+            }
+            return Ok(());
+        }
         self.done.trigger_gone = found == Found::Gone;
         let mut judged = BTreeMap::new();
         for rule in &self.info.generate {
@@ -154,8 +161,8 @@ impl Work<'_, '_> {
 
     /// The trigger, once what a request says about it has come true.
     pub(super) fn find(&self, trigger: &TriggerRef) -> Result<Found, Failure> {
-        match self.asked.and_then(|asked| Some((asked.admission.as_ref()?, asked.age))) {
-            Some((admission, age)) => self.pass.find_after(trigger, admission, age),
+        match self.asked.and_then(|asked| Some((asked, asked.admission.as_ref()?))) {
+            Some((asked, admission)) => self.pass.find_after(trigger, &asked.request, admission, asked.age),
             None => self.pass.find(trigger),
         }
     }
@@ -173,10 +180,6 @@ impl Work<'_, '_> {
         let payload = asked.and_then(|asked| asked.admission.as_ref()).filter(|admission| {
             matches!(admission.operation, Operation::Delete | Operation::Connect) || !admission.sub_resource.is_empty()
         });
-        if operation == Some(Operation::Delete) && matches!(found, Found::Live(_)) {
-            // It was not deleted after all.
-            asked = None;
-        }
         if !rule.terms.synchronize {
             self.restamp(rule, own)?;
             if asked.is_none() && !(self.forced.contains(&rule.name) && rule.traits.namespace_selector) {
@@ -192,6 +195,7 @@ impl Work<'_, '_> {
         }
         let object = match found {
             Found::Gone if payload.is_some() && !released => Value::Null,
+            Found::Untrue => return Ok(()),
             Found::Gone => {
                 if rule.terms.synchronize {
                     let made_by_end =
@@ -213,22 +217,30 @@ impl Work<'_, '_> {
             return Ok(());
         }
         // What a request alone can tell is judged by the last one.
-        let remembered = rule.traits.event_bound.then(|| self.pass.lock().contexts.get(self.key).cloned()).flatten();
+        let stored = rule.terms.synchronize && !object.is_null();
+        let told = operation.filter(|operation| stored && payload.is_none() && rule.traits.remembers(*operation));
+        if let Some(last) = asked.filter(|_| told.is_some())
+            && !self.pass.lock().remember(self.key, &rule.name, &last.request, self.pass.now)
+        {
+            asked = None;
+        }
+        let remembered = self.pass.lock().contexts.get(self.key, &rule.name).filter(|_| stored).cloned();
         if asked.is_none() && rule.traits.event_bound && remembered.is_none() {
             return Ok(());
         }
         // What was made once is judged as it was made then, whatever request comes later.
-        if rule.terms.synchronize && !rule.traits.event_bound && !own.is_empty() && !object.is_null() {
+        if stored && told.is_none() && !rule.traits.event_bound && !own.is_empty() {
             asked = None;
         }
         let made = own.iter().find_map(|id| self.operation_of(id));
-        let view = match asked {
-            Some(_) => View::Asked,
-            None if remembered.is_some() => View::Remembered,
-            None if made.as_deref() == Some(Operation::Update.as_str()) => View::Updated,
-            None => View::Created,
+        let view = match (asked, &remembered) {
+            (Some(_), _) => View::Asked,
+            (None, Some(request)) => View::Remembered(request.metadata.name.clone()),
+            (None, None) if made.as_deref() == Some(Operation::Update.as_str()) => View::Updated,
+            (None, None) => View::Created,
         };
-        let judged = judged.entry(view).or_insert_with(|| self.judge(asked, trigger, &object, view, remembered));
+        let judged =
+            judged.entry(view.clone()).or_insert_with(|| self.judge(asked, trigger, &object, &view, remembered));
         let Judged { outcomes, operation } = &*judged;
         let operation = *operation;
         let Some(outcome) = outcomes.get(&rule.name) else {

@@ -6,7 +6,7 @@ use ephor_expr::Str;
 
 use super::memory::State;
 use crate::background::index::{GroupKind, Seen};
-use crate::background::rules::{only_version, trigger_kinds};
+use crate::background::rules::{is_for_any_kind, only_version, trigger_kinds};
 use crate::plan::ObjectId;
 
 /// A kind to follow.
@@ -61,7 +61,8 @@ impl State {
         };
         for info in self.infos.values() {
             for rule in info.generate.iter().filter(|rule| rule.terms.synchronize) {
-                for (api_version, kind) in trigger_kinds(rule.kinds.as_deref(), &self.discovery) {
+                let kinds = rule.kinds.as_deref().filter(|kinds| !is_for_any_kind(Some(kinds)));
+                for (api_version, kind) in kinds.map(|k| trigger_kinds(Some(k), &self.discovery)).unwrap_or_default() {
                     add(&api_version, &kind, true);
                 }
                 for (api_version, kind) in &rule.downstream_kinds {

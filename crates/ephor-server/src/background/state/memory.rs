@@ -7,6 +7,7 @@ use ephor_cluster::Discovery;
 use ephor_engine::matching::ResourceFilters;
 use ephor_expr::{Str, Value};
 
+use super::contexts::Contexts;
 use super::entries::Entries;
 use super::kinds::Watch;
 use super::names::key_of;
@@ -19,7 +20,6 @@ use crate::background::rules::PolicyInfo;
 use crate::background::trigger::TriggerRef;
 use crate::plan::{ObjectId, Owner, Terms, Written};
 use crate::policies::{PolicyKey, Snapshot};
-use crate::update_request::UpdateRequest;
 
 /// What an evaluation read: a kind, a namespace (empty: all) and a name (empty: all).
 pub type Dependency = (GroupKind, Str, Str);
@@ -67,8 +67,10 @@ pub struct State {
     pub forced: BTreeMap<WorkKey, BTreeSet<Str>>,
     /// Triggers that were named.
     pub known: BTreeMap<WorkKey, TriggerRef>,
-    /// The last request of keys whose rules cannot be judged without.
-    pub contexts: BTreeMap<WorkKey, Arc<UpdateRequest>>,
+    /// Requests that rules cannot be judged without.
+    pub contexts: Contexts,
+    /// Those of them that are marked as kept, by name, with their UIDs.
+    pub kept: BTreeMap<Str, Str>,
     /// Triggers that rules have acted for once, of policies that are not through.
     pub acted: BTreeSet<Acted>,
     /// What fails, by policy and what it is about.
@@ -133,9 +135,9 @@ impl State {
     }
 
     /// Forgets what there was to know about a key besides what it renders.
-    pub fn forget_key(&mut self, key: &WorkKey) {
+    pub fn forget_key(&mut self, key: &WorkKey, now: Moment) {
         self.clear_dependencies(key);
-        self.contexts.remove(key);
+        self.forget_contexts(key, |_| false, now);
         self.known.remove(key);
         self.forced.remove(key);
     }
@@ -161,7 +163,6 @@ impl State {
         }
         if after.is_none() {
             self.failures.remove(policy);
-            self.contexts.retain(|key, _| key.policy != *policy);
             self.forced.retain(|key, _| key.policy != *policy);
             self.known.retain(|key, _| key.policy != *policy);
             self.forget_former(policy, 0);

@@ -2,8 +2,10 @@
 //!
 //! - `memory`: the state itself, and what it remembers of its own work.
 //! - `objects`, `policies`, `requests`: what is seen, and the work that it asks for.
-//! - `entries`: global context entries that were asked. `kinds`: what must be watched. `names`: policies and keys, as labels name them.
+//! - `contexts`: requests that rules cannot be judged without. `entries`: global context entries that were asked.
+//! - `kinds`: what must be watched. `names`: policies and keys, as labels name them.
 
+mod contexts;
 mod entries;
 mod kinds;
 mod memory;

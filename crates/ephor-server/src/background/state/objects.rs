@@ -153,7 +153,7 @@ impl State {
         let forced = self.forced.get(&key).is_some_and(|rules| rules.contains(&rule.name));
         let rendered = || self.rendered.get(&key).is_some_and(|ids| ids.values().any(|by| *by == rule.name));
         // What it rendered once it goes on with, also when somebody has deleted that.
-        if forced || rendered() || (rule.traits.event_bound && self.contexts.contains_key(&key)) {
+        if forced || rendered() || self.contexts.get(&key, &rule.name).is_some() {
             return true;
         }
         // What this controller made is no trigger, unless the rule says that it is.

@@ -112,6 +112,7 @@ impl State {
         let from = WorkKey { policy: key.clone(), trigger: Str::default() };
         triggers
             .extend(self.rendered.range(from..).take_while(|(k, _)| k.policy == *key).map(|(k, _)| k.trigger.clone()));
+        triggers.extend(self.contexts.keys_of(key).map(|key| key.trigger.clone()));
         if let Some(info) = self.infos.get(key) {
             let kinds: Vec<GroupKind> = self.index.kinds().cloned().collect();
             for rule in info.generate.iter().filter(|rule| rule.terms.synchronize) {

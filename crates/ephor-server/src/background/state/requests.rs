@@ -1,17 +1,17 @@
 //! `UpdateRequest`s, and the work that they ask for.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use ephor_expr::{Str, Value};
 
+use super::contexts::is_kept;
 use super::memory::State;
 use super::names::policy_key;
-use crate::background::queue::{Moment, Task, WorkKey};
+use crate::background::queue::{Moment, Task};
 use crate::background::requests::retry_pause;
 use crate::feed::Change;
 use crate::plan::ObjectId;
-use crate::update_request::{State as RequestState, UpdateRequest};
+use crate::update_request::State as RequestState;
 
 /// An `UpdateRequest` that is not done.
 #[derive(Debug, Clone)]
@@ -35,8 +35,6 @@ pub struct Finished {
 const MAX_FINISHED: usize = 100;
 /// How long a finished request stays, in milliseconds.
 const FINISHED_STAY: Moment = 10_000;
-/// How many contexts of requests are kept.
-const MAX_CONTEXTS: usize = 1000;
 
 impl State {
     /// Takes in what a feed says of `UpdateRequest`s.
@@ -44,7 +42,8 @@ impl State {
         match change {
             Change::Reset(objects) => {
                 let names: BTreeSet<Str> = objects.iter().map(name_of).collect();
-                let known: Vec<Str> = self.requests.keys().chain(self.finished.keys()).cloned().collect();
+                let known: Vec<Str> =
+                    self.requests.keys().chain(self.finished.keys()).chain(self.kept.keys()).cloned().collect();
                 for name in known.into_iter().filter(|name| !names.contains(name)) {
                     self.request_gone(&name, now);
                 }
@@ -64,6 +63,7 @@ impl State {
             self.set_failure(&policy_key(namespace, policy), &format!("request {name}"), None, now);
         }
         self.finished.remove(name);
+        self.kept.remove(name);
         for task in [Task::Request(name.clone()), Task::Collect(name.clone())] {
             self.queue.forget(&task);
         }
@@ -101,6 +101,17 @@ impl State {
         if object.str_at(&["metadata", "deletionTimestamp"]).is_some() {
             return;
         }
+        if is_kept(&object) {
+            self.requests.remove(&name);
+            self.finished.remove(&name);
+            self.queue.forget(&Task::Request(name.clone()));
+            self.kept.insert(name.clone(), uid);
+            self.recall(&object, now);
+            if !self.contexts.needs(&name) {
+                self.queue.add(Task::Collect(name), now);
+            }
+            return;
+        }
         let state = match object.str_at(&["status", "state"]) {
             Some("Completed") => RequestState::Completed,
             Some("Skip") => RequestState::Skip,
@@ -111,6 +122,7 @@ impl State {
             RequestState::Completed | RequestState::Skip => {
                 self.requests.remove(&name);
                 self.queue.forget(&Task::Request(name.clone()));
+                self.recall(&object, now);
                 let namespace = trigger_namespace(&object);
                 let stay = if self.is_going(&namespace) { 0 } else { FINISHED_STAY };
                 if self.finished.insert(name.clone(), Finished { uid, namespace }).is_none() {
@@ -144,14 +156,6 @@ impl State {
                 }
             }
         }
-    }
-
-    /// Remembers the request that a key's rules cannot be judged without.
-    pub fn remember_context(&mut self, key: &WorkKey, request: &Arc<UpdateRequest>) {
-        if self.contexts.len() >= MAX_CONTEXTS && !self.contexts.contains_key(key) {
-            self.contexts.pop_first();
-        }
-        self.contexts.insert(key.clone(), Arc::clone(request));
     }
 }
 

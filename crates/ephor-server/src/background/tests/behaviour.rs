@@ -295,3 +295,25 @@ fn what_a_rule_applies_no_more_goes_also_after_a_restart() {
     assert_eq!(bed.cluster.revision(), revision, "a second pass writes nothing");
     assert_eq!(bed.notes.lock().unwrap().len(), told, "and tells nothing");
 }
+
+#[test]
+fn kinds_by_wildcard_are_followed() {
+    let mut bed = Bed::new();
+    bed.apply(
+        "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r,
+          match: {any: [{resources: {kinds: ['Config*']}}]}, generate: {synchronize: true, apiVersion: v1,
+            kind: Secret, name: made, namespace: default, data: {data: {k: '{{ request.object.data.v }}'}}}}]}}",
+    );
+    bed.settle();
+    bed.door.close(true);
+    let trigger = "{apiVersion: v1, kind: ConfigMap, metadata: {name: t}, data: {v: x}}";
+    let made = |bed: &Bed| bed.find("{apiVersion: v1, kind: Secret, metadata: {name: made}}");
+    for v in ["x", "z"] {
+        bed.apply(&trigger.replace("v: x", &format!("v: {v}")));
+        bed.settle();
+        assert_eq!(made(&bed).unwrap().str_at(&["data", "k"]), Some(v), "nobody but the watch has told of it");
+    }
+    bed.delete(trigger);
+    bed.settle();
+    assert_eq!(made(&bed), None);
+}

@@ -18,3 +18,4 @@ mod relabelled;
 mod remembered;
 mod requests;
 mod settings;
+mod statuses;

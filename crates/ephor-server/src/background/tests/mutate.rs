@@ -142,3 +142,77 @@ fn a_subresource_is_read_and_written_where_it_is() {
         "failed to fetch target Deployment/rollback default/web: deployments.apps have no subresource `rollback`";
     assert_eq!(messages, [message]);
 }
+
+/// The controller is at a trigger's request, for that long, before the trigger is stored.
+fn slowly(bed: &Bed, millis: u64) {
+    let (controller, cluster, now) = (bed.controller.clone(), bed.cluster.clone(), bed.now);
+    bed.door.between(move || {
+        let resource = cluster.resolve("kyverno.io/v2", "UpdateRequest").unwrap();
+        let requests = cluster.list(&resource, &ListQuery::all()).unwrap().items;
+        assert_eq!(requests.len(), 1);
+        controller.observe_requests(Change::Reset(requests), now);
+        for passed in 0..=millis / 100 {
+            while controller.step(now + 100 * passed) == crate::background::Step::Worked {}
+        }
+    });
+}
+
+#[test]
+fn a_request_waits_as_long_as_other_webhooks_may_take() {
+    let mut bed = Bed::new();
+    bed.apply(BOARD);
+    bed.apply(
+        &POLICY
+            .replace("'on': 'yes'}}", "'on': 'yes'}}, operations: [CREATE, UPDATE, DELETE]")
+            .replace("request.object.data.v", "request.operation")
+            .replace("request.object.metadata.name", "request.name"),
+    );
+    bed.settle();
+    for (act, operation) in [("one", "CREATE"), ("two", "UPDATE"), ("", "DELETE")] {
+        slowly(&bed, 29_000);
+        if act.is_empty() {
+            bed.delete(&trigger("dog", "two"));
+        } else {
+            bed.apply(&trigger("dog", act));
+        }
+        bed.tick(29_000);
+        bed.settle();
+        assert_eq!(mark(&bed, "dog").as_deref(), Some(operation));
+        assert_eq!(bed.pending_requests(), 0);
+    }
+}
+
+#[test]
+fn an_update_that_was_refused_changes_nothing() {
+    let mut bed = Bed::new();
+    bed.apply(BOARD);
+    bed.apply(POLICY);
+    bed.settle();
+    bed.apply(&trigger("dog", "one"));
+    bed.settle();
+    bed.apply(&BOARD.replace("is: there", "is: empty"));
+    bed.door.refuse(true);
+    let before = bed.find(&trigger("dog", "one")).unwrap();
+    let mut after = before.clone();
+    crate::plan::content::set_entry(&mut after, "annotations", "a", Some("b"));
+    let resource = bed.resource(&after);
+    assert!(bed.cluster.update(&resource, after, &ephor_cluster::WriteOptions::default()).is_err());
+    bed.door.refuse(false);
+    assert_eq!(bed.pending_requests(), 1);
+    bed.settle();
+    assert_eq!((mark(&bed, "dog"), bed.pending_requests()), (None, 0));
+}
+
+#[test]
+fn an_update_that_says_nothing_new_waits_for_nothing() {
+    let mut bed = Bed::new();
+    bed.apply(BOARD);
+    bed.apply(POLICY);
+    bed.settle();
+    bed.apply(&trigger("dog", "one"));
+    bed.settle();
+    bed.apply(&BOARD.replace("is: there", "is: empty"));
+    bed.apply(&trigger("dog", "one"));
+    while bed.pump() || bed.controller.step(bed.now) == crate::background::Step::Worked {}
+    assert_eq!(mark(&bed, "dog").as_deref(), Some("one"));
+}

@@ -1,143 +1,156 @@
-//! What outlives the controller, because policies' statuses say it.
+//! Rules that cannot be judged without the request that brought their trigger about.
 
+use ephor_cluster::admission::User;
+use ephor_cluster::{Cluster, WriteOptions};
 use ephor_expr::Value;
 
 use super::bed::{Bed, document};
 
-const POLICY: &str = "
-apiVersion: kyverno.io/v1
-kind: ClusterPolicy
-metadata: {name: p}
-spec:
-  rules:
-  - name: r
-    match: {any: [{resources: {kinds: [ConfigMap], selector: {matchLabels: {on: 'yes'}}}}]}
-    generate:
-      synchronize: true
-      apiVersion: v1
-      kind: Secret
-      name: 'made-{{ request.object.metadata.name }}'
-      namespace: '{{ request.object.data.to }}'
-      data: {data: {k: dg==}}
-";
-
-fn trigger(name: &str, to: &str) -> String {
+fn policy(filter: &str, data: &str) -> String {
     format!(
-        "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: default, labels: {{on: 'yes'}}}},
-          data: {{to: {to}}}}}"
+        "{{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {{name: p}}, spec: {{background: false, rules: [
+          {{name: r, match: {{any: [{{resources: {{kinds: [ConfigMap]{filter}}}}}]}}, generate: {{synchronize: true,
+            apiVersion: v1, kind: Secret, name: made, namespace: default, data: {{data: {{k: '{data}'}}}}}}}}]}}}}"
     )
 }
 
-fn made(name: &str, namespace: &str) -> String {
-    format!("{{apiVersion: v1, kind: Secret, metadata: {{name: made-{name}, namespace: {namespace}}}}}")
+const TRIGGER: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: t, namespace: default}, data: {v: x}}";
+const MADE: &str = "{apiVersion: v1, kind: Secret, metadata: {name: made}}";
+
+fn made(bed: &Bed) -> Option<String> {
+    bed.find(MADE).map(|made| made.str_at(&["data", "k"]).unwrap_or_default().to_owned())
 }
 
-/// The condition that says whether everything was made good: status and reason.
-fn converged(bed: &Bed) -> Option<(String, String)> {
-    let policy = bed.read(&document(POLICY)).unwrap();
-    let conditions = policy.at(&["status", "conditions"])?.as_array()?;
-    let condition = conditions.iter().find(|c| c.str_at(&["type"]) == Some("BackgroundConverged"))?;
-    let text = |key: &str| condition.str_at(&[key]).unwrap_or_default().to_owned();
-    Some((text("status"), text("reason")))
+/// Writes an object as a user.
+fn write_as(bed: &mut Bed, user: &str, text: &str) {
+    bed.tick(1_000);
+    let mut object = document(text);
+    let cluster = bed.cluster.acting_as(User { name: user.into(), ..User::default() });
+    let resource = bed.resource(&object);
+    match bed.read(&object) {
+        None => cluster.create(&resource, object, &WriteOptions::default()),
+        Some(old) => {
+            let version = old.at(&["metadata", "resourceVersion"]).cloned();
+            crate::plan::content::set_meta(&mut object, "resourceVersion", version);
+            cluster.update(&resource, object, &WriteOptions::default())
+        }
+    }
+    .unwrap();
 }
 
-fn pair(status: &str, reason: &str) -> (String, String) {
-    (status.to_owned(), reason.to_owned())
+/// What a tenant may write: other content, another stamp.
+fn forge(bed: &mut Bed) {
+    let mut made = bed.find(MADE).unwrap();
+    let stamp = made.str_at(&["metadata", "annotations", "ephor.dev/generated"]).unwrap().replace("CREATE", "UPDATE");
+    crate::plan::content::set_entry(&mut made, "annotations", "ephor.dev/generated", Some(&stamp));
+    crate::plan::content::set_entry(&mut made, "annotations", "user", Some("eve"));
+    if let Some(members) = made.as_object_mut() {
+        members.insert("data", Value::from([("k", Value::from("eve"))]));
+    }
+    bed.apply_object(&made);
 }
 
 #[test]
-fn a_rule_stays_with_its_triggers_when_its_policy_is_edited() {
+fn a_rule_that_names_the_user_is_kept_up_by_whoever_starts_anew() {
     let mut bed = Bed::new();
-    bed.apply(&trigger("older", "default"));
-    bed.apply(POLICY);
-    bed.apply(&trigger("dog", "default"));
+    bed.apply(&policy("", "{{ request.userInfo.username }}"));
     bed.settle();
-    bed.apply(&POLICY.replace("dg==", "dw=="));
+    write_as(&mut bed, "ann", TRIGGER);
     bed.settle();
+    assert_eq!(made(&bed).as_deref(), Some("ann"));
+    for round in 0..3 {
+        bed.restart();
+        bed.settle();
+        if round == 1 {
+            forge(&mut bed);
+        } else {
+            bed.delete(MADE);
+        }
+        bed.settle();
+        assert_eq!(made(&bed).as_deref(), Some("ann"), "round {round}");
+    }
     bed.stop();
-    bed.delete(&made("dog", "default"));
+    bed.delete(MADE);
     bed.restart();
     bed.settle();
-    assert!(bed.find(&made("dog", "default")).is_some());
-    assert!(bed.find(&made("older", "default")).is_none(), "what came before the rule is none of its triggers");
-    // Selecting others is being another rule.
-    let of_all = POLICY.replace(", selector: {matchLabels: {on: 'yes'}}", "");
-    bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: plain, namespace: default}, data: {to: default}}");
-    bed.apply(&of_all);
+    assert_eq!(made(&bed).as_deref(), Some("ann"), "deleted while nobody was there");
+    write_as(&mut bed, "bob", &TRIGGER.replace("v: x", "v: y"));
+    bed.settle();
+    assert_eq!(made(&bed).as_deref(), Some("bob"), "the last request counts");
     bed.restart();
     bed.settle();
-    assert!(bed.find(&made("plain", "default")).is_none());
+    bed.delete(MADE);
+    bed.settle();
+    assert_eq!(made(&bed).as_deref(), Some("bob"), "also after a restart");
+    assert_eq!(bed.pending_requests(), 1, "one request is kept");
+    bed.delete(TRIGGER);
+    bed.settle();
+    assert_eq!((made(&bed), bed.pending_requests()), (None, 0), "it goes with its trigger");
 }
 
 #[test]
-fn triggers_that_a_rule_is_through_with_are_not_looked_at_again_for_others() {
-    let once = POLICY
-        .replace("synchronize: true", "synchronize: false, generateExisting: true")
-        .replace("synchronize: false, generateExisting: true", "synchronize: false\n      generateExisting: true");
+fn a_user_whose_request_was_refused_counts_for_nothing() {
     let mut bed = Bed::new();
-    bed.apply(&trigger("dog", "default"));
-    bed.apply(&trigger("cat", "nowhere"));
-    bed.apply(&once);
+    bed.apply(&policy("", "{{ request.userInfo.username }}"));
     bed.settle();
-    assert!(bed.find(&made("dog", "default")).is_some());
-    bed.delete(&made("dog", "default"));
+    write_as(&mut bed, "ann", TRIGGER);
     bed.settle();
+    bed.door.refuse(true);
+    let mut object = bed.find(TRIGGER).unwrap();
+    crate::plan::content::set_entry(&mut object, "annotations", "a", Some("b"));
+    let eve = bed.cluster.acting_as(User { name: "eve".into(), ..User::default() });
+    assert!(eve.update(&bed.resource(&object), object, &WriteOptions::default()).is_err());
+    bed.door.refuse(false);
+    bed.settle();
+    bed.delete(MADE);
+    bed.settle();
+    assert_eq!((made(&bed).as_deref(), bed.pending_requests()), (Some("ann"), 1));
     bed.restart();
     bed.settle();
-    assert!(bed.find(&made("dog", "default")).is_none(), "what was deleted stays deleted");
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: nowhere}}");
+    bed.delete(MADE);
     bed.settle();
-    assert!(bed.find(&made("cat", "nowhere")).is_some());
-    assert!(bed.find(&made("dog", "default")).is_none());
+    assert_eq!(made(&bed).as_deref(), Some("ann"));
 }
 
 #[test]
-fn a_failure_that_is_over_is_told_as_over_also_by_another_leader() {
-    let mut bed = Bed::new();
-    bed.apply(POLICY);
-    bed.apply(&trigger("cat", "nowhere"));
-    bed.settle();
-    assert_eq!(converged(&bed).unwrap(), pair("False", "Failing"));
-    bed.stop();
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: nowhere}}");
-    bed.restart();
-    bed.settle();
-    assert_eq!(converged(&bed).unwrap(), pair("True", "Converged"));
+fn a_kept_request_goes_with_its_trigger_or_policy_also_when_nobody_was_there() {
+    for what in [TRIGGER, "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}"] {
+        let mut bed = Bed::new();
+        bed.apply(&policy("", "{{ request.userInfo.username }}"));
+        bed.settle();
+        write_as(&mut bed, "ann", TRIGGER);
+        bed.settle();
+        assert_eq!(bed.pending_requests(), 1);
+        bed.stop();
+        bed.door.close(true);
+        bed.delete(MADE);
+        bed.delete(what);
+        bed.restart();
+        bed.settle();
+        assert_eq!((made(&bed), bed.pending_requests()), (None, 0), "{what}");
+    }
 }
 
 #[test]
-fn work_that_is_given_up_is_never_called_done() {
-    let mut bed = Bed::new();
-    let once = POLICY.replace("synchronize: true", "synchronize: false");
-    bed.apply(&once);
-    bed.settle();
-    bed.apply(&trigger("cat", "nowhere"));
-    bed.settle();
-    assert_eq!(bed.pending_requests(), 0);
-    assert_eq!(converged(&bed).unwrap(), pair("False", "GivenUp"));
-    bed.restart();
-    bed.settle();
-    assert_eq!(converged(&bed).unwrap(), pair("False", "GivenUp"));
-    // Another version of the policy begins anew.
-    bed.apply(&once.replace("dg==", "dw=="));
-    bed.settle();
-    assert_eq!(converged(&bed).unwrap(), pair("True", "Converged"));
-}
-
-#[test]
-fn a_status_says_since_when_rules_look_for_what_they_look_for() {
-    let mut bed = Bed::new();
-    bed.apply(POLICY);
-    bed.settle();
-    let since = |bed: &Bed| bed.read(&document(POLICY)).unwrap().at(&["status", "rulesSince"]).cloned();
-    let first = since(&bed).unwrap();
-    assert_eq!(first.as_array().map(<[Value]>::len), Some(1));
-    bed.tick(5_000);
-    bed.apply(&POLICY.replace("dg==", "dw=="));
-    bed.settle();
-    assert_eq!(since(&bed), Some(first.clone()));
-    bed.tick(5_000);
-    bed.apply(&POLICY.replace("'yes'", "'no'"));
-    bed.settle();
-    assert_ne!(since(&bed), Some(first));
+fn a_rule_about_updates_keeps_up_what_an_update_brought_about() {
+    for (filter, data) in [(", operations: [UPDATE]", "v"), ("", "{{ request.operation }}")] {
+        let mut bed = Bed::new();
+        bed.apply(&policy(filter, data));
+        bed.settle();
+        bed.apply(TRIGGER);
+        bed.settle();
+        assert_eq!(made(&bed).is_some(), filter.is_empty(), "a creation is no update");
+        bed.apply(&TRIGGER.replace("v: x", "v: y"));
+        bed.settle();
+        let before = made(&bed);
+        assert!(before.is_some());
+        bed.delete(MADE);
+        bed.settle();
+        assert_eq!(made(&bed), before);
+        bed.stop();
+        bed.delete(MADE);
+        bed.restart();
+        bed.settle();
+        assert_eq!(made(&bed), before);
+    }
 }

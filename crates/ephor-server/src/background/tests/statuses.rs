@@ -1,0 +1,143 @@
+//! What outlives the controller, because policies' statuses say it.
+
+use ephor_expr::Value;
+
+use super::bed::{Bed, document};
+
+const POLICY: &str = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [ConfigMap], selector: {matchLabels: {on: 'yes'}}}}]}
+    generate:
+      synchronize: true
+      apiVersion: v1
+      kind: Secret
+      name: 'made-{{ request.object.metadata.name }}'
+      namespace: '{{ request.object.data.to }}'
+      data: {data: {k: dg==}}
+";
+
+fn trigger(name: &str, to: &str) -> String {
+    format!(
+        "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: default, labels: {{on: 'yes'}}}},
+          data: {{to: {to}}}}}"
+    )
+}
+
+fn made(name: &str, namespace: &str) -> String {
+    format!("{{apiVersion: v1, kind: Secret, metadata: {{name: made-{name}, namespace: {namespace}}}}}")
+}
+
+/// The condition that says whether everything was made good: status and reason.
+fn converged(bed: &Bed) -> Option<(String, String)> {
+    let policy = bed.read(&document(POLICY)).unwrap();
+    let conditions = policy.at(&["status", "conditions"])?.as_array()?;
+    let condition = conditions.iter().find(|c| c.str_at(&["type"]) == Some("BackgroundConverged"))?;
+    let text = |key: &str| condition.str_at(&[key]).unwrap_or_default().to_owned();
+    Some((text("status"), text("reason")))
+}
+
+fn pair(status: &str, reason: &str) -> (String, String) {
+    (status.to_owned(), reason.to_owned())
+}
+
+#[test]
+fn a_rule_stays_with_its_triggers_when_its_policy_is_edited() {
+    let mut bed = Bed::new();
+    bed.apply(&trigger("older", "default"));
+    bed.apply(POLICY);
+    bed.apply(&trigger("dog", "default"));
+    bed.settle();
+    bed.apply(&POLICY.replace("dg==", "dw=="));
+    bed.settle();
+    bed.stop();
+    bed.delete(&made("dog", "default"));
+    bed.restart();
+    bed.settle();
+    assert!(bed.find(&made("dog", "default")).is_some());
+    assert!(bed.find(&made("older", "default")).is_none(), "what came before the rule is none of its triggers");
+    // Selecting others is being another rule.
+    let of_all = POLICY.replace(", selector: {matchLabels: {on: 'yes'}}", "");
+    bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: plain, namespace: default}, data: {to: default}}");
+    bed.apply(&of_all);
+    bed.restart();
+    bed.settle();
+    assert!(bed.find(&made("plain", "default")).is_none());
+}
+
+#[test]
+fn triggers_that_a_rule_is_through_with_are_not_looked_at_again_for_others() {
+    let once = POLICY
+        .replace("synchronize: true", "synchronize: false, generateExisting: true")
+        .replace("synchronize: false, generateExisting: true", "synchronize: false\n      generateExisting: true");
+    let mut bed = Bed::new();
+    bed.apply(&trigger("dog", "default"));
+    bed.apply(&trigger("cat", "nowhere"));
+    bed.apply(&once);
+    bed.settle();
+    assert!(bed.find(&made("dog", "default")).is_some());
+    bed.delete(&made("dog", "default"));
+    bed.settle();
+    bed.restart();
+    bed.settle();
+    assert!(bed.find(&made("dog", "default")).is_none(), "what was deleted stays deleted");
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: nowhere}}");
+    bed.settle();
+    assert!(bed.find(&made("cat", "nowhere")).is_some());
+    assert!(bed.find(&made("dog", "default")).is_none());
+}
+
+#[test]
+fn a_failure_that_is_over_is_told_as_over_also_by_another_leader() {
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    bed.apply(&trigger("cat", "nowhere"));
+    bed.settle();
+    assert_eq!(converged(&bed).unwrap(), pair("False", "Failing"));
+    bed.stop();
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: nowhere}}");
+    bed.restart();
+    bed.settle();
+    assert_eq!(converged(&bed).unwrap(), pair("True", "Converged"));
+}
+
+#[test]
+fn work_that_is_given_up_is_never_called_done() {
+    let mut bed = Bed::new();
+    let once = POLICY.replace("synchronize: true", "synchronize: false");
+    bed.apply(&once);
+    bed.settle();
+    bed.apply(&trigger("cat", "nowhere"));
+    bed.settle();
+    assert_eq!(bed.pending_requests(), 0);
+    assert_eq!(converged(&bed).unwrap(), pair("False", "GivenUp"));
+    bed.restart();
+    bed.settle();
+    assert_eq!(converged(&bed).unwrap(), pair("False", "GivenUp"));
+    // Another version of the policy begins anew.
+    bed.apply(&once.replace("dg==", "dw=="));
+    bed.settle();
+    assert_eq!(converged(&bed).unwrap(), pair("True", "Converged"));
+}
+
+#[test]
+fn a_status_says_since_when_rules_look_for_what_they_look_for() {
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    bed.settle();
+    let since = |bed: &Bed| bed.read(&document(POLICY)).unwrap().at(&["status", "rulesSince"]).cloned();
+    let first = since(&bed).unwrap();
+    assert_eq!(first.as_array().map(<[Value]>::len), Some(1));
+    bed.tick(5_000);
+    bed.apply(&POLICY.replace("dg==", "dw=="));
+    bed.settle();
+    assert_eq!(since(&bed), Some(first.clone()));
+    bed.tick(5_000);
+    bed.apply(&POLICY.replace("'yes'", "'no'"));
+    bed.settle();
+    assert_ne!(since(&bed), Some(first));
+}

@@ -24,7 +24,7 @@ impl Work<'_, '_> {
         rule: &GenerateInfo,
         own: &[ObjectId],
         trigger: &TriggerRef,
-        operation: Operation,
+        (operation, subresource): &(Operation, Str),
         rendered: &[ephor_engine::outcome::Downstream],
         unsourced: &[ObjectId],
     ) -> Result<(), Failure> {
@@ -43,10 +43,10 @@ impl Work<'_, '_> {
         }
         let mut first_failure = None;
         let mut wanted_ids = BTreeSet::new();
+        let made_by = (operation.as_str(), &**subresource);
         for downstream in rendered {
             let object = self.complete(&downstream.object)?;
-            let wanted =
-                Wanted::new(object, downstream.form, owner.clone(), &rule.terms, &trigger.name, operation.as_str());
+            let wanted = Wanted::new(object, downstream.form, owner.clone(), &rule.terms, &trigger.name, made_by);
             // Of elements or rules that render the same object, the first counts.
             let taken = self.rendered.get(&wanted.id).is_some_and(|by| *by != rule.name);
             if !wanted_ids.insert(wanted.id.clone()) || taken {

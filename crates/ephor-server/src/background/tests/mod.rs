@@ -13,3 +13,4 @@ mod mutate;
 mod preview;
 mod remembered;
 mod requests;
+mod subresources;

@@ -36,7 +36,12 @@ impl Work<'_, '_> {
             trigger: self.key.trigger.clone(),
         };
         let varying = if own.is_empty() || !rule.terms.synchronize { Varying::Nothing } else { rule.traits.varying };
-        if varying == Varying::Identity {
+        let mut objects = Vec::new();
+        for downstream in rendered {
+            objects.push((downstream, self.complete(&downstream.object)?));
+        }
+        let others = own.iter().any(|id| objects.iter().all(|(_, object)| ObjectId::of(object) != *id));
+        if varying == Varying::Identity && others {
             // Rendered once: another rendering would be other objects.
             self.keep(rule, own);
             return Ok(());
@@ -44,15 +49,14 @@ impl Work<'_, '_> {
         let mut first_failure = None;
         let mut wanted_ids = BTreeSet::new();
         let made_by = (operation.as_str(), &**subresource);
-        for downstream in rendered {
-            let object = self.complete(&downstream.object)?;
+        for (downstream, object) in objects {
             let wanted = Wanted::new(object, downstream.form, owner.clone(), &rule.terms, &trigger.name, made_by);
             // Of elements or rules that render the same object, the first counts.
             let taken = self.rendered.get(&wanted.id).is_some_and(|by| *by != rule.name);
             if !wanted_ids.insert(wanted.id.clone()) || taken {
                 continue;
             }
-            if varying == Varying::Content && own.contains(&wanted.id) {
+            if varying != Varying::Nothing && own.contains(&wanted.id) {
                 self.keep(rule, std::slice::from_ref(&wanted.id));
                 continue;
             }

@@ -14,6 +14,7 @@ use crate::background::index::{GroupKind, Seen};
 use crate::background::queue::WorkKey;
 use crate::background::rules::{GenerateInfo, PolicyInfo};
 use crate::background::state::label_parts;
+use crate::background::traits::Varying;
 use crate::background::trigger::TriggerRef;
 use crate::background::writer::Note;
 use crate::plan::claim::{POLICY_NAME, POLICY_NAMESPACE};
@@ -228,7 +229,9 @@ impl Work<'_, '_> {
             return Ok(());
         }
         // What was made once is judged as it was made then, whatever request comes later.
-        if stored && told.is_none() && !rule.traits.event_bound && !own.is_empty() {
+        // One that is rendered once goes on as its request began.
+        let through = rule.traits.varying != Varying::Identity && !own.is_empty();
+        if stored && told.is_none() && !rule.traits.event_bound && through {
             asked = None;
         }
         let made = own.iter().find_map(|id| self.operation_of(id));

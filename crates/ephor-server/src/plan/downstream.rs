@@ -48,7 +48,7 @@ impl Wanted {
         owner: Owner,
         terms: &Terms,
         trigger_name: &str,
-        operation: &str,
+        (operation, subresource): (&str, &str),
     ) -> Self {
         with_texts(&mut rendered);
         // A copy is no source, though its source is marked as one.
@@ -63,6 +63,7 @@ impl Wanted {
             orphan: terms.orphan,
             references: terms.references.clone(),
             operation: operation.into(),
+            subresource: subresource.into(),
             trigger: trigger_name.into(),
         };
         stamp.put(&mut rendered);

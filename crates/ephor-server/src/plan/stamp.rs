@@ -27,11 +27,18 @@ pub struct Stamp {
     pub references: Str,
     /// What the trigger's request was; `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     pub operation: Str,
+    /// The subresource that the request was about; empty for the object itself.
+    pub subresource: Str,
     /// The trigger's name, which no label can hold.
     pub trigger: Str,
 }
 
 impl Stamp {
+    /// Whether an event made the object, and no trigger that is looked after: nothing but its rule lets it go.
+    pub fn is_of_event(&self) -> bool {
+        matches!(&*self.operation, "DELETE" | "CONNECT") || !self.subresource.is_empty()
+    }
+
     /// Puts the note on an object, in place of one that is there.
     pub fn put(&self, object: &mut Value) {
         let text = self.text(&ObjectId::of(object));
@@ -52,6 +59,9 @@ impl Stamp {
         }
         members.insert("references", self.references.clone());
         members.insert("self", bound(id));
+        if !self.subresource.is_empty() {
+            members.insert("subresource", self.subresource.clone());
+        }
         if self.synchronize {
             members.insert("synchronize", true);
         }
@@ -79,6 +89,7 @@ impl Stamp {
             orphan: flag("orphan"),
             references: text("references"),
             operation: text("operation"),
+            subresource: text("subresource"),
             trigger: text("trigger"),
         })
     }

@@ -29,7 +29,7 @@ fn rendered(data: &str) -> Value {
 }
 
 fn wanted(terms: &Terms, form: Form, data: &str) -> Wanted {
-    Wanted::new(rendered(data), form, owner(), terms, "trigger", "CREATE")
+    Wanted::new(rendered(data), form, owner(), terms, "trigger", ("CREATE", ""))
 }
 
 /// `object` as a server would show it.
@@ -142,7 +142,7 @@ fn a_copy_is_not_marked_as_a_source() {
     let sync = terms(true);
     let mut source = rendered("a");
     set_entry(&mut source, "labels", CLONE_SOURCE, Some(""));
-    let wanted = Wanted::new(source, Form::Clone, owner(), &sync, "trigger", "CREATE");
+    let wanted = Wanted::new(source, Form::Clone, owner(), &sync, "trigger", ("CREATE", ""));
     assert!(wanted.object.at(&["metadata", "labels", CLONE_SOURCE]).is_none());
 }
 
@@ -153,7 +153,7 @@ fn numbers_among_labels_become_texts() {
     let labels =
         object.as_object_mut().unwrap().get_mut("metadata").unwrap().as_object_mut().unwrap().get_mut("labels");
     labels.unwrap().as_object_mut().unwrap().insert("index", 3_i64);
-    let wanted = Wanted::new(object, Form::Data, owner(), &sync, "trigger", "CREATE");
+    let wanted = Wanted::new(object, Form::Data, owner(), &sync, "trigger", ("CREATE", ""));
     assert_eq!(wanted.object.str_at(&["metadata", "labels", "index"]), Some("3"));
 }
 

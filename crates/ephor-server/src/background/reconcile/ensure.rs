@@ -10,7 +10,7 @@ use crate::background::index::GroupKind;
 use crate::background::rules::GenerateInfo;
 use crate::background::state::{Standing, key_of};
 use crate::plan::content::{essence, fingerprint, with_books_of};
-use crate::plan::{Action, Claim, Reason, Wanted, plan_downstream};
+use crate::plan::{Action, Claim, Reason, Stamp, Wanted, plan_downstream};
 use crate::update_request::ResourceSpec;
 
 impl Work<'_, '_> {
@@ -27,7 +27,7 @@ impl Work<'_, '_> {
         for _ in 0..TRIES {
             if let Some(live) = &live
                 && rule.terms.synchronize
-                && let Some(claim) = Claim::of(live).filter(|claim| key_of(&claim.owner) != *self.key)
+                && let Some(claim) = Claim::of(live).filter(|claim| !self.is_own(rule, claim))
             {
                 match self.pass.lock().stands(&claim.owner, &wanted.id) {
                     // Several triggers can want the same object; the first that has it keeps it.
@@ -89,6 +89,13 @@ impl Work<'_, '_> {
             }
         }
         Err(Failure::Failed(format!("{} changes all the time", wanted.id)))
+    }
+
+    /// Whether a claim is that of the work at hand, or of another event that the same rule is about.
+    fn is_own(&self, rule: &GenerateInfo, claim: &Claim) -> bool {
+        let owner = key_of(&claim.owner);
+        let of_event = claim.stamp.as_ref().is_some_and(Stamp::is_of_event);
+        owner == *self.key || of_event && owner.policy == self.key.policy && claim.owner.rule == rule.name
     }
 
     /// Fails if the object has been written too often lately.

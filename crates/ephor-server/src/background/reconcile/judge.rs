@@ -18,7 +18,7 @@ use crate::background::index::GroupKind;
 use crate::background::queue::WorkKey;
 use crate::background::trigger::{TriggerRef, admission_request, review_of_existing, review_of_request};
 use crate::facts::{Answers, evaluate, labels_of};
-use crate::plan::ObjectId;
+use crate::plan::{ObjectId, Stamp};
 use crate::update_request::UpdateRequest;
 
 struct Recorder<'r, 'p> {
@@ -100,6 +100,7 @@ pub(super) enum View {
 pub(super) struct Judged {
     pub(super) outcomes: BTreeMap<Str, Outcome>,
     pub(super) operation: Operation,
+    pub(super) subresource: Str,
 }
 
 impl Work<'_, '_> {
@@ -112,7 +113,7 @@ impl Work<'_, '_> {
         remembered: Option<Arc<UpdateRequest>>,
     ) -> Judged {
         let review = self.review(asked, trigger, object, view, remembered);
-        let operation = review.operation;
+        let (operation, subresource) = (review.operation, review.subresource.clone());
         let exceptions = Arc::clone(&self.pass.lock().snapshot.exceptions);
         let recorder = Recorder { pass: self.pass, key: self.key };
         let begun = Instant::now();
@@ -120,7 +121,7 @@ impl Work<'_, '_> {
         if let Some(program) = &self.info.program {
             self.pass.env.metrics.background_judged(program, &review, &done.outcomes, begun.elapsed());
         }
-        Judged { outcomes: done.outcomes.into_iter().map(|o| (o.rule.clone(), o)).collect(), operation }
+        Judged { outcomes: done.outcomes.into_iter().map(|o| (o.rule.clone(), o)).collect(), operation, subresource }
     }
 
     pub(super) fn review(
@@ -152,8 +153,16 @@ impl Work<'_, '_> {
 
     /// What the request was that an owned object was made by.
     pub(super) fn operation_of(&self, id: &ObjectId) -> Option<Str> {
+        self.stamp_of(id).map(|stamp| stamp.operation)
+    }
+
+    /// Whether an event made an owned object.
+    pub(super) fn is_of_event(&self, id: &ObjectId) -> bool {
+        self.stamp_of(id).is_some_and(|stamp| stamp.is_of_event())
+    }
+
+    fn stamp_of(&self, id: &ObjectId) -> Option<Stamp> {
         let state = self.pass.lock();
-        let downstream = state.index.find(id)?.downstream.as_ref()?;
-        Some(downstream.claim.stamp.as_ref()?.operation.clone())
+        state.index.find(id)?.downstream.as_ref()?.claim.stamp.clone()
     }
 }

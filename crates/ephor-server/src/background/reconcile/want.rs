@@ -25,7 +25,7 @@ impl Work<'_, '_> {
         rule: &GenerateInfo,
         own: &[ObjectId],
         trigger: &TriggerRef,
-        operation: Operation,
+        (operation, subresource): &(Operation, Str),
         rendered: &[ephor_engine::outcome::Downstream],
         unsourced: &[ObjectId],
     ) -> Result<(), Failure> {
@@ -37,23 +37,27 @@ impl Work<'_, '_> {
             trigger: self.key.trigger.clone(),
         };
         let varying = if own.is_empty() || !rule.terms.synchronize { Varying::Nothing } else { rule.traits.varying };
-        if varying == Varying::Identity {
+        let mut objects = Vec::new();
+        for downstream in rendered {
+            objects.push((downstream, self.complete(&downstream.object)?));
+        }
+        let others = own.iter().any(|id| objects.iter().all(|(_, object)| ObjectId::of(object) != *id));
+        if varying == Varying::Identity && others {
             // Rendered once: another rendering would be other objects.
             self.keep(rule, own);
             return Ok(());
         }
         let mut first_failure = None;
         let mut wanted_ids = BTreeSet::new();
-        for downstream in rendered {
-            let object = self.complete(&downstream.object)?;
-            let wanted =
-                Wanted::new(object, downstream.form, owner.clone(), &rule.terms, &trigger.name, operation.as_str());
+        let made_by = (operation.as_str(), &**subresource);
+        for (downstream, object) in objects {
+            let wanted = Wanted::new(object, downstream.form, owner.clone(), &rule.terms, &trigger.name, made_by);
             // Of elements or rules that render the same object, the first counts.
             let taken = self.rendered.get(&wanted.id).is_some_and(|by| *by != rule.name);
             if !wanted_ids.insert(wanted.id.clone()) || taken {
                 continue;
             }
-            if varying == Varying::Content && own.contains(&wanted.id) {
+            if varying != Varying::Nothing && own.contains(&wanted.id) {
                 self.keep(rule, std::slice::from_ref(&wanted.id));
                 continue;
             }

@@ -14,6 +14,7 @@ use crate::background::index::{GroupKind, Seen};
 use crate::background::queue::WorkKey;
 use crate::background::rules::{GenerateInfo, PolicyInfo};
 use crate::background::state::label_parts;
+use crate::background::traits::Varying;
 use crate::background::trigger::TriggerRef;
 use crate::background::writer::Note;
 use crate::plan::claim::{POLICY_NAME, POLICY_NAMESPACE};
@@ -65,6 +66,12 @@ impl Work<'_, '_> {
         let found = match self.find(&trigger) {
             // What a request brought along is enough.
             Err(Failure::Failed(_)) if self.asked.is_some_and(Asked::brings_its_object) => Found::Gone,
+            // What events are about need not be an object, nor of a kind that can be read.
+            Err(Failure::Failed(_))
+                if self.is_served(&trigger) == Some(false) && owned.iter().all(|id| self.is_of_event(id)) =>
+            {
+                Found::Gone
+            }
             found => found?,
         };
         if found == Found::Untrue {
@@ -186,6 +193,10 @@ impl Work<'_, '_> {
                 return Ok(());
             }
         }
+        // What an event made stays as it is: neither a live trigger nor another event says anything about it.
+        let (of_events, own): (Vec<ObjectId>, Vec<ObjectId>) = own.iter().cloned().partition(|id| self.is_of_event(id));
+        self.rendered.extend(of_events.into_iter().map(|id| (id, rule.name.clone())));
+        let own = own.as_slice();
         let released = asked.is_some_and(|asked| asked.released.contains(&rule.name));
         if released && !rule.terms.synchronize {
             return Ok(());
@@ -198,11 +209,8 @@ impl Work<'_, '_> {
             Found::Untrue => return Ok(()),
             Found::Gone => {
                 if rule.terms.synchronize {
-                    let made_by_end =
-                        |id: &ObjectId| self.operation_of(id).is_some_and(|o| o == "DELETE" || o == "CONNECT");
-                    let own: Vec<ObjectId> =
-                        own.iter().filter(|id| !rule.traits.on_delete && !made_by_end(id)).cloned().collect();
-                    return self.remove_all(rule, &own, Cause::TriggerGone);
+                    let own = if rule.traits.on_delete { &[] } else { own };
+                    return self.remove_all(rule, own, Cause::TriggerGone);
                 }
                 return match operation {
                     Some(Operation::Create | Operation::Update) => {
@@ -229,7 +237,9 @@ impl Work<'_, '_> {
             return Ok(());
         }
         // What was made once is judged as it was made then, whatever request comes later.
-        if stored && told.is_none() && !rule.traits.event_bound && !own.is_empty() {
+        // One that is rendered once goes on as its request began.
+        let through = rule.traits.varying != Varying::Identity && !own.is_empty();
+        if stored && told.is_none() && !rule.traits.event_bound && through {
             asked = None;
         }
         let made = own.iter().find_map(|id| self.operation_of(id));
@@ -241,8 +251,8 @@ impl Work<'_, '_> {
         };
         let judged =
             judged.entry(view.clone()).or_insert_with(|| self.judge(asked, trigger, &object, &view, remembered));
-        let Judged { outcomes, operation } = &*judged;
-        let operation = *operation;
+        let Judged { outcomes, operation, subresource } = &*judged;
+        let made_by = (*operation, subresource.clone());
         let Some(outcome) = outcomes.get(&rule.name) else {
             return self.remove_all(rule, own, Cause::TriggerUnmatched);
         };
@@ -250,7 +260,7 @@ impl Work<'_, '_> {
         match outcome.verdict {
             Verdict::Pass => {
                 let wanted = detail.map(|d| d.generated.as_slice()).unwrap_or_default();
-                self.want(rule, own, trigger, operation, wanted, &[])
+                self.want(rule, own, trigger, &made_by, wanted, &[])
             }
             Verdict::Error => match detail.and_then(|d| d.incomplete.as_ref()) {
                 Some(incomplete) => {
@@ -259,7 +269,7 @@ impl Work<'_, '_> {
                         .iter()
                         .map(|u| ObjectId::new(&u.api_version, &u.kind, &u.namespace, &u.name))
                         .collect();
-                    self.want(rule, own, trigger, operation, &incomplete.generated, &unsourced)?;
+                    self.want(rule, own, trigger, &made_by, &incomplete.generated, &unsourced)?;
                     Err(Failure::Failed(outcome.message.to_string()))
                 }
                 None => Err(Failure::Failed(outcome.message.to_string())),
@@ -279,6 +289,15 @@ impl Work<'_, '_> {
                 self.remove_all(rule, &rest, Cause::TriggerUnmatched)
             }
             _ => self.remove_all(rule, own, Cause::TriggerUnmatched),
+        }
+    }
+
+    /// Whether a trigger's kind is served; `None` if nobody can tell.
+    fn is_served(&self, trigger: &TriggerRef) -> Option<bool> {
+        match self.pass.env.resource(&trigger.api_version, &trigger.kind) {
+            Ok(_) => Some(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Some(false),
+            Err(_) => None,
         }
     }
 

@@ -122,3 +122,31 @@ fn a_target_without_api_version_is_of_the_one_group_that_serves_its_kind() {
     bed.settle();
     assert_eq!(made(&bed).unwrap().str_at(&["data", "k"]), Some("w"), "and it follows its source");
 }
+
+#[test]
+fn what_is_rendered_once_is_rendered_in_full() {
+    let mut bed = Bed::new();
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: one}}");
+    bed.apply(
+        "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r,
+          match: {any: [{resources: {kinds: [ConfigMap]}}]},
+          context: [{name: at, variable: {jmesPath: 'time_now_utc()'}}],
+          generate: {synchronize: true, foreach: [{list: \"split(request.object.data.spaces, ',')\", apiVersion: v1, kind: Secret,
+            namespace: '{{ element }}', name: made, data: {data: {at: '{{ at }}'}}}]}}]}}",
+    );
+    bed.settle();
+    bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}, data: {spaces: 'one,two'}}");
+    let made = |bed: &Bed, space: &str| {
+        bed.find(&format!("{{apiVersion: v1, kind: Secret, metadata: {{name: made, namespace: {space}}}}}"))
+    };
+    while made(&bed, "one").is_none() {
+        bed.pump();
+        bed.controller.step(bed.now);
+    }
+    let first = made(&bed, "one");
+    bed.settle();
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: two}}");
+    bed.settle();
+    assert!(made(&bed, "two").is_some(), "{:?}", bed.controller.state().failures);
+    assert_eq!(made(&bed, "one"), first, "what is there is not rendered again");
+}

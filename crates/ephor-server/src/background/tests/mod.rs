@@ -19,3 +19,4 @@ mod remembered;
 mod requests;
 mod settings;
 mod statuses;
+mod subresources;

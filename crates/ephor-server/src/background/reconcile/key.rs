@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::pass::{Asked, Done, Failure, LOOK_AGAIN, Pass};
 use super::work::Work;
-use crate::background::queue::WorkKey;
+use crate::background::queue::{Task, WorkKey};
 use crate::background::rules::PolicyInfo;
 use crate::background::state::{State, label_parts};
 use crate::background::trigger::TriggerRef;
@@ -44,8 +44,8 @@ impl Pass<'_> {
         let mut state = self.lock();
         state.set_rendered(key, rendered, self.now);
         if !state.infos.contains_key(&key.policy) {
-            // It went meanwhile, and nobody else will forget what was learned just now.
-            state.forget_key(key);
+            // It went meanwhile, and nobody else knows of what was learned and made just now.
+            state.queue.add(Task::Reconcile(key.clone()), self.now);
         }
         if let Some(failure) = failure {
             return Err(failure);

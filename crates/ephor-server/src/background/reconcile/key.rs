@@ -40,7 +40,7 @@ impl Pass<'_> {
             failure: None,
         };
         work.run(owned)?;
-        let Work { rendered, done, failure, .. } = work;
+        let Work { rendered, done, failure, trigger, .. } = work;
         let mut state = self.lock();
         state.set_rendered(key, rendered, self.now);
         if !state.infos.contains_key(&key.policy) {
@@ -54,6 +54,13 @@ impl Pass<'_> {
             state.forced.remove(key);
         }
         state.known.remove(key);
+        // Of a kind that cannot be followed nobody else knows the trigger once what was made for it is deleted.
+        let made = state.rendered.contains_key(key);
+        if let Some(trigger) = trigger.filter(|trigger| made && !trigger.uid.is_empty())
+            && state.index.find(&trigger.id()).is_none()
+        {
+            state.known.insert(key.clone(), trigger);
+        }
         if done.trigger_gone {
             state.forget_key(key);
         }

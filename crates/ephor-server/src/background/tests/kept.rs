@@ -152,6 +152,25 @@ fn what_was_read_for_a_policy_is_followed_as_long_as_the_policy_is_there() {
 }
 
 #[test]
+fn a_trigger_of_a_kind_that_cannot_be_followed_is_known_as_long_as_something_is_made_for_it() {
+    let mut bed = Bed::new();
+    bed.apply(&POLICY.replace("[ConfigMap]", "['ConfigMa?']"));
+    bed.apply(&trigger("t", "default"));
+    bed.settle();
+    assert_eq!(known(&bed, "ConfigMap"), 0);
+    let secret = "{apiVersion: v1, kind: Secret, metadata: {name: t}}";
+    bed.door.close(true);
+    bed.delete(secret);
+    bed.settle();
+    assert!(made(&bed).is_some(), "it came back");
+    bed.door.close(false);
+    bed.delete(&trigger("t", "default"));
+    bed.settle();
+    assert_eq!(made(&bed), None);
+    assert!(bed.controller.state().known.is_empty());
+}
+
+#[test]
 fn what_is_made_while_its_policy_goes_goes_too() {
     let cluster = MemoryCluster::default();
     let going: Arc<Mutex<Option<(Controller, u64)>>> = Arc::default();

@@ -1,6 +1,7 @@
 //! One object, made to exist as it is wanted.
 
 use ephor_cluster::ErrorKind;
+use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
 
 use super::pass::{Failure, LOOK_AGAIN, TRIES};
@@ -111,7 +112,12 @@ impl Work<'_, '_> {
     /// What is known of a wanted object: whether it is settled; `None` if it is not known to exist.
     pub(super) fn known(&self, rule: &GenerateInfo, wanted: &Wanted) -> Option<bool> {
         let state = self.pass.lock();
-        let seen = state.index.find(&wanted.id)?;
+        let Some(seen) = state.index.find(&wanted.id) else {
+            // Of kinds that nobody follows nothing is known. For a trigger that changes it was made before, most likely.
+            let admission = self.asked.and_then(|asked| asked.admission.as_ref());
+            let changes = admission.is_some_and(|admission| admission.operation == Operation::Update);
+            return (changes && !rule.terms.synchronize).then_some(false);
+        };
         if !state.index.is_synced(&GroupKind::of(&wanted.id)) {
             return Some(false);
         }

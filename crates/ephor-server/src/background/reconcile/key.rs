@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::pass::{Asked, Done, Failure, LOOK_AGAIN, Pass};
 use super::work::Work;
-use crate::background::queue::WorkKey;
+use crate::background::queue::{Task, WorkKey};
 use crate::background::rules::PolicyInfo;
 use crate::background::state::{State, label_parts};
 use crate::background::trigger::TriggerRef;
@@ -40,12 +40,12 @@ impl Pass<'_> {
             failure: None,
         };
         work.run(owned)?;
-        let Work { rendered, done, failure, .. } = work;
+        let Work { rendered, done, failure, trigger, .. } = work;
         let mut state = self.lock();
         state.set_rendered(key, rendered, self.now);
         if !state.infos.contains_key(&key.policy) {
-            // It went meanwhile, and nobody else will forget what was learned just now.
-            state.forget_key(key, self.now);
+            // It went meanwhile, and nobody else knows of what was learned and made just now.
+            state.queue.add(Task::Reconcile(key.clone()), self.now);
         }
         if let Some(failure) = failure {
             return Err(failure);
@@ -54,6 +54,13 @@ impl Pass<'_> {
             state.forced.remove(key);
         }
         state.known.remove(key);
+        // Of a kind that cannot be followed nobody else knows the trigger once what was made for it is deleted.
+        let made = state.rendered.contains_key(key);
+        if let Some(trigger) = trigger.filter(|trigger| made && !trigger.uid.is_empty())
+            && state.index.find(&trigger.id()).is_none()
+        {
+            state.known.insert(key.clone(), trigger);
+        }
         if done.trigger_gone {
             state.forget_key(key, self.now);
         }

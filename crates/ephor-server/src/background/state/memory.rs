@@ -142,9 +142,9 @@ impl State {
         self.forced.remove(key);
     }
 
-    /// Forgets what an event has brought about for a key, unless there is work that needs it.
+    /// Forgets what an event has brought about for a key, unless there is work that needs it, or something it made.
     pub fn forget_event(&mut self, key: &WorkKey) {
-        if !self.queue.holds(&Task::Reconcile(key.clone())) {
+        if !self.queue.holds(&Task::Reconcile(key.clone())) && !self.rendered.contains_key(key) {
             self.known.remove(key);
             self.forced.remove(key);
         }

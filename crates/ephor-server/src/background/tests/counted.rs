@@ -57,3 +57,20 @@ fn failures_are_counted_until_they_are_made_good() {
     assert!(text.lines().any(|line| judged(&line)), "{text}");
     assert!(!text.contains(r#"resource_namespace="ns-a",resource_request_operation"#), "a series for each Namespace");
 }
+
+#[test]
+fn a_deletion_is_told_of_the_trigger() {
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: source}, data: {k: v}}");
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: business}}}");
+    bed.settle();
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: other}}}");
+    bed.settle();
+    let notes = bed.notes.lock().unwrap();
+    let deleted = notes.iter().find_map(|note| match note {
+        Note::Changed { change, trigger, .. } if change.verb() == "delete" => trigger.clone(),
+        _ => None,
+    });
+    assert_eq!(deleted.map(|trigger| (trigger.kind, trigger.name)), Some(("Namespace".into(), "ns-a".into())));
+}

@@ -1,9 +1,14 @@
 //! What is remembered, and when it is forgotten.
 
+use std::sync::{Arc, Mutex};
+
+use ephor_cluster::{Cluster, DeleteOptions, MemoryCluster};
 use ephor_expr::Value;
 
-use super::bed::Bed;
-use crate::background::GroupKind;
+use super::bed::{Bed, as_controller};
+use crate::background::{Controller, GroupKind};
+use crate::faults::FaultyCluster;
+use crate::policies::Snapshot;
 
 const POLICY: &str = "
 apiVersion: kyverno.io/v1
@@ -144,4 +149,47 @@ fn what_was_read_for_a_policy_is_followed_as_long_as_the_policy_is_there() {
     bed.apply(POLICY);
     bed.settle();
     assert!(!wide(&bed), "the rule reads nothing any more");
+}
+
+#[test]
+fn a_trigger_of_a_kind_that_cannot_be_followed_is_known_as_long_as_something_is_made_for_it() {
+    let mut bed = Bed::new();
+    bed.apply(&POLICY.replace("[ConfigMap]", "['ConfigMa?']"));
+    bed.apply(&trigger("t", "default"));
+    bed.settle();
+    assert_eq!(known(&bed, "ConfigMap"), 0);
+    let secret = "{apiVersion: v1, kind: Secret, metadata: {name: t}}";
+    bed.door.close(true);
+    bed.delete(secret);
+    bed.settle();
+    assert!(made(&bed).is_some(), "it came back");
+    bed.door.close(false);
+    bed.delete(&trigger("t", "default"));
+    bed.settle();
+    assert_eq!(made(&bed), None);
+    assert!(bed.controller.state().known.is_empty());
+}
+
+#[test]
+fn what_is_made_while_its_policy_goes_goes_too() {
+    let cluster = MemoryCluster::default();
+    let going: Arc<Mutex<Option<(Controller, u64)>>> = Arc::default();
+    let (behind, act) = (cluster.clone(), Arc::clone(&going));
+    let view = FaultyCluster::new(Arc::new(as_controller(&cluster))).before_writes(move |_| {
+        if let Some((controller, now)) = act.lock().unwrap().take() {
+            let policies = behind.resolve("kyverno.io/v1", "ClusterPolicy").unwrap();
+            behind.delete(&policies, None, "p", &DeleteOptions::default()).unwrap();
+            controller.observe_policies(Arc::new(Snapshot { number: u64::MAX, ..Snapshot::default() }), now);
+        }
+        None
+    });
+    let mut bed = Bed::over(cluster, Arc::new(view));
+    bed.apply(POLICY);
+    bed.settle();
+    bed.door.close(true);
+    bed.apply(&trigger("t", "default"));
+    *going.lock().unwrap() = Some((bed.controller.clone(), bed.now));
+    bed.settle();
+    assert!(going.lock().unwrap().is_none(), "the policy is gone");
+    assert_eq!(made(&bed), None);
 }

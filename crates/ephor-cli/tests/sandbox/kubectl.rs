@@ -208,7 +208,7 @@ fn definitions_make_kinds() {
     ]);
     kubectl.feed("apply -f -", &widget("{size: 2, extra: 1}")).fails(&["unknown field \"spec.extra\""]);
     kubectl.feed("apply -f -", &widget("{size: 3}")).says(&["widget.example.com/a created"]);
-    assert_eq!(kubectl.run("get wd").rows()[0], "NAME SIZE AGE");
+    assert_eq!(kubectl.run("get wd").rows()[0], "NAME SIZE");
     assert_eq!(kubectl.run("get all -o name").out, "widget.example.com/a\n");
     kubectl.run("explain widget.spec").says(&["size\t<integer> -required-", "How large it is."]);
     kubectl.run("scale wd a --replicas=4").says(&["scaled"]);
@@ -219,6 +219,28 @@ fn definitions_make_kinds() {
     assert_eq!(kubectl.run("get wd a -o jsonpath={.spec.colour},{.spec.size}").out, "red,4");
     kubectl.run("delete crd widgets.example.com").says(&["deleted"]);
     kubectl.run("get wd").fails(&[]);
+}
+
+#[test]
+#[ignore = "needs the kubectl of the control plane"]
+fn mistakes_are_told_as_an_api_server_tells_them() {
+    let sandbox = Sandbox::start(&[]);
+    let kubectl = Kubectl(&sandbox);
+    let odd = "apiVersion: apps/v1\nkind: Deploymint\nmetadata: {name: d}\n";
+    kubectl.feed("apply -f -", odd).fails(&["no matches for kind \"Deploymint\" in version \"apps/v1\""]);
+    kubectl.run("get pods --field-selector spec.foo=bar").fails(&["field label not supported: spec.foo"]);
+    kubectl.run("create configmap c --from-literal=a=1").says(&["created"]);
+    kubectl.run("create cronjob c --image=x --schedule=@daily -- date").says(&["created"]);
+    kubectl.run("create job j --from=cronjob/c").says(&["created"]);
+    let map = |value: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m}}\ndata: {{a: '{value}'}}\n");
+    kubectl.feed("apply -f -", &map("1")).says(&["created"]);
+    kubectl.feed("apply --server-side -f -", &map("2")).says(&["serverside-applied"]);
+    let other = kubectl.feed("apply --server-side --field-manager=other -f -", &map("3"));
+    other.fails(&["conflict with \"kubectl\": .data.a"]);
+    let forced = "apply --server-side --field-manager=other --force-conflicts -f -";
+    kubectl.feed(forced, &map("3")).says(&["serverside-applied"]);
+    let rules = DEFINITION.replace("description: How large it is.", "x-kubernetes-validations: [{rule: 'true'}]");
+    kubectl.feed("apply --warnings-as-errors -f -", &rules).fails(&["nothing here evaluates them"]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
 
 use super::judge::{Judged, View};
-use super::pass::{Asked, Done, Failure, Found, Pass};
+use super::pass::{Asked, Done, Failure, Found, LOOK_AGAIN, PATIENCE, Pass};
 use crate::background::index::{GroupKind, Seen};
 use crate::background::queue::WorkKey;
 use crate::background::rules::{GenerateInfo, PolicyInfo};
@@ -188,9 +188,10 @@ impl Work<'_, '_> {
                 if rule.terms.synchronize {
                     let made_by_end =
                         |id: &ObjectId| self.operation_of(id).is_some_and(|o| o == "DELETE" || o == "CONNECT");
-                    let own: Vec<ObjectId> =
-                        own.iter().filter(|id| !rule.traits.on_delete && !made_by_end(id)).cloned().collect();
-                    return self.remove_all(rule, &own, Cause::TriggerGone);
+                    let (stay, go): (Vec<ObjectId>, Vec<ObjectId>) =
+                        own.iter().cloned().partition(|id| rule.traits.on_delete || made_by_end(id));
+                    self.restamp(rule, &stay)?;
+                    return self.remove_all(rule, &go, Cause::TriggerGone);
                 }
                 return match operation {
                     Some(Operation::Create | Operation::Update) => {
@@ -207,7 +208,7 @@ impl Work<'_, '_> {
         // What a request alone can tell is judged by the last one.
         let remembered = rule.traits.event_bound.then(|| self.pass.lock().contexts.get(self.key).cloned()).flatten();
         if asked.is_none() && rule.traits.event_bound && remembered.is_none() {
-            return Ok(());
+            return self.restamp(rule, own);
         }
         // What was made once is judged as it was made then, whatever request comes later.
         if rule.terms.synchronize && !rule.traits.event_bound && !own.is_empty() && !object.is_null() {
@@ -246,8 +247,14 @@ impl Work<'_, '_> {
             },
             // An exception keeps things as they are.
             Verdict::Skip if detail.is_some_and(|d| !d.exceptions.is_empty()) => {
-                self.rendered.extend(own.iter().map(|id| (id.clone(), rule.name.clone())));
-                Ok(())
+                self.hold(rule, own)?;
+                match asked {
+                    // Admission knew of none: the one that is known here may be gone.
+                    Some(asked) if asked.admission.is_some() && !released && asked.age < PATIENCE => {
+                        Err(Failure::Later(LOOK_AGAIN, "an exception holds that admission did not know".to_owned()))
+                    }
+                    _ => Ok(()),
+                }
             }
             // Conditions that look at what the rule made hold until it is made: by them it would come and go for ever.
             Verdict::Skip => {
@@ -255,7 +262,7 @@ impl Work<'_, '_> {
                     let state = self.pass.lock();
                     own.iter().cloned().partition(|id| state.depends_on(self.key, id))
                 };
-                self.rendered.extend(looked_at.into_iter().map(|id| (id, rule.name.clone())));
+                self.hold(rule, &looked_at)?;
                 self.remove_all(rule, &rest, Cause::TriggerUnmatched)
             }
             _ => self.remove_all(rule, own, Cause::TriggerUnmatched),

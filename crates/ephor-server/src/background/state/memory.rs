@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ephor_cluster::Discovery;
 use ephor_expr::Str;
 
+use super::bygone::Bygone;
 use super::kinds::Watch;
 use super::names::key_of;
 use super::requests::Pending;
@@ -51,6 +52,7 @@ pub struct State {
     pub requests: BTreeMap<Str, Pending>,
     /// Requests that are done: name and UID.
     pub finished: BTreeMap<Str, Str>,
+    pub(super) bygone: Bygone,
     /// What each key's rules render, with the rule; synchronizing rules only.
     pub rendered: BTreeMap<WorkKey, BTreeMap<ObjectId, Str>>,
     pub(super) wanted_by: BTreeMap<ObjectId, BTreeSet<WorkKey>>,

@@ -8,7 +8,7 @@ use ephor_expr::{Str, Value};
 use super::memory::State;
 use crate::background::queue::{Moment, Task, WorkKey};
 use crate::background::requests::retry_pause;
-use crate::feed::Change;
+use crate::feed::{Change, version_of};
 use crate::update_request::{State as RequestState, UpdateRequest};
 
 /// An `UpdateRequest` that is not done.
@@ -32,6 +32,7 @@ impl State {
     pub fn observe_requests(&mut self, change: Change, now: Moment) {
         match change {
             Change::Reset(objects) => {
+                self.bygone.forget();
                 let names: BTreeSet<Str> = objects.iter().map(name_of).collect();
                 let known: Vec<Str> = self.requests.keys().chain(self.finished.keys()).cloned().collect();
                 for name in known.into_iter().filter(|name| !names.contains(name)) {
@@ -41,8 +42,33 @@ impl State {
                     self.request_seen(object, now);
                 }
             }
-            Change::Set(object) => self.request_seen(object, now),
-            Change::Gone(object) => self.request_gone(&name_of(&object)),
+            Change::Set(object) => {
+                if !self.bygone.is_late(&name_of(&object), &object) {
+                    self.request_seen(object, now);
+                }
+            }
+            Change::Gone(object) => {
+                let name = name_of(&object);
+                self.bygone.told(&name, &object);
+                if self.uid_of_request(&name).is_some_and(|known| known == uid_of(&object)) {
+                    self.request_gone(&name);
+                }
+            }
+        }
+    }
+
+    /// The UID of the request that is known by a name.
+    fn uid_of_request(&self, name: &Str) -> Option<Str> {
+        let pending = self.requests.get(name).map(|pending| uid_of(&pending.object));
+        pending.or_else(|| self.finished.get(name).cloned())
+    }
+
+    /// Takes in that this controller took a request away. Another one may have its name by now.
+    pub fn request_taken(&mut self, name: &Str, uid: &Str) {
+        self.bygone.taken(name, uid);
+        self.finished.retain(|known, of| known != name || of != uid);
+        if self.requests.get(name).is_some_and(|pending| uid_of(&pending.object) == *uid) {
+            self.requests.remove(name);
         }
     }
 
@@ -62,7 +88,7 @@ impl State {
     /// Takes in a request as it is now.
     pub fn request_seen(&mut self, object: Value, now: Moment) {
         let name = name_of(&object);
-        let uid = Str::new(object.str_at(&["metadata", "uid"]).unwrap_or_default());
+        let uid = uid_of(&object);
         if object.str_at(&["metadata", "deletionTimestamp"]).is_some() {
             return;
         }
@@ -74,6 +100,7 @@ impl State {
         };
         match state {
             RequestState::Completed | RequestState::Skip => {
+                self.bygone.done(name.clone(), &object);
                 self.requests.remove(&name);
                 self.queue.forget(&Task::Request(name.clone()));
                 if self.finished.insert(name.clone(), uid).is_none() {
@@ -91,7 +118,7 @@ impl State {
                 let known = self.requests.get(&name).filter(|pending| pending.object.get("spec") == object.get("spec"));
                 let since = known.map_or(now, |pending| pending.since);
                 // Its writer and this controller both touch it: what is known of it must not go backwards.
-                let older = |a: &Value, b: &Value| version_of(a) < version_of(b);
+                let older = |a: &Value, b: &Value| version_of(b).is_some() && version_of(a) < version_of(b);
                 if self.requests.get(&name).is_some_and(|known| older(&object, &known.object)) {
                     return;
                 }
@@ -122,6 +149,6 @@ fn name_of(object: &Value) -> Str {
     Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default())
 }
 
-fn version_of(object: &Value) -> u64 {
-    object.str_at(&["metadata", "resourceVersion"]).and_then(|version| version.parse().ok()).unwrap_or(u64::MAX)
+fn uid_of(object: &Value) -> Str {
+    Str::new(object.str_at(&["metadata", "uid"]).unwrap_or_default())
 }

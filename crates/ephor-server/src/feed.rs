@@ -70,6 +70,11 @@ pub enum Change {
     Gone(Value),
 }
 
+/// The version of an object: versions of one kind grow. `None` if it has none, or one that is no number.
+pub(crate) fn version_of(object: &Value) -> Option<u64> {
+    object.str_at(&["metadata", "resourceVersion"])?.parse().ok()
+}
+
 /// A running feed. It ends with its [`Stop`].
 #[derive(Debug, Clone)]
 pub struct Feed(Arc<Shared>);

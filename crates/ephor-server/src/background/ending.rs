@@ -91,7 +91,10 @@ impl Pass<'_> {
                 Settled::Done
             }
             Err(WriteError::Lost(_)) => Settled::Done,
-            Err(error) if error.is(ErrorKind::NotFound) => self.deleted(name, Ok(())),
+            Err(error) if error.is(ErrorKind::NotFound) => {
+                let uid = self.lock().uid_of_request(name).unwrap_or_default();
+                self.deleted(name, &uid, Ok(()))
+            }
             Err(error) if error.is(ErrorKind::Conflict) => Settled::Later(100),
             Err(_) => Settled::Failed,
         }
@@ -116,13 +119,13 @@ impl Pass<'_> {
                 self.refresh(object);
                 Settled::Later(100)
             }
-            result => self.deleted(name, result),
+            result => self.deleted(name, &text("uid"), result),
         }
     }
 
     fn delete_request(&self, name: &Str, uid: &Str) -> Settled {
         let result = self.try_delete(name, &DeleteOptions { uid: uid.clone(), ..DeleteOptions::default() });
-        self.deleted(name, result)
+        self.deleted(name, uid, result)
     }
 
     fn try_delete(&self, name: &Str, options: &DeleteOptions) -> Result<(), WriteError> {
@@ -132,7 +135,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn deleted(&self, name: &Str, result: Result<(), WriteError>) -> Settled {
+    fn deleted(&self, name: &Str, uid: &Str, result: Result<(), WriteError>) -> Settled {
         match result {
             Ok(()) => {}
             Err(WriteError::Lost(_)) => return Settled::Done,
@@ -140,10 +143,7 @@ impl Pass<'_> {
             Err(error) if error.is(ErrorKind::NotFound) || error.is(ErrorKind::Conflict) => {}
             Err(_) => return Settled::Failed,
         }
-        let mut state = self.lock();
-        state.finished.remove(name);
-        state.kept.remove(name);
-        state.requests.remove(name);
+        self.lock().request_taken(name, uid);
         Settled::Done
     }
 

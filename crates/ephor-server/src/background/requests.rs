@@ -65,8 +65,8 @@ impl Pass<'_> {
         let age = self.now.saturating_sub(pending.since);
         let (namespace, policy) = request.policy_key();
         let key = PolicyKey { namespace: Some(Str::new(namespace)).filter(|n| !n.is_empty()), name: policy.into() };
-        if age < CATCH_UP && self.is_behind(&key, &request) {
-            return Settled::Later(LOOK_AGAIN);
+        if let Some(pause) = self.is_behind(&key, &request, age) {
+            return Settled::Later(pause);
         }
         // At one moment: a policy that comes in between would look like one that has nothing to do.
         let (info, known) = {
@@ -146,14 +146,26 @@ impl Pass<'_> {
         }
     }
 
-    /// Whether admission knew a later policy than is known here: what it asks for is judged by that.
-    fn is_behind(&self, key: &PolicyKey, request: &UpdateRequest) -> bool {
+    /// Whether admission knew a later policy than is known here, and how long to wait for it: what it asks for is judged
+    /// by that. Where it does not come, what is true is asked for.
+    fn is_behind(&self, key: &PolicyKey, request: &UpdateRequest, age: Moment) -> Option<Moment> {
         let version = request.metadata.annotations.get(ANNOTATION_POLICY_VERSION);
-        let Some((uid, generation)) = version.and_then(|version| version.split_once('/')) else { return false };
-        let state = self.lock();
+        let (uid, generation) = version.and_then(|version| version.split_once('/'))?;
         // One that is not known at all is asked for.
-        let Some(policy) = state.snapshot.policies.get(key) else { return false };
-        policy.uid() != uid || generation.parse().is_ok_and(|generation: i64| policy.generation() < generation)
+        let known = self.lock().snapshot.policies.get(key).cloned()?;
+        if known.uid() == uid && !generation.parse().is_ok_and(|generation: i64| known.generation() < generation) {
+            return None;
+        }
+        if age < CATCH_UP {
+            return Some(LOOK_AGAIN);
+        }
+        let of_policy = WorkKey { policy: key.clone(), trigger: Str::default() };
+        let other = |live: Value| {
+            let generation = live.at(&["metadata", "generation"]).and_then(Value::as_i64).unwrap_or_default();
+            live.str_at(&["metadata", "uid"]) != Some(known.uid()) || generation != known.generation()
+        };
+        let behind = self.policy_document(&of_policy).map_or(true, |live| live.is_none_or(other));
+        behind.then(|| retry_pause(0))
     }
 
     /// The policy has nothing to do here, or is not known (yet).

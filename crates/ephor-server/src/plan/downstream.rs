@@ -97,7 +97,7 @@ pub fn plan_downstream(
         return None;
     }
     if !terms.synchronize {
-        return restamped(terms, wanted, live);
+        return plan_restamp(terms, wanted, live);
     }
     if terms.server_side_apply {
         let sent = fingerprint(&essence(&wanted.object));
@@ -133,9 +133,9 @@ fn stamp_of(object: &Value) -> Option<Stamp> {
     Stamp::on(object)
 }
 
-/// A rule that ceased to synchronize leaves its objects alone, except that they must say so: whoever finds the rule
-/// gone later must know that they stay.
-fn restamped(terms: &Terms, wanted: &Wanted, live: &Value) -> Option<Change> {
+/// What to do so that an object, which stays as it is, says what its rule does. Those of a rule that ceased to
+/// synchronize are left alone but for this: whoever finds the rule gone later must know that they stay.
+pub fn plan_restamp(terms: &Terms, wanted: &Wanted, live: &Value) -> Option<Change> {
     let claim = Claim::of(live).filter(|claim| claim.owner == wanted.owner)?;
     let stamp = claim.stamp.filter(|s| s.synchronize != terms.synchronize || s.orphan != terms.orphan)?;
     Some(restamp(wanted, live, &Stamp { synchronize: terms.synchronize, orphan: terms.orphan, ..stamp }))

@@ -20,7 +20,7 @@ mod tests;
 pub use change::{Action, Change, Proof, Reason};
 pub use claim::{Claim, Owner};
 pub use content::Written;
-pub use downstream::{Terms, Wanted, plan_downstream};
+pub use downstream::{Terms, Wanted, plan_downstream, plan_restamp};
 pub use identity::ObjectId;
 pub use removal::{Cause, Removal, plan_removal};
 pub use stamp::Stamp;

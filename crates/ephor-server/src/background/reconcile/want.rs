@@ -15,7 +15,7 @@ use crate::background::trigger::TriggerRef;
 use crate::background::writer::{Env, WriteError};
 use crate::plan::claim::CLONE_SOURCE;
 use crate::plan::content::set_meta;
-use crate::plan::{Cause, Claim, ObjectId, Owner, Wanted, plan_downstream};
+use crate::plan::{Cause, Claim, ObjectId, Owner, Wanted, plan_restamp};
 use crate::update_request::ResourceSpec;
 
 impl Work<'_, '_> {
@@ -44,7 +44,9 @@ impl Work<'_, '_> {
         let others = own.iter().any(|id| objects.iter().all(|(_, object)| ObjectId::of(object) != *id));
         if varying == Varying::Identity && others {
             // Rendered once: another rendering would be other objects.
-            self.keep(rule, own);
+            for id in self.hold(rule, own)? {
+                self.record(&id);
+            }
             return Ok(());
         }
         let mut first_failure = None;
@@ -57,12 +59,13 @@ impl Work<'_, '_> {
             if !wanted_ids.insert(wanted.id.clone()) || taken {
                 continue;
             }
-            if varying != Varying::Nothing && own.contains(&wanted.id) {
-                self.keep(rule, std::slice::from_ref(&wanted.id));
-                continue;
-            }
             if rule.terms.synchronize {
                 self.rendered.insert(wanted.id.clone(), rule.name.clone());
+            }
+            if varying != Varying::Nothing && own.contains(&wanted.id) {
+                self.restamp(rule, std::slice::from_ref(&wanted.id))?;
+                self.record(&wanted.id);
+                continue;
             }
             match self.ensure(rule, &wanted) {
                 Ok(()) => {
@@ -84,12 +87,19 @@ impl Work<'_, '_> {
         first_failure.map_or(Ok(()), Err)
     }
 
-    /// Objects that stay as they are, being the rule's own.
-    fn keep(&mut self, rule: &GenerateInfo, ids: &[ObjectId]) {
-        for id in ids {
-            self.rendered.insert(id.clone(), rule.name.clone());
-            self.record(id);
-        }
+    /// Holds on to objects that the rule made, as they are, and tells which they are. Others only say that they are its.
+    pub(super) fn hold(&mut self, rule: &GenerateInfo, ids: &[ObjectId]) -> Result<Vec<ObjectId>, Failure> {
+        let held: Vec<ObjectId> = {
+            let state = self.pass.lock();
+            let stamped = |id: &ObjectId| {
+                state.index.find(id).and_then(|s| s.downstream.as_ref()?.claim.stamp.as_ref()).is_some()
+            };
+            let rendered = |id: &ObjectId| state.rendered.get(self.key).is_some_and(|ids| ids.contains_key(id));
+            ids.iter().filter(|id| stamped(id) || rendered(id)).cloned().collect()
+        };
+        self.rendered.extend(held.iter().map(|id| (id.clone(), rule.name.clone())));
+        self.restamp(rule, &held)?;
+        Ok(held)
     }
 
     /// The object with what only discovery knows: its group, and whether it lives in a namespace.
@@ -124,14 +134,17 @@ impl Work<'_, '_> {
         Ok(object)
     }
 
-    /// Tells objects of a rule that does not synchronize any more that they are on their own.
+    /// Tells objects that are not rendered again what their rule says of their fate, such as that they are on their own.
     pub(super) fn restamp(&mut self, rule: &GenerateInfo, own: &[ObjectId]) -> Result<(), Failure> {
         for id in own {
             let (api_version, differs) = {
                 let state = self.pass.lock();
                 let Some(seen) = state.index.find(id) else { continue };
                 let stamp = seen.downstream.as_ref().and_then(|d| d.claim.stamp.as_ref());
-                (seen.api_version.clone(), stamp.is_some_and(|s| s.synchronize || s.orphan != rule.terms.orphan))
+                (
+                    seen.api_version.clone(),
+                    stamp.is_some_and(|s| s.synchronize != rule.terms.synchronize || s.orphan != rule.terms.orphan),
+                )
             };
             if !differs {
                 continue;
@@ -144,7 +157,7 @@ impl Work<'_, '_> {
                 form: claim.stamp.as_ref().map_or(ephor_engine::outcome::Form::Data, |stamp| stamp.form),
                 owner: claim.owner,
             };
-            if let Some(change) = plan_downstream(&rule.terms, &wanted, Some(&live), None) {
+            if let Some(change) = plan_restamp(&rule.terms, &wanted, &live) {
                 if let Some(stored) = self.pass.env.apply(&change)? {
                     self.pass.lock().note(&stored, self.pass.now);
                     self.pass.tell(self.key, &rule.name, self.trigger.as_ref(), &change, stored);

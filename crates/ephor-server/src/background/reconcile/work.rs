@@ -9,7 +9,7 @@ use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
 
 use super::judge::{Judged, View};
-use super::pass::{Asked, Done, Failure, Found, Pass};
+use super::pass::{Asked, Done, Failure, Found, LOOK_AGAIN, PATIENCE, Pass};
 use crate::background::index::{GroupKind, Seen};
 use crate::background::queue::WorkKey;
 use crate::background::rules::{GenerateInfo, PolicyInfo};
@@ -195,7 +195,7 @@ impl Work<'_, '_> {
         }
         // What an event made stays as it is: neither a live trigger nor another event says anything about it.
         let (of_events, own): (Vec<ObjectId>, Vec<ObjectId>) = own.iter().cloned().partition(|id| self.is_of_event(id));
-        self.rendered.extend(of_events.into_iter().map(|id| (id, rule.name.clone())));
+        self.hold(rule, &of_events)?;
         let own = own.as_slice();
         let released = asked.is_some_and(|asked| asked.released.contains(&rule.name));
         if released && !rule.terms.synchronize {
@@ -209,7 +209,9 @@ impl Work<'_, '_> {
             Found::Untrue => return Ok(()),
             Found::Gone => {
                 if rule.terms.synchronize {
-                    let own = if rule.traits.on_delete { &[] } else { own };
+                    if rule.traits.on_delete {
+                        return self.restamp(rule, own);
+                    }
                     return self.remove_all(rule, own, Cause::TriggerGone);
                 }
                 return match operation {
@@ -234,7 +236,7 @@ impl Work<'_, '_> {
         }
         let remembered = self.pass.lock().contexts.get(self.key, &rule.name).filter(|_| stored).cloned();
         if asked.is_none() && rule.traits.event_bound && remembered.is_none() {
-            return Ok(());
+            return self.restamp(rule, own);
         }
         // What was made once is judged as it was made then, whatever request comes later.
         // One that is rendered once goes on as its request began.
@@ -276,8 +278,14 @@ impl Work<'_, '_> {
             },
             // An exception keeps things as they are.
             Verdict::Skip if detail.is_some_and(|d| !d.exceptions.is_empty()) => {
-                self.rendered.extend(own.iter().map(|id| (id.clone(), rule.name.clone())));
-                Ok(())
+                self.hold(rule, own)?;
+                match asked {
+                    // Admission knew of none: the one that is known here may be gone.
+                    Some(asked) if asked.admission.is_some() && !released && asked.age < PATIENCE => {
+                        Err(Failure::Later(LOOK_AGAIN, "an exception holds that admission did not know".to_owned()))
+                    }
+                    _ => Ok(()),
+                }
             }
             // Conditions that look at what the rule made hold until it is made: by them it would come and go for ever.
             Verdict::Skip => {
@@ -285,7 +293,7 @@ impl Work<'_, '_> {
                     let state = self.pass.lock();
                     own.iter().cloned().partition(|id| state.depends_on(self.key, id))
                 };
-                self.rendered.extend(looked_at.into_iter().map(|id| (id, rule.name.clone())));
+                self.hold(rule, &looked_at)?;
                 self.remove_all(rule, &rest, Cause::TriggerUnmatched)
             }
             _ => self.remove_all(rule, own, Cause::TriggerUnmatched),

@@ -7,6 +7,7 @@ use ephor_cluster::Discovery;
 use ephor_engine::matching::ResourceFilters;
 use ephor_expr::{Str, Value};
 
+use super::bygone::Bygone;
 use super::contexts::Contexts;
 use super::entries::Entries;
 use super::kinds::Watch;
@@ -54,6 +55,7 @@ pub struct State {
     pub requests: BTreeMap<Str, Pending>,
     /// Requests that are done, by name.
     pub finished: BTreeMap<Str, Finished>,
+    pub(super) bygone: Bygone,
     /// What each key's rules render, with the rule; synchronizing rules only.
     pub rendered: BTreeMap<WorkKey, BTreeMap<ObjectId, Str>>,
     pub(super) wanted_by: BTreeMap<ObjectId, BTreeSet<WorkKey>>,

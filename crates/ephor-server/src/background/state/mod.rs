@@ -1,10 +1,11 @@
 //! What the background controller knows and has to do: watch events and policies in, work out. No cluster, no clock.
 //!
 //! - `memory`: the state itself, and what it remembers of its own work.
-//! - `objects`, `policies`, `requests`: what is seen, and the work that it asks for.
+//! - `objects`, `policies`, `requests`: what is seen, and the work that it asks for. `bygone`: requests that have ended.
 //! - `contexts`: requests that rules cannot be judged without. `entries`: global context entries that were asked.
 //! - `kinds`: what must be watched. `names`: policies and keys, as labels name them.
 
+mod bygone;
 mod contexts;
 mod entries;
 mod kinds;

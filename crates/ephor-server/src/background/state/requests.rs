@@ -9,7 +9,7 @@ use super::memory::State;
 use super::names::policy_key;
 use crate::background::queue::{Moment, Task};
 use crate::background::requests::retry_pause;
-use crate::feed::Change;
+use crate::feed::{Change, version_of};
 use crate::plan::ObjectId;
 use crate::update_request::State as RequestState;
 
@@ -41,6 +41,7 @@ impl State {
     pub fn observe_requests(&mut self, change: Change, now: Moment) {
         match change {
             Change::Reset(objects) => {
+                self.bygone.forget();
                 let names: BTreeSet<Str> = objects.iter().map(name_of).collect();
                 let known: Vec<Str> =
                     self.requests.keys().chain(self.finished.keys()).chain(self.kept.keys()).cloned().collect();
@@ -51,8 +52,35 @@ impl State {
                     self.request_seen(object, now);
                 }
             }
-            Change::Set(object) => self.request_seen(object, now),
-            Change::Gone(object) => self.request_gone(&name_of(&object), now),
+            Change::Set(object) => {
+                if !self.bygone.is_late(&name_of(&object), &object) {
+                    self.request_seen(object, now);
+                }
+            }
+            Change::Gone(object) => {
+                let name = name_of(&object);
+                self.bygone.told(&name, &object);
+                if self.uid_of_request(&name).is_some_and(|known| known == uid_of(&object)) {
+                    self.request_gone(&name, now);
+                }
+            }
+        }
+    }
+
+    /// The UID of the request that is known by a name.
+    pub fn uid_of_request(&self, name: &Str) -> Option<Str> {
+        let pending = self.requests.get(name).map(|pending| uid_of(&pending.object));
+        let finished = || self.finished.get(name).map(|finished| finished.uid.clone());
+        pending.or_else(finished).or_else(|| self.kept.get(name).cloned())
+    }
+
+    /// Takes in that this controller took a request away. Another one may have its name by now.
+    pub fn request_taken(&mut self, name: &Str, uid: &Str) {
+        self.bygone.taken(name, uid);
+        self.finished.retain(|known, finished| known != name || finished.uid != *uid);
+        self.kept.retain(|known, of| known != name || of != uid);
+        if self.requests.get(name).is_some_and(|pending| uid_of(&pending.object) == *uid) {
+            self.requests.remove(name);
         }
     }
 
@@ -97,11 +125,12 @@ impl State {
     /// Takes in a request as it is now.
     pub fn request_seen(&mut self, object: Value, now: Moment) {
         let name = name_of(&object);
-        let uid = Str::new(object.str_at(&["metadata", "uid"]).unwrap_or_default());
+        let uid = uid_of(&object);
         if object.str_at(&["metadata", "deletionTimestamp"]).is_some() {
             return;
         }
         if is_kept(&object) {
+            self.bygone.done(name.clone(), &object);
             self.requests.remove(&name);
             self.finished.remove(&name);
             self.queue.forget(&Task::Request(name.clone()));
@@ -120,6 +149,7 @@ impl State {
         };
         match state {
             RequestState::Completed | RequestState::Skip => {
+                self.bygone.done(name.clone(), &object);
                 self.requests.remove(&name);
                 self.queue.forget(&Task::Request(name.clone()));
                 self.recall(&object, now);
@@ -140,7 +170,7 @@ impl State {
                 let known = self.requests.get(&name).filter(|pending| pending.object.get("spec") == object.get("spec"));
                 let since = known.map_or(now, |pending| pending.since);
                 // Its writer and this controller both touch it: what is known of it must not go backwards.
-                let older = |a: &Value, b: &Value| version_of(a) < version_of(b);
+                let older = |a: &Value, b: &Value| version_of(b).is_some() && version_of(a) < version_of(b);
                 if self.requests.get(&name).is_some_and(|known| older(&object, &known.object)) {
                     return;
                 }
@@ -170,6 +200,6 @@ fn trigger_namespace(object: &Value) -> Str {
     Str::new(named.or_else(of_rule).unwrap_or_default())
 }
 
-fn version_of(object: &Value) -> u64 {
-    object.str_at(&["metadata", "resourceVersion"]).and_then(|version| version.parse().ok()).unwrap_or(u64::MAX)
+fn uid_of(object: &Value) -> Str {
+    Str::new(object.str_at(&["metadata", "uid"]).unwrap_or_default())
 }

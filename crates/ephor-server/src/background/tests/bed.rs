@@ -34,9 +34,10 @@ pub(super) struct Bed {
     pub(super) door: Door,
     /// The cluster as the controller sees it.
     seen: Arc<dyn Cluster>,
-    /// What may happen to watch events.
+    /// What may happen to watch events of objects, and of what the controller works by.
     pub(super) chaos: Option<Chaos>,
-    held: Vec<(GroupKind, bool, Change)>,
+    pub(super) chaos_of_records: Option<Chaos>,
+    held: Vec<(Str, GroupKind, bool, Change)>,
 }
 
 /// A source of numbers that look random.
@@ -55,6 +56,11 @@ impl Chaos {
         self.next(n) == 0
     }
 }
+
+/// What the controller works by: policies, exceptions and requests.
+const POLICIES: [(&str, &str); 3] =
+    [("ClusterPolicy", "kyverno.io/v1"), ("Policy", "kyverno.io/v1"), ("PolicyException", "kyverno.io/v2")];
+const REQUESTS: &str = "UpdateRequest";
 
 /// A watch and whom it tells.
 struct Pump {
@@ -105,12 +111,13 @@ impl Bed {
             notes,
             metrics,
             fence,
-            store: PolicyStore::new(ExceptionScope::Disabled),
+            store: PolicyStore::new(ExceptionScope::Everywhere),
             watches: BTreeMap::new(),
             door,
             cluster,
             seen,
             chaos: None,
+            chaos_of_records: None,
             held: Vec::new(),
         };
         bed.tick(0);
@@ -166,7 +173,7 @@ impl Bed {
         self.watches.clear();
         let answers = Self::answers(&self.seen, &self.door, &self.entries);
         self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, answers, &self.fence);
-        self.store = PolicyStore::new(ExceptionScope::Disabled);
+        self.store = PolicyStore::new(ExceptionScope::Everywhere);
         self.start();
     }
 
@@ -175,20 +182,20 @@ impl Bed {
         self.watches.clear();
         let answers = Self::answers(&self.seen, &self.door, &self.entries);
         self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, answers, &self.fence);
-        self.store = PolicyStore::new(ExceptionScope::Disabled);
+        self.store = PolicyStore::new(ExceptionScope::Everywhere);
     }
 
     fn start(&mut self) {
-        for kind in ["ClusterPolicy", "Policy"] {
-            let change = Change::Reset(self.list("kyverno.io/v1", kind));
+        for (kind, version) in POLICIES {
+            let change = Change::Reset(self.list(version, kind));
             self.store.apply(kind, change);
-            self.watch(kind, "kyverno.io/v1", kind, false);
+            self.watch(kind, version, kind, false);
         }
         self.controller.observe_filters(&self.door.config().get().resource_filters, self.now);
         self.controller.observe_policies(self.store.snapshot(), self.now);
-        let change = Change::Reset(self.list("kyverno.io/v2", "UpdateRequest"));
+        let change = Change::Reset(self.list("kyverno.io/v2", REQUESTS));
         self.controller.observe_requests(change, self.now);
-        self.watch("UpdateRequest", "kyverno.io/v2", "UpdateRequest", false);
+        self.watch(REQUESTS, "kyverno.io/v2", REQUESTS, false);
     }
 
     fn watch(&mut self, name: &str, api_version: &str, kind: &str, wide: bool) {
@@ -218,7 +225,8 @@ impl Bed {
         let names: Vec<Str> = self.watches.keys().cloned().collect();
         for name in names {
             // Watches of different kinds lag behind each other.
-            if self.chaos.as_mut().is_some_and(|chaos| chaos.one_in(4)) {
+            let chaos = if &*name == "PolicyException" { &mut self.chaos_of_records } else { &mut self.chaos };
+            if chaos.as_mut().is_some_and(|chaos| chaos.one_in(4)) {
                 continue;
             }
             while let Some(pump) = self.watches.get_mut(&name) {
@@ -237,30 +245,33 @@ impl Bed {
     }
 
     fn tell(&mut self, name: &str, kind: &GroupKind, wide: bool, change: Change) {
-        if let Some(chaos) = &mut self.chaos
-            && !matches!(name, "ClusterPolicy" | "Policy" | "UpdateRequest")
-        {
+        let chaos = if is_record(name) { &mut self.chaos_of_records } else { &mut self.chaos };
+        if let Some(chaos) = chaos {
             match chaos.next(12) {
                 0 => return,
-                1 => self.controller.observe(kind, wide, change.clone(), self.now),
+                1 => self.deliver(name, kind, wide, change.clone()),
                 2 | 3 => {
-                    self.held.push((kind.clone(), wide, change));
+                    self.held.push((name.into(), kind.clone(), wide, change));
                     return;
                 }
                 4 if !self.held.is_empty() => {
                     let late = usize::try_from(chaos.next(self.held.len() as u64)).unwrap();
-                    let (kind, wide, late) = self.held.swap_remove(late);
-                    self.controller.observe(&kind, wide, late, self.now);
+                    let (name, kind, wide, late) = self.held.swap_remove(late);
+                    self.deliver(&name, &kind, wide, late);
                 }
                 _ => {}
             }
         }
+        self.deliver(name, kind, wide, change);
+    }
+
+    fn deliver(&mut self, name: &str, kind: &GroupKind, wide: bool, change: Change) {
         match name {
-            "ClusterPolicy" | "Policy" => {
+            REQUESTS => self.controller.observe_requests(change, self.now),
+            _ if is_record(name) => {
                 self.store.apply(name, change);
                 self.controller.observe_policies(self.store.snapshot(), self.now);
             }
-            "UpdateRequest" => self.controller.observe_requests(change, self.now),
             _ => self.controller.observe(kind, wide, change, self.now),
         }
     }
@@ -377,9 +388,14 @@ impl Bed {
 
     fn show_policy(&self, stored: &Value) {
         if is_policy(stored) {
-            let compiled = crate::policies::StoredPolicy::new(stored.clone());
-            assert!(compiled.program.is_some(), "{:?}", compiled.findings);
-            self.door.policy(stored.str_at(&["kind"]).unwrap(), Change::Set(stored.clone()));
+            let kind = stored.str_at(&["kind"]).unwrap();
+            if kind == "PolicyException" {
+                ephor_engine::exceptions::Exception::compile(stored).unwrap();
+            } else {
+                let compiled = crate::policies::StoredPolicy::new(stored.clone());
+                assert!(compiled.program.is_some(), "{:?}", compiled.findings);
+            }
+            self.door.policy(kind, Change::Set(stored.clone()));
         }
     }
 
@@ -404,6 +420,10 @@ impl Bed {
     }
 }
 
+fn is_record(name: &str) -> bool {
+    name == REQUESTS || POLICIES.iter().any(|(kind, _)| *kind == name)
+}
+
 fn is_policy(object: &Value) -> bool {
-    matches!(object.str_at(&["kind"]), Some("ClusterPolicy" | "Policy"))
+    object.str_at(&["kind"]).is_some_and(|kind| POLICIES.iter().any(|(policy, _)| *policy == kind))
 }

@@ -42,7 +42,7 @@ impl std::fmt::Debug for Door {
 impl Door {
     /// Puts a door before a cluster.
     pub(super) fn before(cluster: &MemoryCluster) -> Self {
-        let policies = PolicyStore::new(ExceptionScope::Disabled);
+        let policies = PolicyStore::new(ExceptionScope::Everywhere);
         let config = ConfigStore::new("kyverno", "kyverno");
         let shared: Arc<dyn Cluster> = Arc::new(cluster.clone());
         let parts = Parts {

@@ -1,5 +1,6 @@
 //! Triggers that are events: deletions, connections, subresources. And what is rendered once.
 
+use ephor_cluster::Cluster;
 use ephor_expr::Value;
 
 use super::bed::{Bed, document};
@@ -62,6 +63,51 @@ fn a_deletion_makes_what_its_rule_says() {
     bed.delete(TRIGGER);
     bed.settle();
     assert_eq!(made(&bed).unwrap().str_at(&["data", "k"]), Some("x"));
+}
+
+#[test]
+fn an_end_that_is_refused_makes_nothing() {
+    let mut bed = Bed::new();
+    let secret = "synchronize: true, apiVersion: v1, kind: Secret, namespace: default, name: made,
+      data: {data: {k: \"{{ request.oldObject.data.v }}\"}}";
+    bed.apply(&policy("ConfigMap", ", operations: [DELETE]", secret));
+    bed.apply(TRIGGER);
+    bed.settle();
+    bed.door.refuse(true);
+    let trigger = document(TRIGGER);
+    let refused =
+        bed.cluster.delete(&bed.resource(&trigger), Some("default"), "t", &ephor_cluster::DeleteOptions::default());
+    assert!(refused.is_err());
+    bed.door.refuse(false);
+    bed.settle();
+    assert_eq!(made(&bed), None);
+    bed.delete(TRIGGER);
+    bed.settle();
+    assert!(made(&bed).is_some());
+}
+
+#[test]
+fn what_an_end_made_follows_the_last_word_of_its_policy() {
+    let policy = policy(
+        "ConfigMap",
+        ", operations: [DELETE]",
+        "synchronize: true, orphanDownstreamOnPolicyDelete: false, apiVersion: v1, kind: Secret, namespace: default,
+         name: made, data: {data: {k: v}}",
+    );
+    for orphan in [true, false] {
+        let mut bed = Bed::new();
+        bed.apply(&policy.replace("Delete: false", &format!("Delete: {}", !orphan)));
+        bed.apply(TRIGGER);
+        bed.delete(TRIGGER);
+        bed.settle();
+        bed.apply(&policy.replace("Delete: false", &format!("Delete: {orphan}")));
+        bed.settle();
+        bed.stop();
+        bed.delete("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}");
+        bed.restart();
+        bed.settle();
+        assert_eq!(made(&bed).is_some(), orphan);
+    }
 }
 
 #[test]

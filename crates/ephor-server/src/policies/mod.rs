@@ -17,7 +17,7 @@ use ephor_engine::exceptions::{Exception, ExceptionSet};
 use ephor_engine::select::PolicySet;
 use ephor_expr::{Str, Value};
 
-use crate::feed::{Change, Feed, Watched};
+use crate::feed::{Change, Feed, Watched, version_of};
 use crate::stop::Stop;
 
 /// What a policy is called. Cluster-wide ones come first, each by name: the order in which policies are evaluated.
@@ -166,6 +166,8 @@ struct State {
     exceptions: BTreeMap<(Str, Str), Value>,
     compiled_exceptions: Arc<ExceptionSet>,
     number: u64,
+    /// The version of the last end that was told, by kind.
+    ended: BTreeMap<Str, u64>,
 }
 
 impl fmt::Debug for PolicyStore {
@@ -235,6 +237,9 @@ impl PolicyStore {
     /// Takes in a change of objects of `kind` (`ClusterPolicy`, `Policy` or `PolicyException`).
     pub fn apply(&self, kind: &str, change: Change) {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.is_late(kind, &change) {
+            return;
+        }
         if kind == "PolicyException" {
             state.apply_exception(change, &self.0.scope);
         } else {
@@ -264,6 +269,28 @@ impl State {
             return Arc::clone(before);
         }
         Arc::new(PolicySet::new(programs))
+    }
+
+    /// Whether an event says nothing new: it was told before, or something newer was.
+    fn is_late(&mut self, kind: &str, change: &Change) -> bool {
+        let (Change::Set(document) | Change::Gone(document)) = change else {
+            self.ended.remove(kind);
+            return false;
+        };
+        let Some(version) = version_of(document) else { return false };
+        let known = match kind {
+            "PolicyException" => self.exceptions.get(&exception_key(document)),
+            _ => self.policies.get(&PolicyKey::of(document)).map(|policy| &policy.document),
+        };
+        let known = known.and_then(version_of);
+        match change {
+            Change::Gone(_) => {
+                let last = self.ended.entry(kind.into()).or_default();
+                *last = version.max(*last);
+                known.is_some_and(|known| version < known)
+            }
+            _ => known.or_else(|| self.ended.get(kind).copied()).is_some_and(|known| version <= known),
+        }
     }
 
     fn apply_policy(&mut self, kind: &str, change: Change) {
@@ -304,19 +331,15 @@ impl State {
     }
 
     fn apply_exception(&mut self, change: Change, scope: &ExceptionScope) {
-        let key = |document: &Value| {
-            let text = |name| Str::new(document.str_at(&["metadata", name]).unwrap_or_default());
-            (text("namespace"), text("name"))
-        };
         match change {
             Change::Reset(documents) => {
-                self.exceptions = documents.into_iter().map(|document| (key(&document), document)).collect();
+                self.exceptions = documents.into_iter().map(|document| (exception_key(&document), document)).collect();
             }
             Change::Set(document) => {
-                self.exceptions.insert(key(&document), document);
+                self.exceptions.insert(exception_key(&document), document);
             }
             Change::Gone(document) => {
-                self.exceptions.remove(&key(&document));
+                self.exceptions.remove(&exception_key(&document));
             }
         }
         let counts = |namespace: &Str| match scope {
@@ -338,6 +361,11 @@ impl State {
     }
 }
 
+fn exception_key(document: &Value) -> (Str, Str) {
+    let text = |name| Str::new(document.str_at(&["metadata", name]).unwrap_or_default());
+    (text("namespace"), text("name"))
+}
+
 fn same_version(policy: &StoredPolicy, document: &Value) -> bool {
     let version = document.str_at(&["metadata", "resourceVersion"]).unwrap_or_default();
     !version.is_empty()
@@ -353,71 +381,4 @@ fn same_rules(old: &Value, new: &Value) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use ephor_cluster::{DeleteOptions, MemoryCluster, WriteOptions};
-    use ephor_expr::yaml::parse_values;
-
-    use super::*;
-
-    fn policy(name: &str, message: &str) -> Value {
-        let text = format!(
-            "{{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {{name: {name}}}, spec: {{rules: [{{name: r, \
-             match: {{any: [{{resources: {{kinds: [Pod]}}}}]}}, validate: {{message: {message}, deny: {{}}}}}}]}}}}"
-        );
-        parse_values(&text, &ephor_expr::yaml::Limits::default()).unwrap().remove(0)
-    }
-
-    fn eventually(what: impl Fn() -> bool) {
-        for _ in 0..1000 {
-            if what() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("it never came");
-    }
-
-    #[test]
-    fn the_store_follows_what_is_written() {
-        let memory: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
-        let kind = memory.resolve("kyverno.io/v1", "ClusterPolicy").unwrap();
-        memory.create(&kind, policy("b", "one"), &WriteOptions::default()).unwrap();
-        let stop = Stop::new();
-        let store = PolicyStore::new(ExceptionScope::Everywhere);
-        assert!(store.follow(&memory, &stop).wait_synced(Duration::from_secs(10)));
-        let names = || -> Vec<String> { store.snapshot().policies.keys().map(ToString::to_string).collect() };
-        assert_eq!(names(), ["b"]);
-
-        memory.create(&kind, policy("a", "one"), &WriteOptions::default()).unwrap();
-        eventually(|| names() == ["a", "b"]);
-        let programs = store.snapshot().set.programs().len();
-        assert_eq!(programs, 2);
-
-        memory.delete(&kind, None, "b", &DeleteOptions::default()).unwrap();
-        eventually(|| names() == ["a"]);
-        stop.stop();
-    }
-
-    #[test]
-    fn a_write_of_the_status_compiles_nothing() {
-        let store = PolicyStore::new(ExceptionScope::Disabled);
-        store.apply("ClusterPolicy", Change::Set(policy("a", "one")));
-        let before = store.snapshot();
-        let mut document = policy("a", "one");
-        document.as_object_mut().unwrap().insert("status", Value::from([("ready", Value::Bool(true))]));
-        store.apply("ClusterPolicy", Change::Set(document));
-        assert!(Arc::ptr_eq(&before.set.programs()[0], &store.snapshot().set.programs()[0]));
-        store.apply("ClusterPolicy", Change::Set(policy("a", "two")));
-        assert!(!Arc::ptr_eq(&before.set.programs()[0], &store.snapshot().set.programs()[0]));
-    }
-
-    #[test]
-    fn a_reset_forgets_only_its_own_kind() {
-        let store = PolicyStore::new(ExceptionScope::Disabled);
-        store.apply("ClusterPolicy", Change::Set(policy("a", "one")));
-        store.apply("Policy", Change::Reset(Vec::new()));
-        assert_eq!(store.snapshot().policies.len(), 1);
-        store.apply("ClusterPolicy", Change::Reset(Vec::new()));
-        assert_eq!(store.snapshot().policies.len(), 0);
-    }
-}
+mod tests;

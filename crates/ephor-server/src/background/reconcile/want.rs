@@ -8,7 +8,7 @@ use ephor_expr::{Str, Value};
 use super::pass::Failure;
 use super::work::Work;
 use crate::background::rules::{GenerateInfo, Varying};
-use crate::background::state::label_parts;
+use crate::background::state::{key_of, label_parts};
 use crate::background::trigger::TriggerRef;
 use crate::background::writer::{Env, WriteError};
 use crate::plan::claim::CLONE_SOURCE;
@@ -144,7 +144,9 @@ impl Work<'_, '_> {
                 continue;
             }
             let Some(live) = self.pass.env.read(&api_version, id)? else { continue };
-            let Some(claim) = Claim::of(&live) else { continue };
+            // It may have changed hands.
+            let own = |claim: &Claim| key_of(&claim.owner) == *self.key && claim.owner.rule == rule.name;
+            let Some(claim) = Claim::of(&live).filter(own) else { continue };
             let wanted = Wanted {
                 id: id.clone(),
                 object: live.clone(),

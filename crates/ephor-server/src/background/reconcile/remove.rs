@@ -7,7 +7,7 @@ use super::work::Work;
 use crate::background::queue::{Task, WorkKey};
 use crate::background::rules::GenerateInfo;
 use crate::background::state::key_of;
-use crate::plan::{Cause, Claim, ObjectId, Removal, Terms, plan_removal};
+use crate::plan::{Cause, Claim, ObjectId, Removal, Terms, Wanted, plan_removal, plan_restamp};
 
 impl Pass<'_> {
     /// Takes away an object that a key owns, if it may; how many changes that took.
@@ -43,8 +43,18 @@ impl Pass<'_> {
                 rendered,
                 recorded: false,
             };
-            let Some(change) = plan_removal(&removal) else { return Ok(0) };
-            if !others.is_empty() {
+            let (change, stays) = match (plan_removal(&removal), removal.terms) {
+                (Some(change), _) => (change, false),
+                // What its rule said last is known from the object alone from now on.
+                (None, Some(terms)) if matches!(cause, Cause::RuleGone | Cause::PolicyGone) => {
+                    match plan_restamp(terms, &Wanted::as_it_is(&live, &claim), &live) {
+                        Some(change) => (change, true),
+                        None => return Ok(0),
+                    }
+                }
+                _ => return Ok(0),
+            };
+            if !others.is_empty() && !stays {
                 // Somebody else wants it: it changes hands instead.
                 let mut state = self.lock();
                 for other in others {

@@ -147,13 +147,7 @@ impl Work<'_, '_> {
             // It may have changed hands.
             let own = |claim: &Claim| key_of(&claim.owner) == *self.key && claim.owner.rule == rule.name;
             let Some(claim) = Claim::of(&live).filter(own) else { continue };
-            let wanted = Wanted {
-                id: id.clone(),
-                object: live.clone(),
-                form: claim.stamp.as_ref().map_or(ephor_engine::outcome::Form::Data, |stamp| stamp.form),
-                owner: claim.owner,
-            };
-            if let Some(change) = plan_restamp(&rule.terms, &wanted, &live) {
+            if let Some(change) = plan_restamp(&rule.terms, &Wanted::as_it_is(&live, &claim), &live) {
                 if let Some(stored) = self.pass.env.apply(&change)? {
                     self.pass.lock().note(&stored, self.pass.now);
                     self.pass.tell(self.key, &rule.name, self.trigger.as_ref(), &change, stored);

@@ -16,7 +16,7 @@ use ephor_expr::{Str, Value};
 
 use super::conditions::{acted_generation, acted_rules};
 use super::index::GroupKind;
-use super::queue::{Settled, WorkKey};
+use super::queue::{Moment, Settled, WorkKey};
 use super::reconcile::{Asked, Failure, PATIENCE, Pass};
 use super::rules::{Once, OnceWork, PolicyInfo, trigger_kinds};
 use super::state::Acted;
@@ -28,6 +28,8 @@ use crate::update_request::{ResourceSpec, RuleContext, UpdateRequest, UpdateRequ
 
 /// How many triggers that a rule failed for are noted.
 const MAX_LEFT: usize = 100;
+/// How long to wait for a policy as it is now, in milliseconds.
+const LOOK_AGAIN: Moment = 1_000;
 /// What failures about existing triggers are filed under.
 const EXISTING: &str = "existing triggers";
 
@@ -43,6 +45,12 @@ impl Pass<'_> {
         if !info.once_for_existing() || acted_generation(&document) == Some(info.generation) {
             self.lock().set_failure(key, EXISTING, None, self.now);
             return Settled::Done;
+        }
+        // What is done once is not done by the word of a policy that says something else by now.
+        match self.is_current(key, &info.uid, info.generation) {
+            Ok(true) => {}
+            Ok(false) => return Settled::Later(LOOK_AGAIN),
+            Err(_) => return Settled::Failed,
         }
         let before = acted_rules(&document, info.generation);
         let mut progress = BTreeMap::new();

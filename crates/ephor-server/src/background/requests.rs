@@ -159,12 +159,7 @@ impl Pass<'_> {
         if age < CATCH_UP {
             return Some(LOOK_AGAIN);
         }
-        let of_policy = WorkKey { policy: key.clone(), trigger: Str::default() };
-        let other = |live: Value| {
-            let generation = live.at(&["metadata", "generation"]).and_then(Value::as_i64).unwrap_or_default();
-            live.str_at(&["metadata", "uid"]) != Some(known.uid()) || generation != known.generation()
-        };
-        let behind = self.policy_document(&of_policy).map_or(true, |live| live.is_none_or(other));
+        let behind = !self.is_current(key, known.uid(), known.generation()).unwrap_or(false);
         behind.then(|| retry_pause(0))
     }
 

@@ -70,6 +70,12 @@ impl Wanted {
         Self { id: ObjectId::of(&rendered), object: rendered, form, owner }
     }
 
+    /// A live object as it is, wanted by whom it says that it belongs to.
+    pub fn as_it_is(live: &Value, claim: &Claim) -> Self {
+        let form = claim.stamp.as_ref().map_or(Form::Data, |stamp| stamp.form);
+        Self { id: ObjectId::of(live), object: live.clone(), form, owner: claim.owner.clone() }
+    }
+
     fn change(&self, action: Action, reason: Reason) -> Change {
         let api_version = Str::new(self.object.str_at(&["apiVersion"]).unwrap_or_default());
         Change { id: self.id.clone(), api_version, action, reason }

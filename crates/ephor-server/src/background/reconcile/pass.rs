@@ -15,6 +15,7 @@ use crate::background::state::State;
 use crate::background::trigger::TriggerRef;
 use crate::background::writer::{Env, Note, WriteError};
 use crate::plan::{Change, ObjectId};
+use crate::policies::PolicyKey;
 use crate::update_request::{ANNOTATION_UNCHANGED, ResourceSpec, UpdateRequest};
 
 /// Why work is not done.
@@ -189,6 +190,20 @@ impl Pass<'_> {
             // Not even the kind is served: nothing can be said about the policy.
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether the cluster has a policy just as it is known.
+    pub(in crate::background) fn is_current(
+        &self,
+        policy: &PolicyKey,
+        uid: &str,
+        generation: i64,
+    ) -> Result<bool, Failure> {
+        let live = self.policy_document(&WorkKey { policy: policy.clone(), trigger: Str::default() })?;
+        Ok(live.is_some_and(|live| {
+            live.str_at(&["metadata", "uid"]) == Some(uid)
+                && live.at(&["metadata", "generation"]).and_then(Value::as_i64).unwrap_or_default() == generation
+        }))
     }
 
     pub(super) fn tell(&self, key: &WorkKey, rule: &str, trigger: Option<&TriggerRef>, change: &Change, object: Value) {

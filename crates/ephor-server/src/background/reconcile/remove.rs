@@ -8,7 +8,7 @@ use crate::background::queue::{Task, WorkKey};
 use crate::background::rules::GenerateInfo;
 use crate::background::state::key_of;
 use crate::background::trigger::TriggerRef;
-use crate::plan::{Cause, Claim, ObjectId, Removal, Terms, plan_removal};
+use crate::plan::{Action, Cause, Claim, ObjectId, Removal, Terms, plan_removal};
 
 impl Pass<'_> {
     /// Takes away an object that a key owns, if it may; how many changes that took.
@@ -45,7 +45,7 @@ impl Pass<'_> {
                 recorded: false,
             };
             let Some(change) = plan_removal(&removal) else { return Ok(0) };
-            if !others.is_empty() {
+            if !others.is_empty() && matches!(change.action, Action::Delete { .. }) {
                 // Somebody else wants it: it changes hands instead.
                 let mut state = self.lock();
                 for other in others {

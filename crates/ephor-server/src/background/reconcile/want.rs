@@ -9,7 +9,7 @@ use super::pass::Failure;
 use super::work::Work;
 use crate::background::index::Seen;
 use crate::background::rules::GenerateInfo;
-use crate::background::state::label_parts;
+use crate::background::state::{key_of, label_parts};
 use crate::background::traits::Varying;
 use crate::background::trigger::TriggerRef;
 use crate::background::writer::{Env, WriteError};
@@ -150,14 +150,10 @@ impl Work<'_, '_> {
                 continue;
             }
             let Some(live) = self.pass.env.read(&api_version, id)? else { continue };
-            let Some(claim) = Claim::of(&live) else { continue };
-            let wanted = Wanted {
-                id: id.clone(),
-                object: live.clone(),
-                form: claim.stamp.as_ref().map_or(ephor_engine::outcome::Form::Data, |stamp| stamp.form),
-                owner: claim.owner,
-            };
-            if let Some(change) = plan_restamp(&rule.terms, &wanted, &live) {
+            // It may have changed hands.
+            let own = |claim: &Claim| key_of(&claim.owner) == *self.key && claim.owner.rule == rule.name;
+            let Some(claim) = Claim::of(&live).filter(own) else { continue };
+            if let Some(change) = plan_restamp(&rule.terms, &Wanted::as_it_is(&live, &claim), &live) {
                 if let Some(stored) = self.pass.env.apply(&change)? {
                     self.pass.lock().note(&stored, self.pass.now);
                     self.pass.tell(self.key, &rule.name, self.trigger.as_ref(), &change, stored);

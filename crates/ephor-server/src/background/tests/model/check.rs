@@ -6,7 +6,9 @@ use ephor_engine::outcome::Form;
 use ephor_expr::Value;
 
 use super::game::Game;
-use super::world::{BOARDS, Id, Rule, SOURCES, SPACES, TRIGGERS};
+use super::world::{
+    BOARDS, Id, POLICIES, Place, RULES, Rule, RuleKey, SOURCES, SPACES, Shape, TRIGGERS, trigger_reference,
+};
 use crate::plan::Claim;
 
 fn text(object: &Value, keys: &[&str]) -> String {
@@ -27,6 +29,11 @@ fn content(object: &Value) -> String {
 /// The rule that a claim names.
 fn owner(claim: &Claim) -> (String, String) {
     (claim.owner.policy.to_string(), claim.owner.rule.to_string())
+}
+
+/// Whether an object was made because its trigger ended.
+fn by_end(claim: &Claim) -> bool {
+    claim.stamp.as_ref().is_some_and(|stamp| stamp.operation == "DELETE")
 }
 
 /// Kinds whose objects are no part of the peace: the status of a policy tells of failures, which depend on what was
@@ -58,6 +65,18 @@ impl Game {
         rules.get(claim.owner.rule.as_str())
     }
 
+    /// The rule that a claim names, and the trigger if it is there.
+    fn claimed(&self, claim: &Claim) -> (RuleKey, Option<Place>) {
+        let known = |names: &[&'static str], name: &str| names.iter().copied().find(|known| *known == name);
+        let (policy, rule) = owner(claim);
+        let key = (known(&POLICIES, &policy).unwrap_or_default(), known(&RULES, &rule).unwrap_or_default());
+        let of_claim = |place: &&Place| {
+            let live = self.bed.find(&trigger_reference(**place));
+            live.is_some_and(|live| live.str_at(&["metadata", "uid"]) == Some(&*claim.owner.trigger))
+        };
+        (key, self.world.triggers.keys().find(of_claim).copied())
+    }
+
     /// What is made, by identity, foreign objects left out; they must be as they were.
     fn present(&self) -> BTreeMap<Id, Value> {
         let mut present = BTreeMap::new();
@@ -85,7 +104,21 @@ impl Game {
     fn check_made(&self, id: &Id, object: &Value, allowed: Option<&BTreeSet<String>>) {
         let Some(claim) = Claim::of(object) else { return };
         let Some(stamp) = &claim.stamp else { self.fail(&format!("{id:?} has no stamp")) };
+        let (key, trigger) = self.claimed(&claim);
+        let has_last_word = |rule: &Rule| {
+            if (stamp.synchronize, stamp.orphan) != (rule.synchronize, rule.orphan) {
+                self.fail(&format!("{id:?} does not say what its rule says: {stamp:?}"));
+            }
+        };
         match self.rule_of(&claim) {
+            Some(_) if by_end(&claim) && trigger.is_some() => {
+                self.fail(&format!("{id:?} was made by an end, and the trigger is there"));
+            }
+            Some(rule) if by_end(&claim) || trigger.is_some_and(|place| self.world.keeps(key, place)) => {
+                has_last_word(rule);
+            }
+            // A rule that only events can be judged by lets alone what another of its name left.
+            Some(rule) if rule.on_end && rule.synchronize => has_last_word(rule),
             Some(rule) if rule.synchronize => {
                 let said = content(object);
                 match allowed {
@@ -95,9 +128,7 @@ impl Game {
                     }
                     Some(_) => {}
                 }
-                if !stamp.synchronize || stamp.orphan != rule.orphan {
-                    self.fail(&format!("{id:?} does not say what its rule says: {stamp:?}"));
-                }
+                has_last_word(rule);
             }
             Some(_) => {
                 if stamp.synchronize {
@@ -133,6 +164,18 @@ impl Game {
                 Some(_) => {}
             }
         }
+        for (id, said) in self.ends.due() {
+            match present.get(id).map(content) {
+                None => self.fail(&format!("{id:?} was made by an end, or should be, and is not there")),
+                Some(says) if says != said => self.fail(&format!("{id:?} was made by an end and says {says}")),
+                Some(_) => {}
+            }
+        }
+        for (id, (.., said)) in &self.let_off {
+            if present.get(id).map(content).as_ref() != Some(said) {
+                self.fail(&format!("an exception keeps {id:?} as it is"));
+            }
+        }
         self.check_boards();
         if self.bed.pending_requests() > 0 {
             self.fail("requests are left");
@@ -146,6 +189,30 @@ impl Game {
         self.kept = present.iter().filter_map(|(id, object)| Some((id.clone(), stays(object)?))).collect();
         self.wished.clear();
         self.synchronized.clear();
+        self.world.lifted.clear();
+        self.note_what_stays(&present);
+    }
+
+    /// What is there for good: what ends made, and what exceptions keep.
+    fn note_what_stays(&mut self, present: &BTreeMap<Id, Value>) {
+        let (mut ended, mut let_off) = (BTreeMap::new(), BTreeMap::new());
+        for (id, object) in present {
+            let Some(claim) = Claim::of(object) else { continue };
+            let Some(rule) = self.rule_of(&claim) else { continue };
+            // What several triggers or rules render changes hands.
+            let one_of_a_kind = !matches!(rule.shape, Shape::Shared | Shape::List);
+            match self.claimed(&claim) {
+                (key, None) if by_end(&claim) && rule.on_end => {
+                    ended.insert(id.clone(), (key, content(object)));
+                }
+                (key, Some(place)) if one_of_a_kind && self.world.keeps(key, place) => {
+                    let_off.insert(id.clone(), (key, place, content(object)));
+                }
+                _ => {}
+            }
+        }
+        self.ends.settle(ended);
+        self.let_off = let_off;
     }
 
     fn check_boards(&mut self) {
@@ -198,6 +265,7 @@ impl Game {
         let id = id_of(&victim);
         self.log.push(format!("{id:?} is deleted for good"));
         self.kept.remove(&id);
+        self.ends.touched(|of| *of == id);
         self.delete_made(&victim);
         self.bed.settle();
         if self.present().contains_key(&id) {

@@ -46,5 +46,11 @@ pub(super) fn rule(game: &mut Game, policy: &'static str, name: &'static str) ->
     };
     let when = game.chaos.one_in(3);
     let golden = namespace_of(policy).is_none() && game.chaos.one_in(4);
-    Rule { shape, synchronize, orphan, existing, when, golden, value: number, moved: number }
+    let on_end = game.sometimes(4);
+    let shape = match shape {
+        Shape::Data | Shape::Wide => shape,
+        _ if on_end => Shape::Data,
+        _ => shape,
+    };
+    Rule { shape, synchronize, orphan, existing, when, golden, on_end, value: number, moved: number }
 }

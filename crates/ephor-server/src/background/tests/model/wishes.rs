@@ -16,13 +16,29 @@ pub(super) struct Wishes {
 }
 
 impl World {
-    /// Whether a rule is about a trigger as it is.
-    pub(super) fn applies(&self, policy: &str, rule: &Rule, place: Place) -> bool {
+    /// Whether a rule is about a trigger as it is, exceptions aside.
+    pub(super) fn matches(&self, policy: &str, rule: &Rule, place: Place) -> bool {
         let Some(trigger) = self.triggers.get(&place) else { return false };
         let seen = namespace_of(policy).is_none_or(|own| own == place.0);
         seen && trigger.on
             && (!rule.when || trigger.ready)
             && (!rule.golden || self.spaces.get(place.0).copied().unwrap_or(false))
+    }
+
+    /// Whether an exception lets a trigger off.
+    pub(super) fn exempt(&self, key: RuleKey, place: Place) -> bool {
+        self.exceptions.values().any(|exception| *exception == (key, place))
+    }
+
+    /// Whether a rule that is asked about a trigger is sure to act.
+    pub(super) fn counts(&self, key: RuleKey, place: Place) -> bool {
+        !self.exempt(key, place) && !self.lifted.contains(&(key, place))
+    }
+
+    /// Whether an exception keeps what a rule made for a trigger as it is.
+    pub(super) fn keeps(&self, key: RuleKey, place: Place) -> bool {
+        let rule = self.policies.get(key.0).and_then(|rules| rules.get(key.1));
+        rule.is_some_and(|rule| rule.synchronize && self.matches(key.0, rule, place)) && self.exempt(key, place)
     }
 
     /// What a rule renders for a trigger: identity and content.
@@ -39,9 +55,13 @@ impl World {
         let secret = |name: String| Id("Secret", space.to_owned(), name);
         let sources = namespace_of(policy).unwrap_or(SOURCES);
         match rule.shape {
+            Shape::Data if rule.on_end => vec![(secret(format!("{own}-end-t{}", trigger.value)), said)],
             Shape::Data => vec![(secret(format!("{own}-to{}", trigger.to)), said)],
             Shape::Shared => vec![(secret(format!("shared-{name}")), said)],
-            Shape::Wide => vec![(Id("ClusterRole", String::new(), format!("{space}-{own}")), said)],
+            Shape::Wide => {
+                let end = if rule.on_end { format!("-end-t{}", trigger.value) } else { String::new() };
+                vec![(Id("ClusterRole", String::new(), format!("{space}-{own}{end}")), said)]
+            }
             Shape::Each => {
                 trigger.list.iter().map(|element| (secret(format!("{own}-{element}")), said.clone())).collect()
             }
@@ -57,14 +77,30 @@ impl World {
         }
     }
 
-    /// All rules, with the triggers that they are about.
-    pub(super) fn applying(&self) -> impl Iterator<Item = (RuleKey, &Rule, Place, &Trigger)> {
+    /// All rules, with the triggers that they are about; those about ends, with the triggers whose end they await.
+    fn concerned(&self, on_end: bool) -> impl Iterator<Item = (RuleKey, &Rule, Place, &Trigger)> {
         self.policies.iter().flat_map(move |(policy, rules)| {
-            rules.iter().flat_map(move |(name, rule)| {
-                let triggers = self.triggers.iter().filter(move |(place, _)| self.applies(policy, rule, **place));
-                triggers.map(move |(place, trigger)| ((*policy, *name), rule, *place, trigger))
+            rules.iter().filter(move |(_, rule)| rule.on_end == on_end).flat_map(move |(name, rule)| {
+                let key = (*policy, *name);
+                let about = move |place| self.matches(policy, rule, place) && !self.exempt(key, place);
+                let triggers = self.triggers.iter().filter(move |(place, _)| about(**place));
+                triggers.map(move |(place, trigger)| (key, rule, *place, trigger))
             })
         })
+    }
+
+    /// All rules, with the triggers that they are about.
+    pub(super) fn applying(&self) -> impl Iterator<Item = (RuleKey, &Rule, Place, &Trigger)> {
+        self.concerned(false)
+    }
+
+    /// What rules are to make when a trigger ends now.
+    pub(super) fn at_end(&self, of: Place) -> Vec<(RuleKey, &Rule, Id, String)> {
+        let awaiting = self.concerned(true).filter(|(_, _, place, _)| *place == of);
+        let rendered = awaiting.flat_map(|(key, rule, place, trigger)| {
+            self.rendered(key, rule, place, trigger).into_iter().map(move |(id, said)| (key, rule, id, said))
+        });
+        rendered.collect()
     }
 
     pub(super) fn wishes(&self) -> Wishes {
@@ -89,8 +125,8 @@ impl World {
     /// A rule's word about a trigger counts from now on: it has been asked, and will answer.
     pub(super) fn ask(&mut self, place: Place) {
         self.due.retain(|(_, of)| *of != place);
-        let asked: Vec<_> =
-            self.applying().filter(|(_, _, of, _)| *of == place).map(|(key, ..)| (key, place)).collect();
+        let asked = self.applying().filter(|(_, _, of, _)| *of == place).map(|(key, ..)| (key, place));
+        let asked: Vec<_> = asked.filter(|(key, place)| self.counts(*key, *place)).collect();
         self.due.extend(asked);
     }
 
@@ -102,6 +138,7 @@ impl World {
             .applying()
             .filter(|(key, rule, ..)| existing(key, rule))
             .map(|(key, _, place, _)| (key, place))
+            .filter(|(key, place)| self.counts(*key, *place))
             .collect();
         self.due.extend(asked);
     }

@@ -35,6 +35,8 @@ pub(super) struct Rule {
     pub(super) when: bool,
     /// Whether the trigger's namespace must be golden.
     pub(super) golden: bool,
+    /// Whether it is about the ends of triggers.
+    pub(super) on_end: bool,
     pub(super) value: u64,
     pub(super) moved: u64,
 }
@@ -73,6 +75,12 @@ pub(super) struct World {
     pub(super) triggers: BTreeMap<Place, Trigger>,
     /// Sources by namespace and name: the rule that they are for, and what they say.
     pub(super) sources: BTreeMap<(String, String), (RuleKey, u64)>,
+    /// Exceptions by name: a rule, and a trigger that it lets off.
+    pub(super) exceptions: BTreeMap<&'static str, (RuleKey, Place)>,
+    /// What an exception went for since everything was quiet: rules that act once act by the exceptions they know.
+    pub(super) lifted: BTreeSet<(RuleKey, Place)>,
+    /// Policies whose objects are applied on the server's side.
+    pub(super) server_side: BTreeSet<&'static str>,
     /// Namespaces of triggers, and whether they are golden.
     pub(super) spaces: BTreeMap<&'static str, bool>,
     /// Rules that have acted, or are bound to, for a trigger as it is.
@@ -81,6 +89,9 @@ pub(super) struct World {
 
 pub(super) const POLICIES: [&str; 3] = ["red", "green", "blue"];
 pub(super) const RULES: [&str; 2] = ["first", "second"];
+/// The rule that writes on boards.
+pub(super) const MARK: RuleKey = ("brown", "mark");
+pub(super) const EXCEPTIONS: [&str; 3] = ["early", "late", "never"];
 pub(super) const SPACES: [&str; 2] = ["one", "two"];
 pub(super) const TRIGGERS: [&str; 2] = ["dog", "cat"];
 /// Where the sources of cluster-wide policies are.
@@ -106,17 +117,22 @@ const SPACE: &str = "{{ request.object.metadata.namespace }}";
 const NAME: &str = "{{ request.object.metadata.name }}";
 
 fn rule_document(policy: &str, name: &str, rule: &Rule) -> String {
-    let Rule { shape, synchronize, orphan, existing, when, golden, value, moved } = rule;
+    let Rule { shape, synchronize, orphan, existing, when, golden, on_end, value, moved } = rule;
     let own = format!("{policy}-{name}-{NAME}-{moved}");
     let sources = namespace_of(policy).unwrap_or(SOURCES);
     let data = format!("data: {{k: 'v{value}-{{{{ request.object.data.v }}}}'}}");
     let space = namespace_of(policy).unwrap_or(SPACE);
     let secret = |name: &str| format!("apiVersion: v1, kind: Secret, namespace: '{space}', name: '{name}'");
+    let (to, end) = if *on_end {
+        ("end-{{ request.object.data.v }}", "-end-{{ request.object.data.v }}")
+    } else {
+        ("{{ request.object.data.to }}", "")
+    };
     let body = match shape {
-        Shape::Data => format!("{}, data: {{{data}}}", secret(&format!("{own}-{{{{ request.object.data.to }}}}"))),
+        Shape::Data => format!("{}, data: {{{data}}}", secret(&format!("{own}-{to}"))),
         Shape::Shared => format!("{}, data: {{{data}}}", secret(&format!("shared-{NAME}"))),
         Shape::Wide => format!(
-            "apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: '{SPACE}-{own}',
+            "apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: '{SPACE}-{own}{end}',
              data: {{metadata: {{annotations: {{k: 'v{value}-{{{{ request.object.data.v }}}}'}}}}}}"
         ),
         Shape::Each => format!(
@@ -132,24 +148,41 @@ fn rule_document(policy: &str, name: &str, rule: &Rule) -> String {
         ),
     };
     let golden = if *golden { ", namespaceSelector: {matchLabels: {tier: gold}}" } else { "" };
+    let operations = if *on_end { ", operations: [DELETE]" } else { "" };
     let when = if *when {
         "preconditions: {all: [{key: '{{ request.object.data.ready }}', operator: Equals, value: 'yes'}]},"
     } else {
         ""
     };
-    format!(
+    let document = format!(
         "{{name: {name}, match: {{any: [{{resources: {{kinds: [ConfigMap],
-          selector: {{matchLabels: {{'on': 'yes'}}}}{golden}}}}}]}}, {when}
+          selector: {{matchLabels: {{'on': 'yes'}}}}{golden}{operations}}}}}]}}, {when}
           generate: {{generateExisting: {existing}, synchronize: {synchronize},
             orphanDownstreamOnPolicyDelete: {orphan}, {body}}}}}"
-    )
+    );
+    if *on_end { document.replace("request.object", "request.oldObject") } else { document }
 }
 
-pub(super) fn policy_document(policy: &str, rules: &BTreeMap<&'static str, Rule>) -> Value {
+pub(super) fn policy_document(policy: &str, rules: &BTreeMap<&'static str, Rule>, server_side: bool) -> Value {
     let rules: Vec<String> = rules.iter().map(|(name, rule)| rule_document(policy, name, rule)).collect();
     let reference = policy_reference(policy);
     let head = reference.strip_suffix('}').unwrap_or_default();
-    document(&format!("{head}, spec: {{rules: [{}]}}}}", rules.join(", ")))
+    let server_side = if server_side { "useServerSideApply: true, " } else { "" };
+    document(&format!("{head}, spec: {{{server_side}rules: [{}]}}}}", rules.join(", ")))
+}
+
+pub(super) fn exception_reference(name: &str) -> String {
+    format!("{{apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {{name: {name}, namespace: {BOARDS}}}}}")
+}
+
+pub(super) fn exception_document(name: &str, (policy, rule): RuleKey, (space, trigger): Place) -> Value {
+    let reference = exception_reference(name);
+    let head = reference.strip_suffix('}').unwrap_or_default();
+    let own = namespace_of(policy).map_or_else(String::new, |space| format!("{space}/"));
+    document(&format!(
+        "{head}, spec: {{exceptions: [{{policyName: {own}{policy}, ruleNames: [{rule}]}}],
+          match: {{any: [{{resources: {{kinds: [ConfigMap], namespaces: [{space}], names: [{trigger}]}}}}]}}}}}}"
+    ))
 }
 
 pub(super) fn marking_document(marking: &Marking) -> Value {
@@ -183,6 +216,10 @@ pub(super) fn trigger_document((space, name): Place, trigger: &Trigger) -> Value
         trigger.to,
         trigger.list.join(",")
     ))
+}
+
+pub(super) fn trigger_reference((space, name): Place) -> String {
+    format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: {space}}}}}")
 }
 
 pub(super) fn source_document((namespace, name): &(String, String), (policy, rule): RuleKey, value: u64) -> Value {

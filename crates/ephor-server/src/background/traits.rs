@@ -21,6 +21,8 @@ pub struct Traits {
     pub namespace_selector: bool,
     /// It names DELETE, so that a trigger's end makes objects instead of taking them away.
     pub on_delete: bool,
+    /// It names nothing else than ends and connections: no trigger that is there is looked after.
+    pub only_events: bool,
     /// Labels, annotations or names of triggers.
     pub selects: bool,
     /// Requests of the background controller itself do not count.
@@ -70,6 +72,7 @@ impl Traits {
     /// Whether what such a request brings about can only be judged with it at hand, so that it must be remembered.
     pub fn remembers(&self, operation: Operation) -> bool {
         match operation {
+            _ if self.only_events => false,
             Operation::Create => self.event_bound,
             Operation::Update => self.event_bound || self.by_operation,
             // They are events: nothing is looked after.
@@ -79,7 +82,7 @@ impl Traits {
 
     /// Whether there are such requests.
     pub fn remembers_any(&self) -> bool {
-        self.event_bound || self.by_operation
+        !self.only_events && (self.event_bound || self.by_operation)
     }
 
     /// What the document of a rule says of requests.
@@ -95,6 +98,10 @@ impl Traits {
             traits.event_bound |= ["subjects", "roles", "clusterRoles"].iter().any(|key| filter.get(key).is_some());
             traits.by_operation |= !operations(&filter).is_empty() && !names(&filter, Operation::Create);
         }
+        let stored = |filter: &Value| names(filter, Operation::Create) || names(filter, Operation::Update);
+        let mut selecting = filters(rule, "match").into_iter().filter(|filter| filter.get("resources").is_some());
+        traits.only_events = selecting.all(|filter| !operations(&filter).is_empty() && !stored(&filter))
+            && filters(rule, "match").iter().any(|filter| filter.get("resources").is_some());
         traits
     }
 }

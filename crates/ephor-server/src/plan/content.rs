@@ -79,12 +79,14 @@ pub struct Written {
     pub sent: String,
     /// Fingerprint of the essence that was stored.
     pub stored: String,
+    /// Whether it was applied on the server's side, so that what it says is known to be this writer's.
+    pub applied: bool,
 }
 
 impl Written {
     /// What a write of `sent` that gave `stored` is remembered as.
     pub fn new(sent: &Value, stored: &Value) -> Self {
-        Self { sent: fingerprint(&essence(sent)), stored: fingerprint(&essence(stored)) }
+        Self { sent: fingerprint(&essence(sent)), stored: fingerprint(&essence(stored)), applied: false }
     }
 }
 

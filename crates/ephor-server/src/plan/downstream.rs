@@ -108,8 +108,8 @@ pub fn plan_downstream(
     if terms.server_side_apply {
         let sent = fingerprint(&essence(&wanted.object));
         // What is not remembered may have said more, which only another apply takes away.
-        let kept = written.is_some_and(|w| w.sent == sent) && stamp_of(&wanted.object) == stamp_of(live);
-        if kept && covers(live, &wanted.object) {
+        let kept = written.is_some_and(|w| w.applied && w.sent == sent) && stamp_of(&wanted.object) == stamp_of(live);
+        if (kept && covers(live, &wanted.object)) || fingerprint(&essence(live)) == sent {
             return None;
         }
         let action = Action::Apply { before: Some(live.clone()), after: wanted.object.clone() };

@@ -111,7 +111,7 @@ fn server_side_apply_leaves_the_rest_alone() {
     if let Some(data) = live.as_object_mut().unwrap().get_mut("data").and_then(Value::as_object_mut) {
         data.insert("more", "b");
     }
-    let written = Written::new(&wanted.object, &live);
+    let written = Written { applied: true, ..Written::new(&wanted.object, &live) };
     assert_eq!(plan_downstream(&sync, &wanted, Some(&live), Some(&written)), None);
     assert!(plan_downstream(&sync, &wanted, Some(&live), None).is_some(), "an earlier apply may have said more");
     if let Some(data) = live.as_object_mut().unwrap().get_mut("data").and_then(Value::as_object_mut) {

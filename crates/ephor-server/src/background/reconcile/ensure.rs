@@ -11,7 +11,7 @@ use crate::background::index::GroupKind;
 use crate::background::rules::GenerateInfo;
 use crate::background::state::{Standing, key_of};
 use crate::plan::content::{essence, fingerprint, with_books_of};
-use crate::plan::{Action, Claim, Reason, Stamp, Wanted, plan_downstream};
+use crate::plan::{Action, Claim, Reason, Stamp, Wanted, Written, plan_downstream};
 use crate::update_request::ResourceSpec;
 
 impl Work<'_, '_> {
@@ -67,7 +67,9 @@ impl Work<'_, '_> {
                             if rule.terms.synchronize {
                                 state.look_after(api_version, &wanted.id);
                             }
-                            state.note_own(&sent, &stored, self.pass.now);
+                            let applied = matches!(change.action, Action::Apply { .. });
+                            let written = Written { applied, ..Written::new(&sent, &stored) };
+                            state.note_own(written, &stored, self.pass.now);
                             if corrects {
                                 state.contests.note(&wanted.id, content, self.pass.now);
                             }
@@ -129,8 +131,9 @@ impl Work<'_, '_> {
             return Some(false);
         }
         let sent = fingerprint(&essence(&wanted.object));
-        let as_written =
-            state.written.get(&wanted.id).is_some_and(|w| w.stored == downstream.essence && w.sent == sent);
+        let as_written = state.written.get(&wanted.id).is_some_and(|w| {
+            w.stored == downstream.essence && w.sent == sent && (w.applied || !rule.terms.server_side_apply)
+        });
         Some(as_written || downstream.essence == sent)
     }
 }

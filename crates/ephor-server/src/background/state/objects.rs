@@ -35,10 +35,10 @@ impl State {
     }
 
     /// Takes in an object that was written by this controller: nobody need look at it again because of that.
-    pub fn note_own(&mut self, sent: &Value, stored: &Value, now: Moment) {
+    pub fn note_own(&mut self, written: Written, stored: &Value, now: Moment) {
         let seen = Seen::of(stored);
         if self.is_followed(&seen) {
-            self.written.insert(seen.id.clone(), Written::new(sent, stored));
+            self.written.insert(seen.id.clone(), written);
             for touched in self.index.note(seen, stored) {
                 self.touched_as_input(&touched, now);
             }

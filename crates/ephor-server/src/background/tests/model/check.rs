@@ -177,8 +177,10 @@ impl Game {
             }
         }
         self.check_boards();
-        if self.bed.pending_requests() > 0 {
-            self.fail("requests are left");
+        let requests: Vec<String> =
+            self.bed.list("kyverno.io/v2", "UpdateRequest").iter().map(Value::to_json).collect();
+        if !requests.is_empty() {
+            self.fail(&format!("requests are left:\n{}", requests.join("\n")));
         }
         self.check_peace();
         let stays = |object: &Value| {

@@ -144,9 +144,9 @@ impl Game {
         if !self.world.server_side.remove(policy) {
             self.world.server_side.insert(policy);
         }
-        if self.world.policies.contains_key(policy) {
+        if let Some(rules) = self.world.policies.get(policy).cloned() {
             self.bed.apply_object(&self.policy(policy));
-            self.world.ask_existing(policy);
+            self.world.ask_existing(policy, &rules);
         }
     }
 
@@ -166,7 +166,7 @@ impl Game {
         if rule.synchronize {
             self.synchronized.insert(own);
         }
-        self.world.policies.entry(policy).or_default();
+        let rules = self.world.policies.entry(policy).or_default().clone();
         let before = self.policy(policy);
         self.world.policies.entry(policy).or_default().insert(name, rule);
         let after = self.policy(policy);
@@ -174,7 +174,7 @@ impl Game {
         self.bed.apply_object(&after);
         // What is written again as it is means nothing.
         if before != after {
-            self.world.ask_existing(policy);
+            self.world.ask_existing(policy, &rules);
         }
     }
 
@@ -187,7 +187,8 @@ impl Game {
             self.last_word(policy, name, &rule);
             self.ends.rule_gone((policy, name));
             self.bed.apply_object(&self.policy(policy));
-            self.world.ask_existing(policy);
+            let rules = self.world.policies[policy].clone();
+            self.world.ask_existing(policy, &rules);
         }
     }
 
@@ -198,7 +199,7 @@ impl Game {
                 self.ends.rule_gone((policy, name));
             }
             self.bed.delete(&policy_reference(policy));
-            self.world.ask_existing(policy);
+            self.world.ask_existing(policy, &rules);
         }
     }
 

@@ -130,9 +130,16 @@ impl World {
         self.due.extend(asked);
     }
 
-    /// A policy was changed: what it was asked before is over; existing triggers count once.
-    pub(super) fn ask_existing(&mut self, policy: &str) {
-        self.due.retain(|((of, _), _)| *of != policy);
+    /// A policy was changed from these rules: what a rule was asked before is over, unless it goes on with looking after
+    /// its triggers; existing triggers count once.
+    pub(super) fn ask_existing(&mut self, policy: &str, before: &BTreeMap<&'static str, Rule>) {
+        let policies = &self.policies;
+        let synchronizes = |rules: Option<&BTreeMap<&'static str, Rule>>, name: &str| {
+            rules.and_then(|rules| rules.get(name)).is_some_and(|rule| rule.synchronize)
+        };
+        self.due.retain(|((of, name), _)| {
+            *of != policy || synchronizes(Some(before), name) && synchronizes(policies.get(of), name)
+        });
         let existing = |key: &RuleKey, rule: &Rule| key.0 == policy && rule.existing && !rule.synchronize;
         let asked: Vec<_> = self
             .applying()

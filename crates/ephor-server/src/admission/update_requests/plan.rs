@@ -1,69 +1,36 @@
-//! `UpdateRequest`s: work for the background role that only an admission request knows of.
-//!
-//! They are made for requests that go on, never on a dry run (controllers 1.4, 2). Where nothing else would remember
-//! the event (a deletion, a connection, a subresource, a rule without `synchronize` or one that looks at the user) they
-//! are written before the reply, and a failure to write is a verdict by the policy's failure policy. Work that synchronizes follows from what watches
-//! see; its requests only make it quick, so they are written after the reply and may be dropped.
-//!
-//! Names are hashes: of policy and trigger where synchronizing work coalesces, of the admission request
-//! otherwise. A request carries the object only where it cannot be read later, never the values of a Secret, and never
-//! more than 256 KiB.
+//! The work that follows from a request.
 
-use std::collections::BTreeSet;
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-
-use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, Patch, Resource, WriteOptions};
 use ephor_engine::compile::{Body, CompiledRule, Program};
 use ephor_engine::matching::KindSelector;
 use ephor_engine::outcome::{Outcome, Phase, Verdict};
-use ephor_engine::policy::{FailurePolicy, Operation};
+use ephor_engine::policy::Operation;
 use ephor_engine::review::Review;
 use ephor_engine::select::PolicySet;
 use ephor_expr::{Map, Str, Value};
 use rustc_hash::FxHashSet;
 use sha2::{Digest, Sha256};
 
-use super::answer::Answer;
-use super::handlers::{HandlerOptions, Parts, Prepared};
-use super::judge::{Effort, Judge, WouldBlock};
-use super::observe::Dropped;
-use super::path;
-use super::redact;
-use super::request::AdmissionRequest;
+use super::Work;
+use crate::admission::handlers::{HandlerOptions, Prepared};
+use crate::admission::judge::{Judge, WouldBlock};
+use crate::admission::request::AdmissionRequest;
+use crate::admission::{path, redact};
 use crate::background::rules::is_for_any_kind;
 use crate::background::traits::Traits;
-use crate::feed::{Change, Feed, Watched};
 use crate::plan::content::essence;
 use crate::policies::PolicyKey;
-use crate::stop::Stop;
 use crate::update_request::{
-    self, ANNOTATION_ASKED_AGAIN, ANNOTATION_POLICY_VERSION, ANNOTATION_UNCHANGED, API_VERSION, AdmissionRequestInfo,
-    KIND, LABEL_KEPT, RequestContext, RequestMetadata, RequestType, RequestUser, ResourceSpec, RuleContext,
-    UpdateRequest, UpdateRequestSpec,
+    self, ANNOTATION_POLICY_VERSION, ANNOTATION_UNCHANGED, AdmissionRequestInfo, RequestContext, RequestMetadata,
+    RequestType, RequestUser, ResourceSpec, RuleContext, UpdateRequest, UpdateRequestSpec,
 };
 
 /// The work of letting go of what was made.
 const DELETE: &str = "delete";
-/// How often a request is written anew when another of its name comes or goes meanwhile.
-const TRIES: usize = 4;
 /// How many bytes of an object travel with a request.
 const MAX_PAYLOAD: usize = 256 << 10;
-/// How many requests wait to be written after the reply.
-const MAX_WAITING: usize = 1000;
-
-/// A request to write.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Work {
-    pub(super) request: UpdateRequest,
-    /// Whether the reply waits until it is written.
-    pub(super) urgent: bool,
-    /// What it means if it cannot be.
-    failure_policy: FailurePolicy,
-}
 
 /// The work that follows from a request that goes on.
-pub(super) fn plan(
+pub(in crate::admission) fn plan(
     prepared: &Prepared<'_>,
     set: &PolicySet,
     judge: &Judge<'_>,
@@ -363,201 +330,4 @@ fn hashed(parts: &[&str]) -> Str {
     }
     let digest = hasher.finalize();
     digest.iter().take(10).fold(Str::new_static("ur-"), |name, byte| format!("{name}{byte:02x}").into())
-}
-
-/// How many requests wait for the background role.
-#[derive(Debug, Clone, Default)]
-pub struct Waiting(Arc<Mutex<BTreeSet<Str>>>);
-
-impl Waiting {
-    /// Follows the requests in a namespace until `stop`, and tells `seen` how many there are.
-    pub fn follow(
-        cluster: &Arc<dyn Cluster>,
-        namespace: &str,
-        seen: impl Fn(usize) + Send + 'static,
-        stop: &Stop,
-    ) -> (Self, Feed) {
-        let waiting = Self::default();
-        let sink = waiting.clone();
-        let watched = Watched::all(API_VERSION, KIND).in_namespace(namespace).metadata_only();
-        let feed = Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| {
-            sink.apply(change);
-            seen(sink.count());
-        });
-        (waiting, feed)
-    }
-
-    fn apply(&self, change: Change) {
-        let name = |object: &Value| Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default());
-        // What is done and kept waits for nobody.
-        let waits = |object: &Value| object.at(&["metadata", "labels", LABEL_KEPT]).is_none();
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match change {
-            Change::Reset(objects) => *names = objects.iter().filter(|object| waits(object)).map(name).collect(),
-            Change::Set(object) if waits(&object) => {
-                names.insert(name(&object));
-            }
-            Change::Set(object) | Change::Gone(object) => {
-                names.remove(&name(&object));
-            }
-        }
-    }
-
-    fn count(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-}
-
-/// The writer of requests.
-pub(super) struct UpdateRequests {
-    later: Option<SyncSender<Work>>,
-    /// How many wait already, where somebody counts.
-    pub(super) waiting: OnceLock<Waiting>,
-}
-
-impl UpdateRequests {
-    pub(super) fn start(options: &HandlerOptions, parts: &Parts) -> Self {
-        if options.audit_workers == 0 || options.shadow {
-            return Self { later: None, waiting: OnceLock::new() };
-        }
-        let (sender, receiver) = sync_channel::<Work>(MAX_WAITING);
-        let parts = parts.clone();
-        let spawned = std::thread::Builder::new().name("update requests".into()).spawn(move || {
-            while let Ok(work) = receiver.recv() {
-                if let Err(error) = create(&work, &parts) {
-                    tracing::warn!(policy = %work.request.spec.policy, %error, "an UpdateRequest was not written");
-                    parts.observer.dropped(Dropped::UpdateRequest);
-                }
-            }
-        });
-        if let Err(error) = spawned {
-            tracing::error!(%error, "cannot start a thread");
-            return Self { later: None, waiting: OnceLock::new() };
-        }
-        Self { later: Some(sender), waiting: OnceLock::new() }
-    }
-
-    fn is_full(&self, parts: &Parts) -> bool {
-        let threshold = parts.config.get().update_request_threshold;
-        self.waiting.get().is_some_and(|waiting| waiting.count() as u64 >= threshold)
-    }
-
-    /// Writes what is urgent and takes the rest for later; the answer to give if something urgent was not written.
-    pub(super) fn write(
-        &self,
-        work: Vec<Work>,
-        effort: Effort,
-        parts: &Parts,
-    ) -> Result<Result<(), Answer>, WouldBlock> {
-        if effort == Effort::Immediate && work.iter().any(|work| work.urgent || self.later.is_none()) {
-            return Err(WouldBlock);
-        }
-        let mut warnings = Vec::new();
-        if !work.is_empty() && self.is_full(parts) {
-            // A queue without end would bring the API server down (lessons 10), and what is lost is not lost in silence.
-            let lost = work.iter().filter(|work| work.urgent).map(|work| &work.request.spec.policy);
-            warnings.extend(lost.map(|policy| {
-                format!("the work of policy {policy} was not recorded: too many UpdateRequests wait already")
-            }));
-            for work in &work {
-                tracing::warn!(policy = %work.request.spec.policy, "too many UpdateRequests wait: one more is dropped");
-                parts.observer.dropped(Dropped::UpdateRequest);
-            }
-            return Ok(if warnings.is_empty() { Ok(()) } else { Err(Answer::allow().with_warnings(warnings)) });
-        }
-        // What is urgent first: if that cannot be written, the request does not go on.
-        let (urgent, later): (Vec<Work>, Vec<Work>) = work.into_iter().partition(|work| work.urgent);
-        for work in urgent {
-            let Err(error) = create(&work, parts) else { continue };
-            let policy = &work.request.spec.policy;
-            tracing::warn!(%policy, %error, "an UpdateRequest was not written");
-            let message = format!("the work of policy {policy} could not be recorded: {error}");
-            match work.failure_policy {
-                FailurePolicy::Fail => return Ok(Err(Answer { code: Some(500), ..Answer::deny(message) })),
-                FailurePolicy::Ignore => warnings.push(message),
-            }
-        }
-        for work in later {
-            let taken = match &self.later {
-                Some(later) => later.try_send(work).is_ok(),
-                None => create(&work, parts).is_ok(),
-            };
-            if !taken {
-                parts.observer.dropped(Dropped::UpdateRequest);
-            }
-        }
-        if warnings.is_empty() { Ok(Ok(())) } else { Ok(Err(Answer::allow().with_warnings(warnings))) }
-    }
-}
-
-/// Why a request was not written.
-#[derive(Debug, thiserror::Error)]
-enum WriteError {
-    #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    #[error(transparent)]
-    Encode(#[from] ephor_expr::value::EncodeError),
-}
-
-fn create(work: &Work, parts: &Parts) -> Result<(), WriteError> {
-    let object = work.request.to_value()?;
-    let resource = parts.cluster.resolve(API_VERSION, KIND)?;
-    let options = WriteOptions::default();
-    for _ in 0..TRIES {
-        match parts.cluster.create(&resource, object.clone(), &options) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            created => return Ok(created.map(|_| ())?),
-        }
-        match again(&resource, work, parts) {
-            Ok(Again::Asked) => return Ok(()),
-            Ok(Again::MadeRoom) => {}
-            // Somebody else was quicker: the background role, or another request.
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Conflict) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
-}
-
-/// What became of a request that says what another one says already.
-enum Again {
-    /// The other one is to be done once more.
-    Asked,
-    /// The other one was done, and is gone.
-    MadeRoom,
-}
-
-/// The same work is asked for already. Whoever is at it may have looked before this request's object was stored: so it
-/// must begin anew, which a new version of the request brings about; and one that is done waits only for its end.
-fn again(resource: &Resource, work: &Work, parts: &Parts) -> Result<Again, ClusterError> {
-    let (namespace, name) = (Some(work.request.metadata.namespace.as_str()), &*work.request.metadata.name);
-    let known = parts.cluster.get(resource, namespace, name)?;
-    let text = |key: &str| Str::new(known.str_at(&["metadata", key]).unwrap_or_default());
-    if matches!(known.str_at(&["status", "state"]), Some("Completed" | "Skip")) {
-        let options =
-            DeleteOptions { uid: text("uid"), resource_version: text("resourceVersion"), ..DeleteOptions::default() };
-        parts.cluster.delete(resource, namespace, name, &options)?;
-        return Ok(Again::MadeRoom);
-    }
-    let mut annotations: Map =
-        work.request.metadata.annotations.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
-    let asked = work.request.spec.context.admission_request_info.admission_request.str_at(&["uid"]).unwrap_or_default();
-    annotations.insert(ANNOTATION_ASKED_AGAIN, asked);
-    if !work.request.metadata.annotations.contains_key(ANNOTATION_UNCHANGED) {
-        annotations.insert(ANNOTATION_UNCHANGED, Value::Null);
-    }
-    let metadata = Value::from([
-        ("annotations", Value::object(annotations)),
-        ("uid", text("uid").into()),
-        ("resourceVersion", text("resourceVersion").into()),
-    ]);
-    let mut asked = work.request.clone();
-    // What it says of other rules stays said.
-    let said = UpdateRequest::from_value(&known).map(|known| known.spec.rule_context).unwrap_or_default();
-    let new: FxHashSet<Str> = asked.spec.rule_context.iter().map(|context| context.rule.clone()).collect();
-    asked.spec.rule_context.extend(said.into_iter().filter(|context| !new.contains(&context.rule)));
-    let spec = asked.to_value().ok().and_then(|asked| asked.get("spec").cloned()).unwrap_or_default();
-    let patch = Patch::merge(Value::from([("metadata", metadata), ("spec", spec)]));
-    parts.cluster.patch(resource, namespace, name, &patch, &WriteOptions::default())?;
-    Ok(Again::Asked)
 }

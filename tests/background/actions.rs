@@ -145,12 +145,15 @@ impl Cell {
         };
         let rule = format!(
             "{{name: make, match: {{any: [{{resources: {{kinds: [ConfigMap], selector: {{matchLabels: {{cell-{number}: 'on'}}}}}}}}]}},
-               preconditions: {{all: [{{key: '{{{{ request.object.data.go }}}}', operator: Equals, value: 'yes'}},
-                 {{key: {value}, operator: NotEquals, value: ''}}]}},
+               preconditions: {{all: [{{key: '{{{{ request.object.data.go }}}}', operator: Equals, value: 'yes'}}]}},
                generate: {generate}}}"
         );
-        let other = "{name: other, match: {any: [{resources: {kinds: [ConfigMap]}}]}, validate: {message: m, pattern: {kind: ConfigMap}}}";
-        let rules = if change.without_rule { other.to_owned() } else { format!("{rule}, {other}") };
+        // What a rule that copies may say anew without becoming another is nothing of its own.
+        let other = format!(
+            "{{name: other, match: {{any: [{{resources: {{kinds: [ConfigMap]}}}}]}},
+               validate: {{message: {value}, pattern: {{kind: ConfigMap}}}}}}"
+        );
+        let rules = if change.without_rule { other } else { format!("{rule}, {other}") };
         let (kind, metadata) = if self.namespaced {
             ("Policy", format!("{{name: policy-{number}, namespace: {space}}}"))
         } else {

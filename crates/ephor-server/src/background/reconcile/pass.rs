@@ -88,6 +88,8 @@ impl Asked {
 /// How long a request waits for what it is about to come true: it is written before the API server stores the object,
 /// and other webhooks may take 30 s each, all at the same time.
 pub const PATIENCE: Moment = 35_000;
+/// The same for what is most likely in vain.
+pub(super) const BRIEF: Moment = 3_000;
 pub(super) const LOOK_AGAIN: Moment = 200;
 /// The longest pause between two looks.
 const LONGEST_PAUSE: Moment = 2_000;
@@ -171,7 +173,11 @@ impl Pass<'_> {
         if !admission.sub_resource.is_empty() || unchanged || !is_early(&found, admission) {
             return Ok(found);
         }
-        if age < PATIENCE {
+        let in_vain = age >= BRIEF
+            && admission.operation == Operation::Create
+            && self.env.read(&trigger.api_version, &trigger.id())?.is_some();
+        // Where another object has the name, the creation is refused.
+        if age < PATIENCE && !in_vain {
             let pause = (age / 8).clamp(LOOK_AGAIN, LONGEST_PAUSE);
             return Err(Failure::Later(pause, "the request has not come true yet".to_owned()));
         }

@@ -9,7 +9,7 @@ use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
 
 use super::judge::{Judged, View};
-use super::pass::{Asked, Done, Failure, Found, LOOK_AGAIN, PATIENCE, Pass};
+use super::pass::{Asked, BRIEF, Done, Failure, Found, LOOK_AGAIN, Pass};
 use crate::background::index::{GroupKind, Seen};
 use crate::background::queue::WorkKey;
 use crate::background::rules::{GenerateInfo, PolicyInfo};
@@ -281,7 +281,7 @@ impl Work<'_, '_> {
                 self.hold(rule, own)?;
                 match asked {
                     // Admission knew of none: the one that is known here may be gone.
-                    Some(asked) if asked.admission.is_some() && !released && asked.age < PATIENCE => {
+                    Some(asked) if asked.admission.is_some() && !released && asked.age < BRIEF => {
                         Err(Failure::Later(LOOK_AGAIN, "an exception holds that admission did not know".to_owned()))
                     }
                     _ => Ok(()),

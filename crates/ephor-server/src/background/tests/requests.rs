@@ -67,7 +67,7 @@ fn a_request_for_an_object_that_was_refused_fails_and_is_given_up() {
               labels: {layer: business}}}, oldObject: {}}}}}}",
     );
     bed.cluster_create(&request);
-    let end = bed.now + 45_000;
+    let end = bed.now + 12_000;
     while bed.now < end {
         while bed.pump() || bed.controller.step(bed.now) == crate::background::Step::Worked {}
         bed.tick(100);

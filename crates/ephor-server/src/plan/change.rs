@@ -18,6 +18,14 @@ pub struct Change {
     pub reason: Reason,
 }
 
+impl Change {
+    /// What to do to an object that says which one it is.
+    pub(super) fn of(object: &Value, action: Action, reason: Reason) -> Self {
+        let api_version = Str::new(object.str_at(&["apiVersion"]).unwrap_or_default());
+        Self { id: ObjectId::of(object), api_version, action, reason }
+    }
+}
+
 /// What to do to an object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {

@@ -70,15 +70,8 @@ impl Wanted {
         Self { id: ObjectId::of(&rendered), object: rendered, form, owner }
     }
 
-    /// A live object as it is, wanted by whom it says that it belongs to.
-    pub fn as_it_is(live: &Value, claim: &Claim) -> Self {
-        let form = claim.stamp.as_ref().map_or(Form::Data, |stamp| stamp.form);
-        Self { id: ObjectId::of(live), object: live.clone(), form, owner: claim.owner.clone() }
-    }
-
     fn change(&self, action: Action, reason: Reason) -> Change {
-        let api_version = Str::new(self.object.str_at(&["apiVersion"]).unwrap_or_default());
-        Change { id: self.id.clone(), api_version, action, reason }
+        Change::of(&self.object, action, reason)
     }
 }
 
@@ -103,7 +96,8 @@ pub fn plan_downstream(
         return None;
     }
     if !terms.synchronize {
-        return plan_restamp(terms, wanted, live);
+        let claim = Claim::of(live).filter(|claim| claim.owner == wanted.owner)?;
+        return plan_restamp(terms, &claim.stamp?, live);
     }
     if terms.server_side_apply {
         let sent = fingerprint(&essence(&wanted.object));
@@ -139,16 +133,13 @@ fn stamp_of(object: &Value) -> Option<Stamp> {
     Stamp::on(object)
 }
 
-/// What to do so that an object, which stays as it is, says what its rule does. Those of a rule that ceased to
+/// What to do so that an object, which stays as it is, says what its rule does or did last. Those of a rule that ceased to
 /// synchronize are left alone but for this: whoever finds the rule gone later must know that they stay.
-pub fn plan_restamp(terms: &Terms, wanted: &Wanted, live: &Value) -> Option<Change> {
-    let claim = Claim::of(live).filter(|claim| claim.owner == wanted.owner)?;
-    let stamp = claim.stamp.filter(|s| s.synchronize != terms.synchronize || s.orphan != terms.orphan)?;
-    Some(restamp(wanted, live, &Stamp { synchronize: terms.synchronize, orphan: terms.orphan, ..stamp }))
-}
-
-fn restamp(wanted: &Wanted, live: &Value, stamp: &Stamp) -> Change {
+pub fn plan_restamp(terms: &Terms, stamp: &Stamp, live: &Value) -> Option<Change> {
+    if (stamp.synchronize, stamp.orphan) == (terms.synchronize, terms.orphan) {
+        return None;
+    }
     let mut after = live.clone();
-    stamp.put(&mut after);
-    wanted.change(Action::Replace { before: live.clone(), after }, Reason::Restamped)
+    Stamp { synchronize: terms.synchronize, orphan: terms.orphan, ..stamp.clone() }.put(&mut after);
+    Some(Change::of(live, Action::Replace { before: live.clone(), after }, Reason::Restamped))
 }

@@ -11,13 +11,11 @@
 //! All of it under `synchronize` only; without it everything stays.
 
 use ephor_engine::outcome::Form;
-use ephor_expr::{Str, Value};
+use ephor_expr::Value;
 
 use super::change::{Action, Change, Proof, Reason};
 use super::claim::{Claim, released};
-use super::downstream::Terms;
-use super::identity::ObjectId;
-use super::stamp::Stamp;
+use super::downstream::{Terms, plan_restamp};
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,7 +74,7 @@ pub fn plan_removal(removal: &Removal<'_>) -> Option<Change> {
         return None;
     }
     if !synchronize {
-        return spared(live, stamp, terms);
+        return plan_restamp(terms?, stamp?, live);
     }
     let moved = match (terms, stamp) {
         (Some(terms), Some(stamp)) => terms.references != stamp.references,
@@ -84,13 +82,13 @@ pub fn plan_removal(removal: &Removal<'_>) -> Option<Change> {
     };
     if moved && cause == Cause::NoLongerRendered {
         let action = Action::Replace { before: live.clone(), after: released(live) };
-        return Some(change(live, action, Reason::Released));
+        return Some(Change::of(live, action, Reason::Released));
     }
     if matches!(cause, Cause::RuleGone | Cause::PolicyGone) {
         let orphan = terms.map_or_else(|| stamp.is_none_or(|s| s.orphan), |t| t.orphan);
         let form = stamp.map(|s| s.form).or_else(|| claim.source.is_empty().then_some(Form::Data));
         if orphan || matches!(form, None | Some(Form::Clone)) {
-            return spared(live, stamp, terms);
+            return plan_restamp(terms?, stamp?, live);
         }
     }
     // INVARIANT: nothing is deleted on the word of its labels alone.
@@ -103,21 +101,5 @@ pub fn plan_removal(removal: &Removal<'_>) -> Option<Change> {
     } else {
         return None;
     };
-    Some(change(live, Action::Delete { before: live.clone(), proof }, cause.reason()))
-}
-
-/// What stays must say so, for whoever does not remember what its rule said last.
-fn spared(live: &Value, stamp: Option<&Stamp>, terms: Option<&Terms>) -> Option<Change> {
-    let (stamp, terms) = (stamp?, terms?);
-    if (stamp.synchronize, stamp.orphan) == (terms.synchronize, terms.orphan) {
-        return None;
-    }
-    let mut after = live.clone();
-    Stamp { synchronize: terms.synchronize, orphan: terms.orphan, ..stamp.clone() }.put(&mut after);
-    Some(change(live, Action::Replace { before: live.clone(), after }, Reason::Restamped))
-}
-
-fn change(live: &Value, action: Action, reason: Reason) -> Change {
-    let api_version = Str::new(live.str_at(&["apiVersion"]).unwrap_or_default());
-    Change { id: ObjectId::of(live), api_version, action, reason }
+    Some(Change::of(live, Action::Delete { before: live.clone(), proof }, cause.reason()))
 }

@@ -153,7 +153,8 @@ impl Work<'_, '_> {
             // It may have changed hands.
             let own = |claim: &Claim| key_of(&claim.owner) == *self.key && claim.owner.rule == rule.name;
             let Some(claim) = Claim::of(&live).filter(own) else { continue };
-            if let Some(change) = plan_restamp(&rule.terms, &Wanted::as_it_is(&live, &claim), &live) {
+            let change = claim.stamp.and_then(|stamp| plan_restamp(&rule.terms, &stamp, &live));
+            if let Some(change) = change {
                 if let Some(stored) = self.pass.env.apply(&change)? {
                     self.pass.lock().note(&stored, self.pass.now);
                     self.pass.tell(self.key, &rule.name, self.trigger.as_ref(), &change, stored);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ephor_expr::{Str, Value};
 
+use super::requests::uid_of;
 use crate::feed::version_of;
 
 /// Requests that have ended, for as long as events about them may still come.
@@ -61,10 +62,6 @@ impl Bygone {
         let over = |end: &End| old(end.version) || (end.taken && end.uid == uid_of(object));
         old(self.told) || self.ended.get(name).is_some_and(over)
     }
-}
-
-fn uid_of(object: &Value) -> Str {
-    Str::new(object.str_at(&["metadata", "uid"]).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -200,6 +200,6 @@ fn trigger_namespace(object: &Value) -> Str {
     Str::new(named.or_else(of_rule).unwrap_or_default())
 }
 
-fn uid_of(object: &Value) -> Str {
+pub(super) fn uid_of(object: &Value) -> Str {
     Str::new(object.str_at(&["metadata", "uid"]).unwrap_or_default())
 }

@@ -4,6 +4,7 @@
 //! every fuzz target, `cargo xtask cluster up` a real control plane.
 
 mod chart;
+mod ci;
 mod cluster;
 mod generate;
 mod image;
@@ -44,16 +45,12 @@ usage: cargo xtask <command>
   fuzz [SECONDS]   every fuzz target for SECONDS (default 30); needs cargo-fuzz and a nightly toolchain
 ";
 
-/// The scenarios that sandboxes are held to.
-const SANDBOX_SCENARIOS: [&str; 4] =
-    ["chainsaw/autogen/", "chainsaw/generate/", "chainsaw/mutate/", "chainsaw/validate/"];
-
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
-        ["check"] => check(),
-        ["ci"] => ci(),
+        ["check"] => ci::check(),
+        ["ci"] => ci::ci(),
         ["generate"] => generate::write(),
         ["generate", "--check"] => generate::check(),
         ["image", rest @ ..] => image::build(rest),
@@ -76,39 +73,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn check() -> Result<()> {
-    cargo(&["fmt", "--all", "--check"])?;
-    generate::check()?;
-    cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
-    cargo(&["test", "--workspace"])?;
-    run(Command::new("cargo").args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "--deny warnings"))
-}
-
-fn ci() -> Result<()> {
-    check()?;
-    purity::check()?;
-    // Features merge across a workspace: a package that builds only beside the others is found alone.
-    for package in ["ephor-expr", "ephor-engine", "ephor-cluster", "ephor-cli"] {
-        cargo(&["check", "--package", package])?;
-    }
-    if !Command::new("cargo").args(["deny", "--version"]).output().is_ok_and(|output| output.status.success()) {
-        cargo(&["install", "--locked", "cargo-deny"])?;
-    }
-    cluster::build()?;
-    chart::lint()?;
-    cargo(&["build", "--release"])?;
-    // What serves under load in these tests is the release, as it will be in a cluster.
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
-    let ephor = std::path::absolute(format!("{target}/release/ephor"))?;
-    run(Command::new("cargo").args(["test", "--workspace", "--", "--ignored"]).env("EPHOR", &ephor))?;
-    let ephor = ephor.to_string_lossy();
-    scenarios(&["--ephor", &ephor, "--ratchet", "--retries", "2", "--parallel", "4"])?;
-    let in_sandboxes = ["--roles", "sandbox", "--ratchet", "--retries", "2", "--parallel", "8"];
-    scenarios(&[&["--ephor", ephor.as_ref()], &in_sandboxes[..], &SANDBOX_SCENARIOS[..]].concat())?;
-    cargo(&["deny", "check", "bans", "licenses", "sources"])?;
-    image::build(&[])
 }
 
 fn scenarios(arguments: &[&str]) -> Result<()> {

@@ -93,11 +93,11 @@ impl Steps {
 fn timed(steps: impl FnOnce(&mut Steps) -> Result<()>) -> Result<()> {
     let mut ran = Steps::default();
     let result = steps(&mut ran);
-    let mut table = String::from("time of each step:");
+    say("time of each step:");
     for (name, time) in &ran.done {
-        table.push_str(&format!("\n{:>6} s  {name}", time.as_secs()));
+        say(&format!("{:>6} s  {name}", time.as_secs()));
     }
     let total: Duration = ran.done.iter().map(|(_, time)| *time).sum();
-    say(&format!("{table}\n{:>6} s  in all", total.as_secs()));
+    say(&format!("{:>6} s  in all", total.as_secs()));
     result
 }

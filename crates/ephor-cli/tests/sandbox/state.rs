@@ -31,6 +31,31 @@ fn generated(cluster: &KubeCluster) -> Vec<(&'static str, String, String)> {
     found
 }
 
+#[test]
+fn a_killed_sandbox_loses_at_most_the_last_moments_and_its_kubeconfig_stays_valid() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("state.json");
+    let state = file.to_str().expect("a path");
+
+    let first = Sandbox::start(&[POLICIES, "--state", state]);
+    let cluster = first.cluster();
+    let maps = cluster.resolve("v1", "ConfigMap").expect("a kind");
+    let made = cluster.create(&maps, named("kept", "default"), &WriteOptions::default()).expect("a map");
+    let uid = object::text(&made, "uid");
+    eventually("the change is on disk", || {
+        std::fs::read_to_string(&file).ok().filter(|text| text.contains(uid)).map(drop)
+    });
+    let config = std::fs::read_to_string(first.kubeconfig()).expect("a kubeconfig");
+    // SIGKILL.
+    drop(first);
+
+    let second = Sandbox::start(&[POLICIES, "--state", state]);
+    assert_eq!(std::fs::read_to_string(second.kubeconfig()).expect("a kubeconfig"), config);
+    // The client of the first run goes on.
+    let kept = cluster.get(&maps, Some("default"), "kept").expect("it is kept");
+    assert_eq!(object::text(&kept, "uid"), uid);
+}
+
 fn version(made: &Value) -> u64 {
     object::text(made, "resourceVersion").parse().expect("a number")
 }

@@ -20,6 +20,7 @@ mod observe;
 mod openapi;
 mod scheduling;
 pub mod server;
+pub mod state;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -41,6 +42,7 @@ use tokio::sync::Semaphore;
 
 use self::gate::Gate;
 use self::server::Served;
+use self::state::{Identity, State};
 use self::tls::Certificate;
 use crate::live::Live;
 use crate::policies::{PolicyKey, PolicyStore};
@@ -55,10 +57,8 @@ const LOOK: Duration = Duration::from_millis(1);
 pub struct Sandbox {
     cluster: MemoryCluster,
     live: Live,
-    token: Str,
-    certificate: Certificate,
+    identity: Identity,
     listener: TcpListener,
-    port: u16,
     stop: Stop,
     enforced: OnceLock<PolicyStore>,
 }
@@ -82,43 +82,42 @@ pub struct Added {
 }
 
 impl Sandbox {
-    /// A sandbox at that port of the loopback interface (0 for any), with the objects of a state that was kept or with
-    /// those of a new cluster. Nothing is judged before [`Sandbox::enforce`].
-    pub fn new(port: u16, kept: Option<Vec<Value>>, stop: &Stop) -> io::Result<Self> {
-        let listener = server::listen(port)?;
+    /// Starts a sandbox with the objects of a new cluster, or with identity and objects of a kept one. It judges nothing
+    /// before [`Sandbox::enforce`].
+    ///
+    /// `port` is one of the loopback interface; 0 takes the kept one if it is free, else any.
+    pub fn new(port: u16, kept: Option<State>, stop: &Stop) -> io::Result<Self> {
+        let State { identity, objects } = kept.unwrap_or_default();
+        let listener = match (port, &identity) {
+            (0, Some(kept)) => server::listen(kept.port).or_else(|_| server::listen(0))?,
+            (port, _) => server::listen(port)?,
+        };
         let port = listener.local_addr()?.port();
-        let token = kubeconfig::token()?;
+        let identity = match identity {
+            Some(kept) => Identity { port, ..kept },
+            None => Identity { token: kubeconfig::token()?, certificate: Certificate::new()?, port },
+        };
+        // A seed of its own for each start: names drawn by chance must not repeat those of the run before.
+        let seed = kubeconfig::token()?;
         let options = Options {
-            seed: u64::from_str_radix(token.get(..16).unwrap_or_default(), 16).unwrap_or_default(),
+            seed: u64::from_str_radix(seed.get(..16).unwrap_or_default(), 16).unwrap_or_default(),
             clock: Some(Arc::new(now)),
             ..Options::server()
         };
         let cluster = MemoryCluster::new(options);
-        let certificate = Certificate::new()?;
-        let sandbox = Self {
-            cluster,
-            live: Live::new(),
-            token,
-            certificate,
-            listener,
-            port,
-            stop: stop.clone(),
-            enforced: OnceLock::new(),
-        };
+        let sandbox =
+            Self { cluster, live: Live::new(), identity, listener, stop: stop.clone(), enforced: OnceLock::new() };
         let namespace = Value::from([
             ("apiVersion", Value::from("v1")),
             ("kind", Value::from("Namespace")),
             ("metadata", Value::from([("name", Value::from(engine::NAMESPACE))])),
         ]);
-        // Objects of a kept state replace these.
+        // Kept objects replace these.
         let first = crate::crds::all().into_iter().chain([namespace]);
         let added = sandbox.add(first);
         debug_assert!(added.refused.is_empty(), "{added:?}");
-        if let Some(kept) = kept {
-            let unloaded = sandbox.cluster.load(kept);
-            for left in unloaded {
-                tracing::warn!(error = %left.error, "an object of the kept state is left out");
-            }
+        for left in sandbox.cluster.load(objects) {
+            tracing::warn!(error = %left.error, "an object of the kept state is left out");
         }
         Ok(sandbox)
     }
@@ -182,8 +181,8 @@ impl Sandbox {
     /// Has every write judged by policies from now on, and starts the controllers.
     pub fn enforce(&self) {
         self.enforced.get_or_init(|| {
-            namespaces::furnish(&self.cluster, &self.certificate.pem);
-            engine::start(&self.cluster, &self.live, &self.certificate.pem, &self.stop)
+            namespaces::furnish(&self.cluster, &self.identity.certificate.pem);
+            engine::start(&self.cluster, &self.live, &self.identity.certificate.pem, &self.stop)
         });
     }
 
@@ -215,29 +214,33 @@ impl Sandbox {
         &self.cluster
     }
 
+    /// What makes its kubeconfig valid in another run.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
     /// The URL of the API server.
     pub fn url(&self) -> String {
-        format!("https://127.0.0.1:{}", self.port)
+        format!("https://127.0.0.1:{}", self.identity.port)
     }
 
     /// The URL of the live view, for browsers.
     pub fn live_url(&self) -> String {
-        format!("http://127.0.0.1:{}/ephor/#{}", self.port, self.token)
+        format!("http://127.0.0.1:{}/ephor/#{}", self.identity.port, self.identity.token)
     }
 
     /// The text of the kubeconfig.
     pub fn kubeconfig(&self) -> String {
-        kubeconfig::text(&self.url(), &self.certificate.pem, &self.token)
+        kubeconfig::text(&self.url(), &self.identity.certificate.pem, &self.identity.token)
     }
 
-    /// Serves until the stop signal. Gives back all objects, for another time.
-    pub fn serve(self) -> io::Result<Vec<Value>> {
-        let gate = Gate::new(self.port, self.token.clone());
-        let certificate = self.certificate.pem.as_str().into();
+    /// Serves until the stop signal.
+    pub fn serve(self) -> io::Result<()> {
+        let gate = Gate::new(self.identity.port, self.identity.token.clone());
+        let certificate = self.identity.certificate.pem.as_str().into();
         let watches = Arc::new(Semaphore::new(server::WATCHES));
         let served = Served { cluster: self.cluster.clone(), gate, certificate, stop: self.stop.clone(), watches };
-        server::serve(self.listener, &self.certificate, served, self.live, &self.token)?;
-        Ok(self.cluster.objects())
+        server::serve(self.listener, &self.identity.certificate, served, self.live, &self.identity.token)
     }
 }
 

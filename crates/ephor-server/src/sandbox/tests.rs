@@ -29,7 +29,12 @@ fn run(objects: &[&str]) -> Running {
     let added = sandbox.add(objects.iter().map(|text| Value::from_json(text).unwrap()));
     assert!(added.refused.is_empty(), "{added:?}");
     sandbox.settle();
-    let running = Running { port: sandbox.port, token: sandbox.token.clone(), live: sandbox.live.clone(), stop };
+    let running = Running {
+        port: sandbox.identity.port,
+        token: sandbox.identity.token.clone(),
+        live: sandbox.live.clone(),
+        stop,
+    };
     std::thread::spawn(move || sandbox.serve());
     running
 }

@@ -1,8 +1,8 @@
 //! HTTPS and HTTP on one port.
 //!
 //! kubectl sends no token over plain HTTP, so that clients need a certificate; browsers would warn of one that nobody
-//! knows, so that the live view is plain. The first byte of a connection tells which it is. The certificate is made
-//! anew at each start and known to nobody but the kubeconfig.
+//! knows, so that the live view is plain. The first byte of a connection tells which it is. Only the kubeconfig names
+//! the certificate; it is new at each start unless a state file keeps it.
 
 use std::future::Future;
 use std::io;
@@ -12,14 +12,18 @@ use std::sync::Arc;
 use axum_server::accept::Accept;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use rustls::ServerConfig;
-use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 /// A certificate for the loopback interface, with its key.
+#[derive(Clone)]
 pub struct Certificate {
     /// The certificate, PEM: also what clients are to trust.
     pub pem: String,
+    /// Its private key, PEM.
+    pub(super) key_pem: String,
     config: Arc<ServerConfig>,
 }
 
@@ -28,14 +32,21 @@ impl Certificate {
     pub fn new() -> io::Result<Self> {
         let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
         let made = rcgen::generate_simple_self_signed(names).map_err(io::Error::other)?;
-        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        Self::from_pem(&made.cert.pem(), &made.signing_key.serialize_pem())
+    }
+
+    /// One that was made before. The error says what cannot be used.
+    pub(super) fn from_pem(certificate: &str, key: &str) -> io::Result<Self> {
+        let invalid = |error: rustls::pki_types::pem::Error| io::Error::other(error.to_string());
+        let chain = CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(invalid)?;
+        let private = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(invalid)?;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key))
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![chain], private))
             .map_err(io::Error::other)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { pem: made.cert.pem(), config: Arc::new(config) })
+        Ok(Self { pem: certificate.to_owned(), key_pem: key.to_owned(), config: Arc::new(config) })
     }
 
     /// What takes connections.

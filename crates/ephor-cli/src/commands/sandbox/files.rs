@@ -1,11 +1,7 @@
-//! The files of a sandbox: objects to begin with, and the state that is kept.
+//! The files of a sandbox: the objects that it starts with.
 
-use std::fs;
-use std::path::Path;
-
-use anyhow::Context as _;
+use ephor_expr::Value;
 use ephor_expr::yaml::{Limits, parse_documents};
-use ephor_expr::{Map, Value};
 
 use crate::commands::CommandError;
 use crate::load;
@@ -32,15 +28,4 @@ pub(super) fn documents(arguments: &[String]) -> Result<Vec<Value>, CommandError
         _ => 2,
     });
     Ok(objects)
-}
-
-/// The objects that were kept; `None` if there is no such file yet.
-pub(super) fn kept(path: &Path) -> Result<Option<Vec<Value>>, CommandError> {
-    if !path.exists() {
-        return Ok(None);
-    }
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    let state = Value::from_json(&text).with_context(|| format!("`{}` holds no state", path.display()))?;
-    let objects = state.as_object().and_then(|members: &Map| members.get("objects")).and_then(Value::as_array);
-    Ok(Some(objects.unwrap_or_default().to_vec()))
 }

@@ -2,6 +2,7 @@
 
 mod files;
 mod kubectl;
+mod state;
 mod tour;
 
 use std::fs;
@@ -15,6 +16,7 @@ use ephor_server::Stop;
 use ephor_server::sandbox::kubeconfig::write_private;
 use ephor_server::sandbox::{Added, Refused, Sandbox};
 
+use self::state::StateFile;
 use super::{CommandError, CommandResult, serve};
 use crate::exit::Exit;
 use crate::ui::Ui;
@@ -27,13 +29,14 @@ pub(super) struct Args {
     /// Objects that are there before the policies are.
     #[arg(long, short, value_name = "FILES", num_args = 1..)]
     resources: Vec<String>,
-    /// The port on the loopback interface; 0 takes a free one.
+    /// The port on the loopback interface; 0 takes a free one, or that of the state.
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Where the kubeconfig is written; default: a file of its own in the directory for temporary files.
+    /// Where to write the kubeconfig. The default is a temporary file, or with `--state` a file beside the state.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Keeps all objects in this file when the sandbox stops, and begins with those that are in it.
+    /// Start with the objects of this file and save all changes to it, at most two seconds later. The kubeconfig of
+    /// one run stays valid in the next.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// Shows on `examples/policies` what policies do, with the commands that one would type, and stops. Exit code 1 says
@@ -47,45 +50,59 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let begun = Instant::now();
     let resources = files::documents(&args.resources)?;
     let policies = files::documents(&args.policies)?;
-    let kept = args.state.as_deref().map(files::kept).transpose()?.flatten();
+    let (mut state, kept) = args.state.as_deref().map(StateFile::open).transpose()?.unzip();
     let stop = serve::stop_on_signals()?;
-    let sandbox = Sandbox::new(args.port, kept, &stop).context("cannot start the sandbox")?;
+    let sandbox = Sandbox::new(args.port, kept.flatten(), &stop).context("cannot start the sandbox")?;
     let before = sandbox.add(resources);
     sandbox.enforce();
     let after = sandbox.add(policies);
     sandbox.settle();
     report(ui, &[&before, &after]);
     let all_taken = before.refused.is_empty() && after.refused.is_empty();
-    let config = args.kubeconfig.clone().unwrap_or_else(|| temporary(std::process::id()));
+    let config = kubeconfig_path(args);
     write_private(&config, &sandbox.kubeconfig()).with_context(|| format!("cannot write `{}`", config.display()))?;
+    if let Some(state) = &mut state {
+        state.save(sandbox.identity(), sandbox.cluster().objects()).context("cannot write the state")?;
+    }
     let served = if args.tour {
         ui.result(&format!("The sandbox is ready: {}\n", sandbox.url()))?;
         serve_tour(sandbox, &config, begun, &stop, ui)
     } else {
         ui.result(&welcome(&sandbox, &config))?;
-        sandbox.serve().context("the sandbox cannot serve").map(|objects| (objects, true)).map_err(CommandError::from)
+        serve_until_stopped(sandbox, state.as_mut(), &stop, ui).map(|()| true)
     };
-    if args.kubeconfig.is_none() {
-        // Of no use any more, and with a token in it.
+    if args.kubeconfig.is_none() && args.state.is_none() {
+        // The token in it is of no use any more.
         let _ = fs::remove_file(&config);
     }
-    let (objects, as_promised) = served?;
-    if let Some(path) = &args.state {
-        let text = Value::from([("objects", Value::array(objects))]).to_json();
-        write_private(path, &text).with_context(|| format!("cannot write `{}`", path.display()))?;
-    }
+    let as_promised = served?;
     settle(&stop);
     Ok(if all_taken && as_promised { Exit::Clean } else { Exit::Findings })
 }
 
-/// Serves for as long as the tour takes. Gives back the objects, and whether all came out as promised.
-fn serve_tour(
+/// Serves until the stop signal, and saves what changes meanwhile.
+fn serve_until_stopped(
     sandbox: Sandbox,
-    config: &Path,
-    begun: Instant,
+    state: Option<&mut StateFile>,
     stop: &Stop,
     ui: &Ui,
-) -> Result<(Vec<Value>, bool), CommandError> {
+) -> Result<(), CommandError> {
+    let Some(state) = state else {
+        return Ok(sandbox.serve().context("the sandbox cannot serve")?);
+    };
+    let (identity, cluster) = (sandbox.identity().clone(), sandbox.cluster().clone());
+    let served = std::thread::scope(|scope| {
+        scope.spawn(|| state.follow(&identity, &cluster, stop, ui));
+        let served = sandbox.serve();
+        stop.stop();
+        served
+    });
+    state.save(&identity, cluster.objects()).context("cannot save the state")?;
+    Ok(served.context("the sandbox cannot serve")?)
+}
+
+/// Serves as long as the tour takes. Returns whether every step behaved as expected.
+fn serve_tour(sandbox: Sandbox, config: &Path, begun: Instant, stop: &Stop, ui: &Ui) -> Result<bool, CommandError> {
     std::thread::scope(|scope| {
         let serving = scope.spawn(|| sandbox.serve());
         let access = Access::Kubeconfig { path: config.to_owned(), context: None };
@@ -95,12 +112,12 @@ fn serve_tour(
             .map_err(CommandError::from)
             .and_then(|cluster| Ok(tour::take(&cluster, ui.colour(), &mut |text| ui.result(text))?));
         stop.stop();
-        let objects = serving.join().map_err(|_| anyhow::anyhow!("the sandbox broke down"))?;
-        let objects = objects.context("the sandbox cannot serve")?;
+        let served = serving.join().map_err(|_| anyhow::anyhow!("the sandbox panicked"))?;
+        served.context("the sandbox cannot serve")?;
         let as_promised = taken?;
         let verdict = if as_promised { "All came out" } else { "Not all came out" };
         ui.result(&format!("\n{verdict} as promised, {:.1} s after the start.\n", begun.elapsed().as_secs_f64()))?;
-        Ok((objects, as_promised))
+        Ok(as_promised)
     })
 }
 
@@ -110,8 +127,13 @@ fn settle(stop: &Stop) {
     std::thread::sleep(Duration::from_millis(20));
 }
 
-fn temporary(process: u32) -> PathBuf {
-    std::env::temp_dir().join(format!("ephor-sandbox-{process}.kubeconfig"))
+fn kubeconfig_path(args: &Args) -> PathBuf {
+    let chosen = args.kubeconfig.clone();
+    let beside_state = || args.state.as_deref().map(|state| state.with_extension("kubeconfig"));
+    chosen.or_else(beside_state).unwrap_or_else(|| {
+        let process = std::process::id();
+        std::env::temp_dir().join(format!("ephor-sandbox-{process}.kubeconfig"))
+    })
 }
 
 fn welcome(sandbox: &Sandbox, config: &Path) -> String {

@@ -14,7 +14,7 @@ pub fn apply_strategic_merge(patch: &Value, resource: &Value) -> Result<Option<V
     let Some(patch) = patch else { return Ok(None) };
     let schema = match (resource.str_at(&["apiVersion"]), resource.str_at(&["kind"])) {
         (Some(api_version), Some(kind)) => MergeSchema::of(api_version, kind),
-        _ => MergeSchema::NONE,
+        _ => MergeSchema::UNKNOWN,
     };
     let patched = merge(&patch, resource, schema)?;
     Ok((patched != *resource).then_some(patched))

@@ -1,7 +1,8 @@
 //! Lists that are merged item by item.
 //!
 //! What a patch adds comes before what the resource has. In a list with one key, items that the patch names come to
-//! the front as well, in the order of the patch; in a list with two keys they stay where they are.
+//! the front as well, in the order of the patch; in a list with two keys they stay where they are. Items of the resource
+//! that the patch does not name stay, whatever the patch holds: only `$patch: delete` and `$patch: replace` remove any.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, btree_map};
@@ -10,7 +11,7 @@ use ephor_expr::{Map, Value};
 
 use super::error::{MergeError, NodeKind};
 use super::merge::{DIRECTIVE, Directive, Merged, fresh_map, merge_map};
-use super::schema::{Fields, ListKey};
+use super::schema::{ListKey, Shape};
 
 /// The text of a scalar; `80` and `"80"` are one key. `None` for null and for what cannot be a key.
 fn scalar_text(value: &Value) -> Option<Cow<'_, str>> {
@@ -21,35 +22,41 @@ fn scalar_text(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// What tells an item from the others of its list.
+/// The key values of an item. In a list with two keys one of them may be missing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ItemKey<'v> {
-    primary: Cow<'v, str>,
+    primary: Option<Cow<'v, str>>,
     secondary: Option<Cow<'v, str>>,
 }
 
 impl ListKey {
+    /// The key of `item`, `None` if it has neither key.
     fn of(self, item: &Map) -> Option<ItemKey<'_>> {
-        Some(ItemKey {
-            primary: scalar_text(item.get(self.primary)?)?,
-            secondary: self.secondary.and_then(|name| scalar_text(item.get(name)?)),
-        })
+        let text = |name| item.get(name).and_then(scalar_text);
+        let key = ItemKey { primary: text(self.primary), secondary: self.secondary.and_then(text) };
+        (key.primary.is_some() || key.secondary.is_some()).then_some(key)
+    }
+
+    /// Whether `item` has no key because it says `null` for it. Such an item has no effect.
+    fn is_null_in(self, item: &Map) -> bool {
+        self.of(item).is_none() && item.get(self.primary).is_some_and(Value::is_null)
     }
 }
 
-/// Keys seen so far, and where. Ordered maps: strangers choose the keys, and could choose colliding hashes.
+/// Keys seen so far, and where. Ordered maps: requests choose the keys, and could choose colliding hashes.
 #[derive(Default)]
 struct Seen<'v> {
     places: BTreeMap<ItemKey<'v>, usize>,
-    /// Primary keys of items that have a secondary one.
-    with_secondary: BTreeSet<Cow<'v, str>>,
+    /// Of items with both keys, each of the keys as if the other were missing.
+    halves: BTreeSet<ItemKey<'v>>,
 }
 
 impl<'v> Seen<'v> {
     /// Notes `key`; gives back where it was seen first, if it was.
     fn note(&mut self, key: ItemKey<'v>, place: usize) -> Option<usize> {
-        if key.secondary.is_some() {
-            self.with_secondary.insert(key.primary.clone());
+        if key.primary.is_some() && key.secondary.is_some() {
+            self.halves.insert(ItemKey { primary: None, ..key.clone() });
+            self.halves.insert(ItemKey { secondary: None, ..key.clone() });
         }
         match self.places.entry(key) {
             btree_map::Entry::Occupied(entry) => Some(*entry.get()),
@@ -64,13 +71,15 @@ impl<'v> Seen<'v> {
         self.places.get(key).copied()
     }
 
-    /// Whether some item has this primary key, and of the two only one has a secondary key. Such an item of a patch
-    /// can be neither merged nor added.
+    /// Whether some item has one key in common with `key`, and only one of the two has the other key.
+    ///
+    /// Upstream: such an item of a patch is neither merged nor added.
     fn is_ambiguous(&self, key: &ItemKey<'v>) -> bool {
-        match key.secondary {
-            None => self.with_secondary.contains(&key.primary),
-            Some(_) => self.places.contains_key(&ItemKey { primary: key.primary.clone(), secondary: None }),
+        if key.primary.is_none() || key.secondary.is_none() {
+            return self.halves.contains(key);
         }
+        self.places.contains_key(&ItemKey { primary: None, ..key.clone() })
+            || self.places.contains_key(&ItemKey { secondary: None, ..key.clone() })
     }
 }
 
@@ -104,28 +113,29 @@ pub(super) fn merge_list(
     patch: &[Value],
     old: &[Value],
     key: ListKey,
-    fields: Fields,
+    items: Shape,
     depth: usize,
 ) -> Result<Merged, MergeError> {
     match list_directive(patch)? {
         Directive::Delete => return Ok(Merged::Gone),
-        Directive::Replace => return fresh_list(patch, key, fields, depth),
+        Directive::Replace => return fresh_list(patch, key, items, depth),
         Directive::Merge => {}
     }
     let has_secondary = key.secondary.is_some_and(|name| {
         let has = |item: &Value| item.get(name).and_then(scalar_text).is_some();
         old.iter().any(has) || patch.iter().any(has)
     });
-    let mut list = KeyedList::new(old, key, fields, depth);
+    let mut list = KeyedList::new(old, key, items, depth);
     list.moves = !has_secondary;
     for item in patch {
-        match item.as_object() {
-            Some(item) if is_directive(item) => {}
-            Some(item) => match key.of(item) {
+        match item {
+            Value::Null => {}
+            Value::Object(item) if is_directive(item) || key.is_null_in(item) => {}
+            Value::Object(item) => match key.of(item) {
                 Some(item_key) => list.apply(item, item_key)?,
-                None => list.drop_untouched(),
+                None => list.add(item)?,
             },
-            None => list.drop_untouched(),
+            other => return Err(MergeError::wrong_kind(NodeKind::Mapping, other)),
         }
     }
     let (items, same) = list.finish();
@@ -134,7 +144,8 @@ pub(super) fn merge_list(
 
 struct KeyedList<'v> {
     old: &'v [Value],
-    fields: Fields,
+    /// The shape of the items.
+    items: Shape,
     depth: usize,
     /// Whether items that the patch names come to the front.
     moves: bool,
@@ -146,7 +157,7 @@ struct KeyedList<'v> {
 }
 
 impl<'v> KeyedList<'v> {
-    fn new(old: &'v [Value], key: ListKey, fields: Fields, depth: usize) -> Self {
+    fn new(old: &'v [Value], key: ListKey, items: Shape, depth: usize) -> Self {
         let mut slots: Vec<Slot> = Vec::with_capacity(old.len());
         let mut seen_old = Seen::default();
         for (place, value) in old.iter().enumerate() {
@@ -160,7 +171,7 @@ impl<'v> KeyedList<'v> {
                 None => slots.push(Slot::Untouched(place)),
             }
         }
-        Self { old, fields, depth, moves: true, front: Vec::new(), slots, seen_old, seen_new: Seen::default() }
+        Self { old, items, depth, moves: true, front: Vec::new(), slots, seen_old, seen_new: Seen::default() }
     }
 
     /// Applies an item of the patch; of several with one key, only the first.
@@ -171,13 +182,17 @@ impl<'v> KeyedList<'v> {
         match self.seen_old.place(&key) {
             Some(place) => self.change(item, place)?,
             None if self.seen_old.is_ambiguous(&key) || self.seen_new.is_ambiguous(&key) => return Ok(()),
-            None => {
-                if let Merged::New(value) = fresh_map(item, self.fields, self.depth)? {
-                    self.front.push((None, value));
-                }
-            }
+            None => self.add(item)?,
         }
         self.seen_new.note(key, 0);
+        Ok(())
+    }
+
+    /// Adds an item of the patch before the old ones.
+    fn add(&mut self, item: &Map) -> Result<(), MergeError> {
+        if let Merged::New(value) = fresh_map(item, self.items, self.depth)? {
+            self.front.push((None, value));
+        }
         Ok(())
     }
 
@@ -189,7 +204,7 @@ impl<'v> KeyedList<'v> {
         let merged = match Directive::of(item)? {
             // The reference does not replace single items; it leaves them alone.
             Directive::Replace => Merged::Same,
-            Directive::Merge | Directive::Delete => merge_map(item, old, self.fields, self.depth)?,
+            Directive::Merge | Directive::Delete => merge_map(item, old, self.items, self.depth)?,
         };
         let (source, value) = match merged {
             Merged::Gone => return Ok(()),
@@ -202,12 +217,6 @@ impl<'v> KeyedList<'v> {
             *slot = Slot::Merged(source, value);
         }
         Ok(())
-    }
-
-    /// The effect of a patch item without key: what is left of the old list is lost.
-    fn drop_untouched(&mut self) {
-        self.slots.retain(|slot| matches!(slot, Slot::Merged(..)));
-        self.seen_old = Seen::default();
     }
 
     /// The new list, and whether each of its items is the old one of the same place.
@@ -234,7 +243,7 @@ impl<'v> KeyedList<'v> {
 
 /// A keyed list where the resource has none: the patch's items, those without key too. Of items with one key the last
 /// stands in for all, at the place of the first.
-pub(super) fn fresh_list(patch: &[Value], key: ListKey, fields: Fields, depth: usize) -> Result<Merged, MergeError> {
+pub(super) fn fresh_list(patch: &[Value], key: ListKey, shape: Shape, depth: usize) -> Result<Merged, MergeError> {
     if list_directive(patch)? == Directive::Delete {
         return Ok(Merged::Gone);
     }
@@ -243,11 +252,11 @@ pub(super) fn fresh_list(patch: &[Value], key: ListKey, fields: Fields, depth: u
     for value in patch {
         let item = match value {
             Value::Null => continue,
-            Value::Object(item) if is_directive(item) => continue,
+            Value::Object(item) if is_directive(item) || key.is_null_in(item) => continue,
             Value::Object(item) => item,
             other => return Err(MergeError::wrong_kind(NodeKind::Mapping, other)),
         };
-        let Merged::New(value) = fresh_map(item, fields, depth)? else { continue };
+        let Merged::New(value) = fresh_map(item, shape, depth)? else { continue };
         let first = key.of(item).and_then(|k| seen.note(k, items.len()));
         match first.and_then(|first| items.get_mut(first)) {
             Some(place) => *place = value,

@@ -7,7 +7,7 @@ use ephor_expr::{Map, Value};
 
 use super::error::{MergeError, NodeKind};
 use super::keyed;
-use super::schema::{Fields, MergeSchema, Shape};
+use super::schema::{MergeSchema, Shape};
 use crate::rules::mutate::limits::MAX_DEPTH;
 
 /// The member of a patch's map that says what to do with the map as a whole.
@@ -61,12 +61,12 @@ pub(super) fn merge_value(patch: &Value, old: &Value, shape: Shape, depth: usize
     match (patch, old) {
         (Value::Null, _) => Ok(Merged::Gone),
         (_, Value::Null) => fresh_value(patch, shape, depth),
-        (Value::Object(patch), Value::Object(old)) => merge_map(patch, old, shape.fields(), depth),
+        (Value::Object(patch), Value::Object(old)) => merge_map(patch, old, shape, depth),
         (Value::Array(new), Value::Array(old_items)) => match shape {
-            Shape::Keyed(key, fields) => keyed::merge_list(new, old_items, key, fields, depth),
+            Shape::Keyed(key, fields) => keyed::merge_list(new, old_items, key, Shape::Map(fields), depth),
             Shape::Set => keyed::merge_set(new, old_items),
-            Shape::Plain | Shape::Map(_) if patch == old => Ok(Merged::Same),
-            Shape::Plain | Shape::Map(_) => Ok(Merged::New(patch.clone())),
+            Shape::Plain | Shape::Map(_) | Shape::Unknown if patch == old => Ok(Merged::Same),
+            Shape::Plain | Shape::Map(_) | Shape::Unknown => Ok(Merged::New(patch.clone())),
         },
         (Value::Array(_) | Value::Object(_), _) | (_, Value::Array(_) | Value::Object(_)) => {
             Err(MergeError::wrong_kind(NodeKind::of(old), patch))
@@ -81,16 +81,17 @@ pub(super) fn merge_value(patch: &Value, old: &Value, shape: Shape, depth: usize
     }
 }
 
-pub(super) fn merge_map(patch: &Map, old: &Map, fields: Fields, depth: usize) -> Result<Merged, MergeError> {
+pub(super) fn merge_map(patch: &Map, old: &Map, shape: Shape, depth: usize) -> Result<Merged, MergeError> {
     match Directive::of(patch)? {
         Directive::Delete => return Ok(Merged::Gone),
-        Directive::Replace => return fresh_map(patch, fields, depth),
+        Directive::Replace => return fresh_map(patch, shape, depth),
         Directive::Merge => {}
     }
     let mut new: Option<Map> = None;
     for (key, value) in patch.iter().filter(|(key, _)| *key != DIRECTIVE) {
-        let shape = Shape::of_member(fields, key);
-        let merged = match old.get(key) {
+        let current = old.get(key);
+        let shape = shape.of_member(key, current);
+        let merged = match current {
             Some(old) => merge_value(value, old, shape, depth)?,
             None => fresh_value(value, shape, depth)?,
         };
@@ -112,20 +113,20 @@ pub(super) fn fresh_value(patch: &Value, shape: Shape, depth: usize) -> Result<M
     let depth = depth.checked_sub(1).ok_or(MergeError::TooDeep)?;
     match (patch, shape) {
         (Value::Null, _) => Ok(Merged::Gone),
-        (Value::Object(map), _) => fresh_map(map, shape.fields(), depth),
-        (Value::Array(items), Shape::Keyed(key, fields)) => keyed::fresh_list(items, key, fields, depth),
+        (Value::Object(map), _) => fresh_map(map, shape, depth),
+        (Value::Array(items), Shape::Keyed(key, fields)) => keyed::fresh_list(items, key, Shape::Map(fields), depth),
         (Value::Array(items), Shape::Set) => keyed::fresh_set(items),
         _ => Ok(Merged::New(patch.clone())),
     }
 }
 
-pub(super) fn fresh_map(patch: &Map, fields: Fields, depth: usize) -> Result<Merged, MergeError> {
+pub(super) fn fresh_map(patch: &Map, shape: Shape, depth: usize) -> Result<Merged, MergeError> {
     if Directive::of(patch)? == Directive::Delete {
         return Ok(Merged::Gone);
     }
     let mut new = Map::with_capacity(patch.len());
     for (key, value) in patch.iter().filter(|(key, _)| *key != DIRECTIVE) {
-        if let Merged::New(value) = fresh_value(value, Shape::of_member(fields, key), depth)? {
+        if let Merged::New(value) = fresh_value(value, shape.of_member(key, None), depth)? {
             new.insert(key.clone(), value);
         }
     }

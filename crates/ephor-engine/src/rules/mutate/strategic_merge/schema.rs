@@ -1,12 +1,15 @@
 //! Which lists of which kinds are merged item by item, and by which key.
 //!
 //! The reference knows the built-in kinds of Kubernetes 1.21 and nothing else. A list that is not in this table is
-//! replaced as a whole: all lists of custom resources, of built-in kinds and versions that came later, and lists that
-//! got their keys later (`resourceClaims`).
+//! replaced as a whole: lists of custom resources, of built-in kinds and versions that came later, and lists that got
+//! their keys later (`resourceClaims`). Pod templates of other kinds are the exception: they are found by their shape
+//! ([`Shape::of_member`]), because a patch for one container must not drop the others.
+
+use ephor_expr::Value;
 
 /// The keyed lists of one kind.
 #[derive(Debug, Clone, Copy)]
-pub struct MergeSchema(Fields);
+pub struct MergeSchema(Shape);
 
 /// The members of a map that hold keyed lists, directly or deeper; all others are plain.
 pub(super) type Fields = &'static [(&'static str, Shape)];
@@ -22,21 +25,28 @@ pub(super) enum Shape {
     Keyed(ListKey, Fields),
     /// A list of scalars, each once.
     Set,
+    /// Anything in a kind that is not in the table: as [`Shape::Plain`], but it may hold Pod templates.
+    Unknown,
 }
 
 impl Shape {
-    /// The table's entries for the members of this value.
-    pub(super) fn fields(self) -> Fields {
+    /// The shape of the member `key` of this value, which is `current` in the resource. In kinds that are not in the
+    /// table a `template` with named containers is a Pod template.
+    pub(super) fn of_member(self, key: &str, current: Option<&Value>) -> Shape {
         match self {
-            Shape::Map(fields) => fields,
-            _ => &[],
+            Shape::Map(fields) => {
+                fields.iter().find(|(name, _)| *name == key).map_or(Shape::Plain, |(_, shape)| *shape)
+            }
+            Shape::Unknown if key == POD_TEMPLATE.0 && current.is_some_and(is_pod_template) => POD_TEMPLATE.1,
+            Shape::Unknown => Shape::Unknown,
+            Shape::Plain | Shape::Keyed(..) | Shape::Set => Shape::Plain,
         }
     }
+}
 
-    /// What `fields` says about the member `key`.
-    pub(super) fn of_member(fields: Fields, key: &str) -> Shape {
-        fields.iter().find(|(name, _)| *name == key).map_or(Shape::Plain, |(_, shape)| *shape)
-    }
+fn is_pod_template(value: &Value) -> bool {
+    let containers = value.at(&["spec", "containers"]).and_then(Value::as_array).unwrap_or_default();
+    containers.iter().any(|container| container.str_at(&["name"]).is_some())
 }
 
 /// The members that tell items of a list apart.
@@ -47,17 +57,20 @@ pub(super) struct ListKey {
 }
 
 impl MergeSchema {
-    /// No keyed lists at all: custom resources.
-    pub const NONE: MergeSchema = MergeSchema(&[]);
+    /// No keyed lists but those of Pod templates: custom resources.
+    pub const UNKNOWN: MergeSchema = MergeSchema(Shape::Unknown);
 
-    /// The keyed lists of a kind; [`MergeSchema::NONE`] for kinds that Kubernetes 1.21 does not have.
+    /// The keyed lists of a kind; [`MergeSchema::UNKNOWN`] for kinds that Kubernetes 1.21 does not have.
     pub fn of(api_version: &str, kind: &str) -> MergeSchema {
-        MergeSchema(fields_of(api_version, kind))
+        match fields_of(api_version, kind) {
+            [] => MergeSchema::UNKNOWN,
+            fields => MergeSchema(Shape::Map(fields)),
+        }
     }
 
     /// The shape of the whole object.
     pub(super) fn root(self) -> Shape {
-        Shape::Map(self.0)
+        self.0
     }
 }
 

@@ -95,11 +95,32 @@ fn other_lists_and_kinds_have_none() {
         ("apps/v1", "StatefulSet", "spec.volumeClaimTemplates", "name"),
         ("v1", "List", "items", "name"),
         ("autoscaling/v2", "HorizontalPodAutoscaler", "metadata.finalizers", ""),
-        ("apps/v1beta1", "Deployment", "spec.template.spec.containers", "name"),
-        ("apps.kruise.io/v1alpha1", "CloneSet", "spec.template.spec.containers", "name"),
         ("example.com/v1", "Thing", "metadata.finalizers", ""),
     ] {
         assert_eq!(treatment(api_version, kind, path, key), "replaced", "{api_version} {kind} {path}");
+    }
+}
+
+#[test]
+fn pod_templates_of_other_kinds_have_the_keys_of_pods() {
+    // The reference replaces all lists of these kinds, so that a patch for one container drops the others.
+    for (api_version, kind, path) in [
+        ("apps/v1beta1", "Deployment", "spec.template.spec.containers"),
+        ("apps.kruise.io/v1alpha1", "CloneSet", "spec.template.spec.containers"),
+        ("apps.kruise.io/v1alpha1", "CloneSet", "spec.template.spec.containers[].env"),
+        ("apps.kruise.io/v1alpha1", "AdvancedCronJob", "spec.template.jobTemplate.spec.template.spec.containers"),
+        ("kubeflow.org/v1", "PyTorchJob", "spec.pytorchReplicaSpecs.Worker.template.spec.containers"),
+    ] {
+        assert_eq!(treatment(api_version, kind, path, "name"), "keyed", "{kind} {path}");
+    }
+    for (path, key) in [
+        // No containers, containers without names, or no template.
+        ("spec.template.spec.volumes", "name"),
+        ("spec.template.spec.containers", "id"),
+        ("spec.containers", "name"),
+        ("spec.template.containers", "name"),
+    ] {
+        assert_eq!(treatment("example.com/v1", "Thing", path, key), "replaced", "{path}");
     }
 }
 

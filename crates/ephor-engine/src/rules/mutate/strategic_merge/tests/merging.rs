@@ -175,8 +175,10 @@ fn lists_without_key_are_replaced() {
         ],
     );
     let role = Value::from([("apiVersion", "rbac.authorization.k8s.io/v1".into()), ("kind", "Role".into())]);
-    let role =
-        outcome(&value("{rules: [{verbs: [get]}]}"), &merge(&value("{rules: [1]}"), &role, MergeSchema::NONE).unwrap());
+    let role = outcome(
+        &value("{rules: [{verbs: [get]}]}"),
+        &merge(&value("{rules: [1]}"), &role, MergeSchema::UNKNOWN).unwrap(),
+    );
     assert!(role.contains(r#""rules":[{"verbs":["get"]}]"#), "{role}");
     check(
         custom,
@@ -192,30 +194,64 @@ fn lists_without_key_are_replaced() {
 }
 
 #[test]
-fn a_patch_item_without_key_empties_the_list() {
+fn a_patch_item_without_key_is_added() {
+    // The reference loses the items that no item before this one names.
     check_containers(&[
-        // 6.5
-        ("[{image: z}]", A_B, "[]"),
-        ("[{name: a, tty: true}, {image: z}]", A_B, "[{name: a, image: x, tty: true}]"),
-        ("[{image: z}, {name: a, tty: true}]", A_B, "[{name: a, tty: true}]"),
-        ("[5, {name: a, tty: true}]", A_B, "[{name: a, tty: true}]"),
-        ("[{name: null}]", A_B, "[]"),
+        ("[{image: z}]", A_B, "[{image: z}, {name: a, image: x}, {name: b, image: x}]"),
+        (
+            "[{name: a, tty: true}, {image: z}]",
+            A_B,
+            "[{name: a, image: x, tty: true}, {image: z}, {name: b, image: x}]",
+        ),
+        (
+            "[{image: z}, {name: a, tty: true}]",
+            A_B,
+            "[{image: z}, {name: a, image: x, tty: true}, {name: b, image: x}]",
+        ),
+        ("[{image: y}, {image: z}]", A_B, "[{image: y}, {image: z}, {name: a, image: x}, {name: b, image: x}]"),
     ]);
     check(
         pod,
         &[
             // 6.5
             ("{volumes: [{secret: {a: 1}}]}", "{}", "{volumes: [{secret: {a: 1}}]}"),
-            ("{volumes: [{secret: {a: 1}}]}", "{volumes: [{name: v}]}", "{volumes: []}"),
+            // The reference loses the volume of the resource.
+            ("{volumes: [{secret: {a: 1}}]}", "{volumes: [{name: v}]}", "{volumes: [{secret: {a: 1}}, {name: v}]}"),
             // The reference keeps only the item without key.
             ("{volumes: [{name: v}, {secret: {a: 1}}]}", "{}", "{volumes: [{name: v}, {secret: {a: 1}}]}"),
-            (
-                "{volumes: [5]}",
-                "{}",
-                "error: wrong node kind: expected MappingNode but got ScalarNode: node contents:\n5\n",
-            ),
         ],
     );
+}
+
+#[test]
+fn a_patch_item_with_a_null_key_has_no_effect() {
+    check_containers(&[("[{name: null}]", A_B, "skip"), ("[null]", A_B, "skip")]);
+    check(
+        pod,
+        &[
+            ("{hostAliases: [{ip: null}]}", "{}", "{hostAliases: []}"),
+            ("{hostAliases: [{ip: null, hostnames: [h]}]}", "{}", "{hostAliases: []}"),
+            // The reference loses what is beside it.
+            ("{hostAliases: [{ip: null}, {ip: b}]}", "{}", "{hostAliases: [{ip: b}]}"),
+            ("{hostAliases: [{ip: null}]}", "{hostAliases: [{ip: a}]}", "skip"),
+        ],
+    );
+    let service = |ports: &str| super::object("v1", "Service", ports);
+    check(
+        service,
+        &[
+            // One key is enough.
+            ("{ports: [{port: null, protocol: TCP}]}", "{}", "{ports: [{protocol: TCP}]}"),
+            ("{ports: [{port: null, protocol: TCP}]}", "{ports: [{port: 8}]}", "{ports: [{protocol: TCP}, {port: 8}]}"),
+            ("{ports: [{port: 8, protocol: null, name: y}]}", "{ports: [{port: 8}]}", "{ports: [{port: 8, name: y}]}"),
+        ],
+    );
+}
+
+#[test]
+fn items_that_are_no_maps_fail() {
+    let error = "error: wrong node kind: expected MappingNode but got ScalarNode: node contents:\n5\n";
+    check(pod, &[("{volumes: [5]}", "{}", error), ("{volumes: [{name: w}, 5]}", "{volumes: [{name: v}]}", error)]);
 }
 
 #[test]
@@ -298,7 +334,22 @@ fn lists_with_two_keys_match_on_both() {
             "[{containerPort: 80, protocol: TCP}, {containerPort: 81, protocol: TCP}]",
             "[{containerPort: 81, protocol: TCP}]",
         ),
-        ("[{name: k}]", "[{containerPort: 80, protocol: TCP}]", "[]"),
+        // The reference loses the items of the resource.
+        ("[{name: k}]", "[{containerPort: 80, protocol: TCP}]", "[{name: k}, {containerPort: 80, protocol: TCP}]"),
+        // Only the second key: added, unless an item has it together with the first.
+        ("[{protocol: TCP, name: k}]", "[{containerPort: 80}]", "[{protocol: TCP, name: k}, {containerPort: 80}]"),
+        ("[{protocol: TCP, name: k}]", "[{containerPort: 80, protocol: TCP}]", "skip"),
+        (
+            "[{protocol: TCP, name: k}]",
+            "[{containerPort: 80, protocol: UDP}]",
+            "[{protocol: TCP, name: k}, {containerPort: 80, protocol: UDP}]",
+        ),
+        ("[{protocol: TCP, name: k}]", "[{protocol: TCP, name: o}]", "[{protocol: TCP, name: k}]"),
+        (
+            "[{protocol: TCP, name: k}, {containerPort: 80, name: y}]",
+            "[{containerPort: 80}]",
+            "[{protocol: TCP, name: k}, {containerPort: 80, name: y}]",
+        ),
     ] {
         let want = if want == "skip" { want.to_owned() } else { ports(want) };
         check_containers(&[(&ports(patch), &ports(resource), &want)]);
@@ -334,5 +385,5 @@ fn deep_patches_fail_instead_of_overflowing() {
         outcome(&patch, &custom("{}")),
         "error: failed to preProcess rule: the patch nests deeper than 256 levels"
     );
-    assert!(merge(&patch, &custom("{}"), MergeSchema::NONE).is_err());
+    assert!(merge(&patch, &custom("{}"), MergeSchema::UNKNOWN).is_err());
 }

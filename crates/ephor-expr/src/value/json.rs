@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{Map, Value};
+use super::{Map, Value, deep};
 
 /// Text that is not JSON: where, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,14 +16,26 @@ pub struct JsonError {
     pub column: usize,
 }
 
+impl From<serde_json::Error> for JsonError {
+    fn from(error: serde_json::Error) -> Self {
+        let full = error.to_string();
+        let message = full.split(" at line ").next().unwrap_or(&full).to_owned();
+        Self { message, line: error.line(), column: error.column() }
+    }
+}
+
 impl Value {
-    /// Parses one JSON document. Nesting is limited to 128 levels; duplicate keys: the last wins.
+    /// Parses one JSON document. Nesting is limited to 127 levels; duplicate keys: the last wins.
     pub fn from_json(text: &str) -> Result<Value, JsonError> {
-        serde_json::from_str(text).map_err(|e| {
-            let full = e.to_string();
-            let message = full.split(" at line ").next().unwrap_or(&full).to_owned();
-            JsonError { message, line: e.line(), column: e.column() }
-        })
+        Ok(serde_json::from_str(text)?)
+    }
+
+    /// The same, with nesting up to `depth` levels, of which there are 127 at least.
+    pub fn from_json_nested(text: &str, depth: usize) -> Result<Value, JsonError> {
+        match Self::from_json(text) {
+            Err(_) if deep::levels(text) > deep::USUAL => deep::parse(text, depth),
+            read => read,
+        }
     }
 
     /// Compact JSON as the reference prints it: keys sorted, `<`, `>`, `&` and the two Unicode line separators

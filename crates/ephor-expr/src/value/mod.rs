@@ -6,6 +6,7 @@
 
 mod convert;
 mod decode;
+mod deep;
 mod encode;
 mod json;
 mod map;

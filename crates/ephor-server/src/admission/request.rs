@@ -12,6 +12,9 @@ use ephor_engine::review::{Mode, Review};
 use ephor_expr::value::Path;
 use ephor_expr::{Map, Str, Value};
 
+/// The levels of nesting of a review. A deeper one is an error, which callers are to deny.
+const DEPTH: usize = 127;
+
 /// An `AdmissionReview` as it came.
 #[derive(Debug, Clone)]
 pub struct AdmissionReview {
@@ -99,7 +102,7 @@ impl AdmissionReview {
     /// Reads a body.
     pub fn parse(body: &[u8]) -> Result<Self, RequestError> {
         let text = std::str::from_utf8(body).map_err(|_| RequestError::NotText)?;
-        let mut review = Self::of_value(&Value::from_json(text)?)?;
+        let mut review = Self::of_value(&Value::from_json_nested(text, DEPTH)?)?;
         review.request.weight = body.len();
         Ok(review)
     }

@@ -358,6 +358,14 @@ impl Reviews for Served {
         }
     }
 
+    fn unreadable(&self, path: &str, why: &str) -> Answer {
+        if self.shadow {
+            tracing::info!(path, why, "this request would have been denied");
+            return Answer::allow();
+        }
+        Answer { code: Some(400), ..Answer::deny(why) }
+    }
+
     fn is_ready(&self) -> bool {
         self.policies.synced()
             && self.feeds.iter().all(Feed::synced)

@@ -7,19 +7,22 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use axum::Extension;
-use axum::middleware::AddExtension;
-use axum_server::accept::{Accept, NoDelayAcceptor};
+use axum_server::accept::Accept;
 use axum_server::tls_rustls::RustlsAcceptor;
+use http::Request;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use tokio::net::TcpStream;
-use tower::Layer as _;
+use tower::Service;
 use x509_parser::extensions::GeneralName;
+
+use super::connections::{Bounded, Connection};
+use super::room::Peer;
 
 /// Whose reviews are answered.
 #[derive(Debug, Clone, Default)]
@@ -57,14 +60,30 @@ pub fn verifier(file: &str) -> Result<Arc<dyn ClientCertVerifier>, CallersError>
     verifier.build().map(|verifier| verifier as Arc<dyn ClientCertVerifier>).map_err(|error| unreadable(&error))
 }
 
-/// The caller of one connection: the names in its certificate, `None` without one.
+/// The caller of one connection.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Caller(Option<Arc<[String]>>);
+pub(super) struct Caller {
+    peer: Peer,
+    /// The names in its certificate, `None` without one.
+    names: Option<Arc<[String]>>,
+}
+
+impl Caller {
+    #[cfg(test)]
+    pub(super) fn at(address: std::net::IpAddr) -> Self {
+        Self { peer: address.into(), names: None }
+    }
+
+    /// Who takes what this caller takes.
+    pub(super) fn peer(&self) -> Peer {
+        self.peer
+    }
+}
 
 impl Callers {
     /// Whether reviews of this caller are answered.
     pub(super) fn welcome(&self, caller: &Caller) -> bool {
-        match (self, &caller.0) {
+        match (self, &caller.names) {
             (Self::All, _) => true,
             (Self::Named(_), None) => false,
             (Self::Named(allowed), Some(names)) => {
@@ -89,20 +108,54 @@ fn names(certificate: &CertificateDer<'_>) -> Arc<[String]> {
 
 /// Accepts connections, and remembers for their requests who calls.
 #[derive(Debug, Clone)]
-pub(super) struct CallerAcceptor(pub(super) RustlsAcceptor<NoDelayAcceptor>);
+pub(super) struct CallerAcceptor(pub(super) RustlsAcceptor<Bounded>);
 
 impl<S: Send + 'static> Accept<TcpStream, S> for CallerAcceptor {
-    type Stream = <RustlsAcceptor<NoDelayAcceptor> as Accept<TcpStream, S>>::Stream;
-    type Service = AddExtension<S, Caller>;
+    type Stream = <RustlsAcceptor<Bounded> as Accept<TcpStream, S>>::Stream;
+    type Service = Called<S>;
     type Future = Pin<Box<dyn Future<Output = io::Result<(Self::Stream, Self::Service)>> + Send>>;
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
         let accepting = self.0.accept(stream, service);
         Box::pin(async move {
             let (stream, service) = accepting.await?;
-            let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
-            let caller = Caller(shown.map(names));
-            Ok((stream, Extension(caller).layer(service)))
+            let (bounded, tls) = stream.get_ref();
+            let shown = tls.peer_certificates().and_then(<[_]>::first);
+            let caller = Caller { peer: bounded.peer(), names: shown.map(names) };
+            let connection = Arc::clone(bounded.connection());
+            Ok((stream, Called { caller, connection, service }))
+        })
+    }
+}
+
+/// The service of one connection: its requests know their caller, and keep the connection open while they are in work.
+#[derive(Debug, Clone)]
+pub(super) struct Called<S> {
+    caller: Caller,
+    connection: Arc<Connection>,
+    service: S,
+}
+
+impl<S, B> Service<Request<B>> for Called<S>
+where
+    S: Service<Request<B>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.service.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        request.extensions_mut().insert(self.caller.clone());
+        let (work, answering) = (self.connection.work(), self.service.call(request));
+        Box::pin(async move {
+            let answer = answering.await;
+            drop(work);
+            answer
         })
     }
 }
@@ -112,7 +165,7 @@ mod tests {
     use super::*;
 
     fn caller(names: &[&str]) -> Caller {
-        Caller(Some(names.iter().map(|name| (*name).to_owned()).collect()))
+        Caller { names: Some(names.iter().map(|name| (*name).to_owned()).collect()), ..Caller::default() }
     }
 
     #[test]

@@ -1,9 +1,14 @@
 //! The webhooks over HTTPS.
 //!
-//! What a stranger can send is bounded before it is read: the length of a body, the bytes of all bodies in work, the
-//! time for a handshake, for headers and for a body. A request that finds no room within [`Limits::patience`] is
-//! answered 503, and the API server does what the webhook's failure policy says; one that cannot be judged (a panic) is
-//! answered by the failure policy in its path. Status codes are upstream's (controllers 3.1).
+//! Anybody who reaches the port can send anything, so everything is bounded before it is judged ([`Limits`]): the
+//! connections ([`connections`]), the memory of requests by the bytes that arrived ([`room`]), the time for a handshake,
+//! for headers and for a body. A request that finds no room in its time is answered 503, and the API server does what
+//! the webhook's failure policy says; one that cannot be judged (a panic) is answered by the failure policy in its path.
+//!
+//! A review that is too large or malformed is denied, whatever the failure policy: what a user writes into an object
+//! must not decide that nothing judges it. The API server takes a denial only with the UID of the request, which stands
+//! at the beginning of the body ([`head`]). Without a UID the answer is a status code of upstream's, which to the API
+//! server is a failure of the webhook.
 
 use std::io;
 use std::net::TcpListener;
@@ -17,20 +22,27 @@ use axum::extract::State;
 use axum::http::{Request, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum_server::Handle;
-use axum_server::accept::NoDelayAcceptor;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use ephor_expr::scalar::duration;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper_util::rt::TokioTimer;
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::timeout_at;
 
 use super::{AdmissionRequest, AdmissionReview, Answer, RequestError};
 use crate::plain_http;
 use callers::{Caller, CallerAcceptor};
 pub use callers::{Callers, CallersError, verifier};
+use connections::{Bounded, Connections};
+use head::Head;
+pub use limits::Limits;
+use reading::Read;
+use room::Room;
 
 mod callers;
+mod connections;
+mod head;
+mod limits;
+mod reading;
+mod room;
 
 /// Somebody who answers admission requests, by the path of the webhook they came through.
 pub trait Reviews: Send + Sync + 'static {
@@ -43,6 +55,9 @@ pub trait Reviews: Send + Sync + 'static {
     /// The answer. May wait for the cluster.
     fn answer(&self, path: &str, request: &AdmissionRequest) -> Answer;
 
+    /// The answer to a review that cannot be read because of what is in it. The failure policy has no say.
+    fn unreadable(&self, path: &str, why: &str) -> Answer;
+
     /// Whether requests may come.
     fn is_ready(&self) -> bool;
 
@@ -50,42 +65,22 @@ pub trait Reviews: Send + Sync + 'static {
     fn answered(&self, method: &str, path: &str, took: Duration);
 }
 
-/// What a stranger may take.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// The longest body, in bytes.
-    pub body: usize,
-    /// The bytes of all bodies that are in work at once.
-    pub in_work: usize,
-    /// How long a request waits for room.
-    pub patience: Duration,
-    /// How long headers may take, and how long a body.
-    pub reading: Duration,
-}
-
-impl Default for Limits {
-    /// An API server takes objects of 3 MiB, and a review of an update holds two.
-    fn default() -> Self {
-        Self { body: 8 << 20, in_work: 8 << 20, patience: Duration::from_secs(8), reading: Duration::from_secs(10) }
-    }
-}
-
 /// How long the API server waits at most (controllers 3.4).
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Room is given in pieces of so many bytes, and a request takes at least one.
-const PIECE: usize = 1024;
+/// The bytes of HTTP/2 that a connection takes before a handler reads them.
+const WINDOW: u32 = 128 << 10;
 
 struct Served {
     reviews: Arc<dyn Reviews>,
     limits: Limits,
     callers: Callers,
-    room: Arc<Semaphore>,
+    room: Room,
 }
 
 /// All paths: webhooks by POST, the probes of the kubelet by GET.
 pub fn router(reviews: Arc<dyn Reviews>, limits: Limits, callers: Callers) -> Router {
-    let room = Arc::new(Semaphore::new(limits.in_work.div_ceil(PIECE)));
+    let room = Room::new(limits.in_work, limits.peer);
     let probed = Arc::clone(&reviews);
     plain_http::probes(Arc::new(move || probed.is_ready())).fallback(review).with_state(Arc::new(Served {
         reviews,
@@ -105,11 +100,18 @@ pub async fn serve(
 ) -> io::Result<()> {
     let acceptor = RustlsAcceptor::new(RustlsConfig::from_config(tls))
         .handshake_timeout(limits.reading)
-        .acceptor(NoDelayAcceptor::new());
+        .acceptor(Bounded(Connections::new(limits)));
     let mut server = axum_server::from_tcp(listener)?.acceptor(CallerAcceptor(acceptor)).handle(handle);
     let http = server.http_builder();
     http.http1().timer(TokioTimer::new()).header_read_timeout(limits.reading).max_buf_size(64 << 10);
-    http.http2().timer(TokioTimer::new()).keep_alive_interval(Duration::from_secs(30)).max_concurrent_streams(250);
+    http.http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(Duration::from_secs(30))
+        .max_concurrent_streams(250)
+        // What arrives before anybody counts it.
+        .initial_connection_window_size(WINDOW)
+        .initial_stream_window_size(WINDOW)
+        .max_header_list_size(16 << 10);
     server.serve(router.into_make_service()).await
 }
 
@@ -124,8 +126,8 @@ enum Refused {
     Stranger,
     #[error("the content type must be application/json")]
     NotJson,
-    #[error("the body has more than {0} bytes")]
-    TooLong(usize),
+    #[error("the review has too many {0} to be judged")]
+    TooMuch(&'static str),
     #[error("the body did not come in time")]
     TooSlow,
     #[error("too much is in work already: try again")]
@@ -143,7 +145,7 @@ impl Refused {
             Self::NotPost => StatusCode::METHOD_NOT_ALLOWED,
             Self::Stranger => StatusCode::FORBIDDEN,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooMuch(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
             Self::Broken(_) | Self::Unreadable(RequestError::NoRequest) => StatusCode::BAD_REQUEST,
@@ -154,7 +156,7 @@ impl Refused {
 
 async fn review(State(served): State<Arc<Served>>, request: Request<Body>) -> Response {
     let (method, path, begun) = (request.method().clone(), request.uri().path().to_owned(), Instant::now());
-    let answer = reviewed(&served, request).await;
+    let answer = reviewed(&served, request, begun).await;
     served.reviews.answered(method.as_str(), &path, begun.elapsed());
     match answer {
         Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
@@ -165,7 +167,9 @@ async fn review(State(served): State<Arc<Served>>, request: Request<Body>) -> Re
     }
 }
 
-async fn reviewed(served: &Arc<Served>, request: Request<Body>) -> Result<String, Refused> {
+/// The answer to a request whose head was read at `begun`. All that follows counts into its time: the body, waiting for
+/// room, and judging.
+async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) -> Result<String, Refused> {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
     if !served.reviews.serves(&path) {
@@ -174,28 +178,25 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>) -> Result<String
     if parts.method != axum::http::Method::POST {
         return Err(Refused::NotPost);
     }
-    if !served.callers.welcome(parts.extensions.get().unwrap_or(&Caller::default())) {
+    let caller = parts.extensions.get().cloned().unwrap_or_else(Caller::default);
+    if !served.callers.welcome(&caller) {
         return Err(Refused::Stranger);
     }
     if parts.headers.get(header::CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
         return Err(Refused::NotJson);
     }
     let limits = served.limits;
-    let declared = parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    if declared.is_some_and(|length: usize| length > limits.body) {
-        return Err(Refused::TooLong(limits.body));
-    }
-    // Who does not say how much comes may send as much as is allowed.
-    let pieces = declared.unwrap_or(limits.body).div_ceil(PIECE).clamp(1, limits.in_work.div_ceil(PIECE));
-    let pieces = u32::try_from(pieces).unwrap_or(u32::MAX);
-    let room = timeout(limits.patience, Arc::clone(&served.room).acquire_many_owned(pieces)).await;
-    let Ok(Ok(room)) = room else { return Err(Refused::NoRoom) };
-    let body =
-        timeout(limits.reading, Limited::new(body, limits.body).collect()).await.map_err(|_| Refused::TooSlow)?;
-    let body = body.map_err(|error| {
-        if error.is::<LengthLimitError>() { Refused::TooLong(limits.body) } else { Refused::Broken(error.to_string()) }
-    })?;
-    let asked = AdmissionReview::parse(&body.to_bytes())?;
+    let until = begun + deadline(parts.uri.query().unwrap_or_default());
+    let mut share = served.room.share(caller.peer());
+    let body = match reading::read(body, &mut share, &limits, until.min(begun + limits.reading)).await? {
+        Read::Whole(body) => body,
+        Read::TooMuch(beginning, what) => return denied(served, &path, &beginning, Refused::TooMuch(what)),
+    };
+    let asked = match AdmissionReview::parse(&body) {
+        Ok(asked) => asked,
+        Err(error) => return denied(served, &path, &body, error.into()),
+    };
+    drop(body);
     let reply = move |asked: &AdmissionReview, answer: Answer| {
         answer.review(&asked.api_version, &asked.kind, &asked.request.uid).to_json()
     };
@@ -203,19 +204,26 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>) -> Result<String
         return Ok(reply(&asked, answer));
     }
     let reviews = Arc::clone(&served.reviews);
-    let time = deadline(parts.uri.query().unwrap_or_default());
     let late = late(&asked, &path);
     let blocking = tokio::task::spawn_blocking(move || {
         let answer = guarded(&path, || Some(reviews.answer(&path, &asked.request)));
         // Room is kept for as long as the work lasts, also when nobody waits for it any more.
-        drop(room);
+        drop(share);
         answer.map(|answer| reply(&asked, answer))
     });
-    match timeout(time, blocking).await {
+    match timeout_at(until.into(), blocking).await {
         Ok(Ok(Some(json))) => Ok(json),
         Ok(_) => Err(Refused::NoRoom),
         Err(_) => Ok(late),
     }
+}
+
+/// The denial of a review that is not judged because of what is in it; without a UID the status code of the refusal.
+fn denied(served: &Served, path: &str, beginning: &[u8], refused: Refused) -> Result<String, Refused> {
+    let Some(Head { api_version, kind, uid }) = head::of(beginning) else { return Err(refused) };
+    tracing::warn!(%refused, uid, path, "a review cannot be judged");
+    let answer = served.reviews.unreadable(path, &refused.to_string());
+    Ok(answer.review(&api_version, &kind, &uid).to_json())
 }
 
 /// How long an answer may take: as long as the API server waits for it, which it writes into the URL, less what the

@@ -1,7 +1,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ephor_expr::Value;
+use http_body_util::BodyExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::timeout;
 use tower::ServiceExt as _;
 
 use super::*;
@@ -33,6 +35,10 @@ impl Reviews for ByName {
         Answer::deny("slowly")
     }
 
+    fn unreadable(&self, _: &str, why: &str) -> Answer {
+        Answer::deny(why)
+    }
+
     fn is_ready(&self) -> bool {
         false
     }
@@ -41,7 +47,15 @@ impl Reviews for ByName {
 }
 
 fn limits() -> Limits {
-    Limits { body: 4096, in_work: 4096, patience: Duration::from_millis(100), reading: Duration::from_millis(300) }
+    Limits {
+        body: 4096,
+        values: 512,
+        in_work: 3 * 8192,
+        peer: 2 * 8192,
+        reading: Duration::from_millis(300),
+        idle: Duration::from_secs(1),
+        ..Limits::default()
+    }
 }
 
 fn body(name: &str) -> String {
@@ -132,75 +146,236 @@ async fn strangers_get_no_answers_and_probes_need_no_name() {
     assert_eq!(router.oneshot(request).await.unwrap().status(), StatusCode::OK);
 }
 
-/// A body that says nothing and does not end.
-fn endless() -> Body {
-    Body::from_stream(futures::stream::pending::<Result<Vec<u8>, io::Error>>())
+/// A body that begins like this and does not end.
+fn endless(beginning: &str) -> Body {
+    let beginning = futures::stream::iter([Ok::<_, io::Error>(beginning.as_bytes().to_vec())]);
+    Body::from_stream(futures::StreamExt::chain(beginning, futures::stream::pending()))
 }
 
-#[tokio::test]
-async fn slow_bodies_give_up_their_room() {
-    let router = router(Arc::new(ByName::default()), limits(), Callers::All);
-    let ask = |body: Body| {
-        let request = Request::post("/validate/fail").header(header::CONTENT_TYPE, "application/json").body(body);
-        router.clone().oneshot(request.unwrap())
+/// A review by a peer of that address, with the length it declares.
+fn from_peer(last: u8, length: Option<usize>, body: Body) -> Request<Body> {
+    let request = Request::post("/validate/fail").header(header::CONTENT_TYPE, "application/json");
+    let request = request.extension(Caller::at([10, 0, 0, last].into()));
+    let request = match length {
+        Some(length) => request.header(header::CONTENT_LENGTH, length),
+        None => request,
     };
-    // It takes all the room, as it does not say how long it is.
-    let slow = tokio::spawn(ask(endless()));
-    tokio::time::sleep(Duration::from_millis(20)).await;
-    assert_eq!(ask(body("a").into()).await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(slow.await.unwrap().unwrap().status(), StatusCode::REQUEST_TIMEOUT);
-    assert_eq!(ask(body("a").into()).await.unwrap().status(), StatusCode::OK);
+    request.body(body).unwrap()
 }
 
 #[tokio::test]
-async fn a_half_open_client_is_cut_off_and_holds_up_nobody() {
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let key = rustls::pki_types::PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
-    let tls = rustls::ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
-        .unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let address = listener.local_addr().unwrap();
-    let handle = Handle::new();
-    let serving = tokio::spawn(serve(
-        listener,
-        Arc::new(tls),
-        router(Arc::new(ByName::default()), limits(), Callers::All),
-        limits(),
-        handle.clone(),
-    ));
+async fn bodies_that_do_not_come_take_no_room_and_end() {
+    let router = router(Arc::new(ByName::default()), limits(), Callers::All);
+    let idle: Vec<_> =
+        (0..100).map(|_| tokio::spawn(router.clone().oneshot(from_peer(1, Some(4096), endless(""))))).collect();
+    tokio::task::yield_now().await;
+    for peer in [1, 2] {
+        let answer = router.clone().oneshot(from_peer(peer, None, body("a").into())).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK, "peer {peer}");
+    }
+    for answer in idle {
+        assert_eq!(answer.await.unwrap().unwrap().status(), StatusCode::REQUEST_TIMEOUT);
+    }
+}
+
+#[tokio::test]
+async fn half_a_body_gives_way_to_a_peer_that_holds_less() {
+    let router = router(Arc::new(ByName::default()), limits(), Callers::All);
+    let half = "x".repeat(4080);
+    let greedy: Vec<_> =
+        (0..12).map(|i| tokio::spawn(router.clone().oneshot(from_peer(1 + i % 2, None, endless(&half))))).collect();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let answer = router.clone().oneshot(from_peer(3, None, body("a").into())).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    let mut put_out = 0;
+    for answer in greedy {
+        put_out += usize::from(answer.await.unwrap().unwrap().status() == StatusCode::SERVICE_UNAVAILABLE);
+    }
+    assert!(put_out > 0);
+}
+
+#[tokio::test]
+async fn several_of_the_longest_bodies_are_read_at_once() {
+    let router = router(Arc::new(ByName::default()), limits(), Callers::All);
+    let long = || {
+        let text = body("a");
+        text.clone() + &" ".repeat(4096 - text.len())
+    };
+    let asked = futures::future::join_all((0..2).map(|_| router.clone().oneshot(from_peer(1, None, long().into()))));
+    for answer in asked.await {
+        assert_eq!(answer.unwrap().status(), StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn reading_counts_into_the_time_of_a_request() {
+    let begun = Instant::now();
+    let (status, _) = post("/validate/fail?timeout=50ms", "application/json", endless("{")).await;
+    assert_eq!(status, StatusCode::REQUEST_TIMEOUT);
+    assert!(begun.elapsed() < limits().reading);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_denied_where_failures_are_ignored_too() {
+    let review = |object: &str| body("a").replace(r#""name":"a""#, &format!(r#""object":{object}"#));
+    for (object, why) in [
+        (format!("{{\"a\":\"{}\"}}", "x".repeat(5000)), "bytes"),
+        (format!("{{\"a\":[0{}]}}", ",0".repeat(1000)), "values"),
+        ("{".to_owned(), "not JSON"),
+        ("[]".to_owned(), "expected an object"),
+    ] {
+        for path in ["/validate/fail", "/validate/ignore"] {
+            let (status, text) = post(path, "application/json", review(&object)).await;
+            let review = Value::from_json(&text).unwrap();
+            assert_eq!((status, review.str_at(&["response", "uid"])), (StatusCode::OK, Some("u")), "{path} {why}");
+            let (allowed, message) = answer(&text);
+            assert!(!allowed && message.contains(why), "{path} {message}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn objects_that_are_nested_too_deep_to_be_judged_are_denied() {
+    let nested = |levels: usize| {
+        let object = r#"{"a":"#.repeat(levels) + "0" + &"}".repeat(levels);
+        body("a").replace(r#""name":"a""#, &format!(r#""name":"a","object":{object}"#))
+    };
+    let reviews = Arc::new(ByName::default());
+    let router = router(Arc::clone(&reviews) as _, Limits::default(), Callers::All);
+    for (levels, judged) in [(125, true), (126, false), (10_000, false), (100_000, false)] {
+        let before = reviews.at_once.load(Ordering::Relaxed);
+        let answer = router.clone().oneshot(from_peer(1, None, nested(levels).into())).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK);
+        assert_eq!(reviews.at_once.load(Ordering::Relaxed) > before, judged, "{levels}");
+    }
+}
+
+/// A server on a port of its own.
+struct Running {
+    address: std::net::SocketAddr,
+    client: Arc<rustls::ClientConfig>,
+    handle: Handle<std::net::SocketAddr>,
+    serving: tokio::task::JoinHandle<io::Result<()>>,
+}
+
+type Client = rustls::StreamOwned<rustls::ClientConnection, std::net::TcpStream>;
+
+impl Running {
+    fn start(limits: Limits) -> Self {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = rustls::pki_types::PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        let tls = rustls::ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(made.cert.der().clone()).unwrap();
+        let client = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let handle = Handle::new();
+        let router = router(Arc::new(ByName::default()), limits, Callers::All);
+        let serving = tokio::spawn(serve(listener, Arc::new(tls), router, limits, handle.clone()));
+        Self { address, client: Arc::new(client), handle, serving }
+    }
+
+    /// A connection on which something is written after the handshake.
+    async fn connected(&self, text: impl Into<String>) -> Client {
+        let (address, client, text) = (self.address, Arc::clone(&self.client), text.into());
+        let connecting = tokio::task::spawn_blocking(move || {
+            let connection = rustls::ClientConnection::new(client, "localhost".try_into().unwrap()).unwrap();
+            let mut stream = rustls::StreamOwned::new(connection, std::net::TcpStream::connect(address).unwrap());
+            stream.conn.complete_io(&mut stream.sock).unwrap();
+            io::Write::write_all(&mut stream, text.as_bytes()).unwrap();
+            stream
+        });
+        connecting.await.unwrap()
+    }
+
+    /// All that comes until the server closes the connection, which it may do without a farewell.
+    async fn heard(mut stream: Client) -> String {
+        let hearing = tokio::task::spawn_blocking(move || {
+            let mut answer = Vec::new();
+            let _ = io::Read::read_to_end(&mut stream, &mut answer);
+            String::from_utf8_lossy(&answer).into_owned()
+        });
+        timeout(Duration::from_secs(30), hearing).await.expect("the connection does not end").unwrap()
+    }
+
+    async fn ask(&self) -> String {
+        Self::heard(self.connected(head(body("a").len(), "Connection: close\r\n") + &body("a")).await).await
+    }
+
+    async fn end(self) {
+        self.handle.shutdown();
+        self.serving.await.unwrap().unwrap();
+    }
+}
+
+fn head(length: usize, more: &str) -> String {
+    format!(
+        "POST /validate/fail HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n{more}\r\n"
+    )
+}
+
+#[tokio::test]
+async fn a_half_open_client_is_cut_off_and_delays_no_other() {
+    let server = Running::start(limits());
     // Connected, without a word.
-    let mut silent = tokio::net::TcpStream::connect(address).await.unwrap();
+    let mut silent = tokio::net::TcpStream::connect(server.address).await.unwrap();
     // Half a handshake.
-    let mut half = tokio::net::TcpStream::connect(address).await.unwrap();
+    let mut half = tokio::net::TcpStream::connect(server.address).await.unwrap();
     half.write_all(&[0x16, 3, 1, 2, 0]).await.unwrap();
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
-    let client = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    let answered = tokio::task::spawn_blocking(move || {
-        let connector = rustls::ClientConnection::new(Arc::new(client), "localhost".try_into().unwrap()).unwrap();
-        let mut stream = rustls::StreamOwned::new(connector, std::net::TcpStream::connect(address).unwrap());
-        let body = body("a");
-        let head = format!(
-            "POST /validate/fail HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-            body.len()
-        );
-        io::Write::write_all(&mut stream, (head + &body).as_bytes()).unwrap();
-        let mut answer = String::new();
-        // The server closes without a farewell.
-        let _ = io::Read::read_to_string(&mut stream, &mut answer);
-        answer
-    });
-    assert!(answered.await.unwrap().starts_with("HTTP/1.1 200"));
+    assert!(server.ask().await.starts_with("HTTP/1.1 200"));
     // The handshake's own limit ends both.
     for stream in [&mut silent, &mut half] {
         let mut byte = [0; 1];
         let ended = timeout(Duration::from_secs(30), stream.read(&mut byte)).await;
         assert!(matches!(ended, Ok(Ok(0) | Err(_))) || byte[0] == 0x15, "{ended:?}");
     }
-    handle.shutdown();
-    serving.await.unwrap().unwrap();
+    server.end().await;
+}
+
+#[tokio::test]
+async fn bodies_that_were_declared_and_do_not_come_delay_no_other() {
+    let server = Running::start(limits());
+    let mut idle = Vec::new();
+    for _ in 0..20 {
+        idle.push(server.connected(head(4096, "")).await);
+    }
+    assert!(server.ask().await.starts_with("HTTP/1.1 200"));
+    for stream in idle {
+        assert!(Running::heard(stream).await.starts_with("HTTP/1.1 408"));
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn connections_without_a_request_end() {
+    let server = Running::start(limits());
+    let http2 = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\u{4}\0\0\0\0\0";
+    for text in ["", "POST /validate/fail HTTP/1.1\r\nHost: l", http2] {
+        let stream = server.connected(text).await;
+        // An answer, or none: that it ends is what counts.
+        Running::heard(stream).await;
+    }
+    // One that was used may be used again.
+    let kept = server.connected(head(body("a").len(), "") + &body("a")).await;
+    assert!(Running::heard(kept).await.starts_with("HTTP/1.1 200"));
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_peer_with_too_many_connections_is_still_answered() {
+    let server = Running::start(Limits { peer_connections: 4, idle: Duration::from_mins(10), ..limits() });
+    let mut idle = Vec::new();
+    for _ in 0..10 {
+        idle.push(server.connected("").await);
+    }
+    assert!(server.ask().await.starts_with("HTTP/1.1 200"));
+    // The first had to make place.
+    assert_eq!(Running::heard(idle.remove(0)).await, "");
+    server.end().await;
 }

@@ -44,8 +44,12 @@ pub struct Decision {
     pub namespace: Str,
     /// The name.
     pub name: Str,
+    /// The path of the object in the API, if it has one.
+    pub path: String,
     /// Who asked.
     pub user: Str,
+    /// Whether the request was a dry run.
+    pub dry_run: bool,
     /// How it ended.
     pub ended: Ended,
     /// What the client was told.
@@ -56,29 +60,44 @@ pub struct Decision {
     pub changed: String,
 }
 
+/// How long a text of a decision may be, in bytes: the page keeps hundreds of them.
+const TEXT_LIMIT: usize = 16 << 10;
+
 impl Decision {
     /// The decision as the page reads it.
     pub fn value(&self, now: Timestamp) -> Value {
         Value::from([
-            ("time", Value::from(now.strftime("%H:%M:%S").to_string())),
+            ("time", Value::from(now.to_string())),
             ("verb", Value::from(self.verb.clone())),
             ("kind", Value::from(self.kind.clone())),
             ("subresource", Value::from(self.subresource.clone())),
             ("namespace", Value::from(self.namespace.clone())),
             ("name", Value::from(self.name.clone())),
+            ("path", Value::from(self.path.as_str())),
             ("user", Value::from(self.user.clone())),
+            ("dryRun", Value::Bool(self.dry_run)),
             ("ended", Value::from(self.ended.as_str())),
-            ("message", Value::from(self.message.trim())),
+            ("message", Value::from(bounded(self.message.trim()))),
             ("rules", Value::array(self.rules.iter().map(rule).collect())),
-            ("changed", Value::from(self.changed.as_str())),
+            ("changed", Value::from(bounded(&self.changed))),
         ])
     }
+}
+
+/// The text, or its beginning and how much is missing.
+fn bounded(text: &str) -> Str {
+    if text.len() <= TEXT_LIMIT {
+        return text.into();
+    }
+    let end = text.floor_char_boundary(TEXT_LIMIT);
+    let begin = text.get(..end).unwrap_or_default();
+    format!("{begin}\n… {} more bytes", text.len() - end).into()
 }
 
 fn rule(rule: &ExplainedRule) -> Value {
     let steps = rule.steps.iter().map(|step| {
         let place = step.path.as_ref().map(ToString::to_string).unwrap_or_default();
-        Value::from([("place", Value::from(place)), ("text", Value::from(step.text.clone()))])
+        Value::from([("place", Value::from(place)), ("text", Value::from(bounded(&step.text)))])
     });
     Value::from([
         ("policy", Value::from(rule.key.clone())),
@@ -86,4 +105,16 @@ fn rule(rule: &ExplainedRule) -> Value {
         ("verdict", Value::from(rule.verdict.map_or("", Verdict::as_str))),
         ("steps", Value::array(steps.collect())),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_at_a_character() {
+        assert_eq!(bounded("short"), "short");
+        let long = bounded(&"é".repeat(TEXT_LIMIT));
+        assert!(long.ends_with("é\n… 16384 more bytes"), "{}", long.len());
+    }
 }

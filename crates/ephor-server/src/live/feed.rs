@@ -1,4 +1,6 @@
-//! What is shown, and who watches.
+//! What the page shows: the latest state of the lists and the last decisions.
+//!
+//! [`Live::show`] takes each change in, `Live::watch` gives a page all that is shown now and every change after.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,20 +8,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ephor_expr::Value;
 use tokio::sync::broadcast;
 
-/// How many decisions are kept for those who come later.
-const KEPT: usize = 200;
+/// How many decisions a page gets that opens late.
+const DECISIONS: usize = 500;
+/// How many requests without a matching policy it gets.
+const REQUESTS: usize = 100;
 /// How far a reader may fall behind before it has to start over.
 const BACKLOG: usize = 1024;
 
 /// What an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Topic {
-    /// All policies there are; replaces what was said before.
+    /// All policies. Replaces the list before.
     Policies,
-    /// All generated objects there are; replaces what was said before.
+    /// All generated objects. Replaces the list before.
     Objects,
     /// One decision, in addition to those before.
     Decision,
+    /// One request that no policy matched, in addition to those before.
+    Request,
 }
 
 impl Topic {
@@ -29,12 +35,30 @@ impl Topic {
             Self::Policies => "policies",
             Self::Objects => "objects",
             Self::Decision => "decision",
+            Self::Request => "request",
+        }
+    }
+
+    /// How many events of the topic are kept. `None`: an event replaces the one before.
+    fn kept(self) -> Option<usize> {
+        match self {
+            Self::Policies | Self::Objects => None,
+            Self::Decision => Some(DECISIONS),
+            Self::Request => Some(REQUESTS),
         }
     }
 }
 
-/// One event: its topic and its data as one line of JSON.
-pub(crate) type Event = (Topic, Arc<str>);
+/// One event of the page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// What it is about.
+    pub(crate) topic: Topic,
+    /// Its number among the events of the topic, from 1, so that a page can count those that it never got.
+    pub(crate) number: u64,
+    /// Its data, one line of JSON.
+    pub(crate) data: Arc<str>,
+}
 
 /// What the page shows. Clones are the same view.
 #[derive(Debug, Clone)]
@@ -42,19 +66,21 @@ pub struct Live(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    state: Mutex<State>,
+    topics: Mutex<BTreeMap<Topic, Shown>>,
     watchers: broadcast::Sender<Event>,
 }
 
+/// What is shown of a topic.
 #[derive(Debug, Default)]
-struct State {
-    lists: BTreeMap<Topic, Arc<str>>,
-    decisions: VecDeque<Arc<str>>,
+struct Shown {
+    /// The number of the latest event.
+    number: u64,
+    events: VecDeque<Event>,
 }
 
 impl Default for Live {
     fn default() -> Self {
-        Self(Arc::new(Shared { state: Mutex::default(), watchers: broadcast::Sender::new(BACKLOG) }))
+        Self(Arc::new(Shared { topics: Mutex::default(), watchers: broadcast::Sender::new(BACKLOG) }))
     }
 }
 
@@ -66,26 +92,28 @@ impl Live {
 
     /// Shows something.
     pub fn show(&self, topic: Topic, data: &Value) {
-        let line: Arc<str> = data.to_json().into();
-        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if topic == Topic::Decision {
-            if state.decisions.len() == KEPT {
-                state.decisions.pop_front();
-            }
-            state.decisions.push_back(Arc::clone(&line));
-        } else if state.lists.insert(topic, Arc::clone(&line)).as_ref() == Some(&line) {
+        let data: Arc<str> = data.to_json().into();
+        let mut topics = self.0.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = topics.entry(topic).or_default();
+        let replaces = topic.kept().is_none();
+        if replaces && shown.events.back().is_some_and(|last| last.data == data) {
             return;
         }
-        // Under the lock, so that whoever comes now gets it once. Nobody may be watching, which is no fault.
-        let _ = self.0.watchers.send((topic, line));
+        while shown.events.len() >= topic.kept().unwrap_or(1) {
+            shown.events.pop_front();
+        }
+        shown.number += 1;
+        let event = Event { topic, number: shown.number, data };
+        shown.events.push_back(event.clone());
+        // The lock is still held, so that a page that opens now gets the event once. It fails if no page is open.
+        let _ = self.0.watchers.send(event);
     }
 
     /// All that is shown now, and what comes after.
     pub(crate) fn watch(&self) -> (Vec<Event>, broadcast::Receiver<Event>) {
-        let state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let lists = state.lists.iter().map(|(topic, line)| (*topic, Arc::clone(line)));
-        let decisions = state.decisions.iter().map(|line| (Topic::Decision, Arc::clone(line)));
-        (lists.chain(decisions).collect(), self.0.watchers.subscribe())
+        let topics = self.0.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = topics.values().flat_map(|shown| shown.events.iter().cloned()).collect();
+        (now, self.0.watchers.subscribe())
     }
 }
 
@@ -93,31 +121,47 @@ impl Live {
 mod tests {
     use super::*;
 
-    fn number(n: usize) -> Value {
+    fn number(n: u64) -> Value {
         Value::from(i64::try_from(n).unwrap())
     }
 
+    fn seen(event: &Event) -> (Topic, u64, &str) {
+        (event.topic, event.number, &event.data)
+    }
+
     #[test]
-    fn who_comes_late_gets_the_lists_and_the_last_decisions() {
+    fn a_late_page_gets_the_lists_the_last_decisions_and_how_many_there_were() {
         let live = Live::new();
-        for n in 0..KEPT + 5 {
+        for n in 1..=505 {
             live.show(Topic::Decision, &number(n));
             live.show(Topic::Policies, &number(n));
         }
         let (now, _) = live.watch();
-        assert_eq!(now.len(), KEPT + 1);
-        assert_eq!(now[0], (Topic::Policies, "204".into()));
-        assert_eq!(now[1], (Topic::Decision, "5".into()));
-        assert_eq!(now.last(), Some(&(Topic::Decision, "204".into())));
+        assert_eq!(now.len(), DECISIONS + 1);
+        assert_eq!(seen(&now[0]), (Topic::Policies, 505, "505"));
+        assert_eq!(seen(&now[1]), (Topic::Decision, 6, "6"));
+        assert_eq!(seen(&now[DECISIONS]), (Topic::Decision, 505, "505"));
     }
 
     #[test]
-    fn a_list_that_is_the_same_is_not_said_again() {
+    fn requests_without_policies_displace_no_decision() {
+        let live = Live::new();
+        live.show(Topic::Decision, &number(0));
+        for n in 0..1000 {
+            live.show(Topic::Request, &number(n));
+        }
+        let (now, _) = live.watch();
+        assert_eq!(now.len(), 1 + REQUESTS);
+        assert_eq!(now[0].topic, Topic::Decision);
+    }
+
+    #[test]
+    fn a_list_that_did_not_change_is_not_sent_again() {
         let live = Live::new();
         live.show(Topic::Objects, &number(1));
         let (_, mut events) = live.watch();
         live.show(Topic::Objects, &number(1));
         live.show(Topic::Objects, &number(2));
-        assert_eq!(events.try_recv().unwrap(), (Topic::Objects, "2".into()));
+        assert_eq!(seen(&events.try_recv().unwrap()), (Topic::Objects, 2, "2"));
     }
 }

@@ -18,21 +18,27 @@ use super::feed::{Event, Live};
 const CONTENT_POLICY: &str =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'";
 
+/// Finds an object by its path in the API, as YAML without values of Secrets.
+pub type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
 #[derive(Clone)]
 struct Served {
     live: Live,
     token: Arc<str>,
+    lookup: Lookup,
 }
 
-/// The page at `/ephor/`, which reads the token from its own fragment (`/ephor/#TOKEN`), and its events, which are only
-/// for those who know the token. That `Host` and `Origin` are right is for the server to check.
-pub fn router(live: Live, token: &str) -> Router {
+/// Serves the page at `/ephor/`, and its events and objects to clients that know the token. The page reads the token
+/// from its own fragment (`/ephor/#TOKEN`). The caller checks `Host` and `Origin`.
+pub fn router(live: Live, token: &str, lookup: Lookup) -> Router {
     Router::new()
         .route("/ephor/", get(|| async { file("text/html; charset=utf-8", include_str!("page/index.html")) }))
         .route("/ephor/page.js", get(|| async { file("text/javascript", include_str!("page/page.js")) }))
+        .route("/ephor/view.js", get(|| async { file("text/javascript", include_str!("page/view.js")) }))
         .route("/ephor/page.css", get(|| async { file("text/css", include_str!("page/page.css")) }))
         .route("/ephor/events", get(events))
-        .with_state(Served { live, token: token.into() })
+        .route("/ephor/object", get(object))
+        .with_state(Served { live, token: token.into(), lookup })
 }
 
 fn file(kind: &'static str, text: &'static str) -> Response {
@@ -50,6 +56,8 @@ fn file(kind: &'static str, text: &'static str) -> Response {
 struct Asked {
     #[serde(default)]
     token: String,
+    #[serde(default)]
+    path: String,
 }
 
 async fn events(State(served): State<Served>, Query(asked): Query<Asked>) -> Response {
@@ -58,6 +66,23 @@ async fn events(State(served): State<Served>, Query(asked): Query<Asked>) -> Res
         return StatusCode::UNAUTHORIZED.into_response();
     }
     Sse::new(follow(&served.live)).keep_alive(KeepAlive::default()).into_response()
+}
+
+async fn object(State(served): State<Served>, Query(asked): Query<Asked>) -> Response {
+    if !same(asked.token.as_bytes(), served.token.as_bytes()) {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    let found = tokio::task::spawn_blocking(move || (served.lookup)(&asked.path)).await;
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/yaml")),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    match found {
+        Ok(Some(text)) => (headers, text).into_response(),
+        Ok(None) => StatusCode::NOT_FOUND.into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
 }
 
 /// Compares in a time that does not tell how much was right.
@@ -70,11 +95,14 @@ fn follow(live: &Live) -> impl Stream<Item = Result<Sent, Infallible>> + use<> {
     let after = stream::unfold(receiver, |mut receiver| async move {
         match receiver.recv().await {
             Ok(event) => Some((event, receiver)),
-            // Whoever falls behind is cut off: browsers connect again and get all there is.
+            // A page that falls behind is cut off: the browser connects again and gets everything.
             Err(RecvError::Lagged(_) | RecvError::Closed) => None,
         }
     });
-    stream::iter(now).chain(after).map(|(topic, line): Event| Ok(Sent::default().event(topic.as_str()).data(&*line)))
+    stream::iter(now).chain(after).map(|event: Event| {
+        let sent = Sent::default().event(event.topic.as_str()).id(event.number.to_string());
+        Ok(sent.data(&*event.data))
+    })
 }
 
 #[cfg(test)]
@@ -90,7 +118,8 @@ mod tests {
 
     async fn get(live: &Live, path: &str) -> Response {
         let request = Request::get(path).body(Body::empty()).unwrap();
-        router(live.clone(), "secret").oneshot(request).await.unwrap()
+        let lookup: Lookup = Arc::new(|path| (path == "/there").then(|| "kind: X".to_owned()));
+        router(live.clone(), "secret", lookup).oneshot(request).await.unwrap()
     }
 
     #[tokio::test]
@@ -104,12 +133,26 @@ mod tests {
         }
         let mut body = get(&live, "/ephor/events?token=secret").await.into_body();
         let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
-        assert_eq!(&first[..], b"event: decision\ndata: \"b\"\n\n");
+        assert_eq!(&first[..], b"event: decision\nid: 1\ndata: \"b\"\n\n");
+    }
+
+    #[tokio::test]
+    async fn objects_are_for_those_who_know_the_token() {
+        let live = Live::new();
+        for (query, status) in [
+            ("path=/there", StatusCode::UNAUTHORIZED),
+            ("path=/there&token=secre", StatusCode::UNAUTHORIZED),
+            ("path=/there&token=secret", StatusCode::OK),
+            ("path=/elsewhere&token=secret", StatusCode::NOT_FOUND),
+            ("token=secret", StatusCode::NOT_FOUND),
+        ] {
+            assert_eq!(get(&live, &format!("/ephor/object?{query}")).await.status(), status, "{query}");
+        }
     }
 
     #[tokio::test]
     async fn the_page_can_do_nothing_but_show() {
-        for path in ["/ephor/", "/ephor/page.js", "/ephor/page.css"] {
+        for path in ["/ephor/", "/ephor/page.js", "/ephor/view.js", "/ephor/page.css"] {
             let response = get(&Live::new(), path).await;
             assert_eq!(response.status(), StatusCode::OK);
             assert_eq!(response.headers()[header::CONTENT_SECURITY_POLICY], CONTENT_POLICY, "{path}");

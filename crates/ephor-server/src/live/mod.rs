@@ -1,8 +1,8 @@
 //! The live view: a page that shows policies, decisions as they happen with their reasons, and generated objects with
 //! their lineage.
 //!
-//! A [`Live`] holds what is shown: the latest state of the lists and the last decisions. Whoever opens the page gets
-//! all that first and every change after, as server-sent events. The page needs no network beyond this server.
+//! A [`Live`] holds what is shown: the latest state of the lists and the last decisions. A browser that opens the page
+//! gets all of it first and every change after, as server-sent events. The page needs no network beyond this server.
 
 mod decision;
 mod feed;
@@ -10,5 +10,5 @@ mod http;
 
 pub use decision::{Decision, Ended};
 pub use feed::{Live, Topic};
-pub use http::router;
 pub(crate) use http::same;
+pub use http::{Lookup, router};

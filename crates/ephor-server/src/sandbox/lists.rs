@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ephor_cluster::query::Filter;
-use ephor_cluster::{Cluster as _, LabelSelector, ListQuery, MemoryCluster, object};
+use ephor_cluster::{Cluster as _, LabelSelector, ListQuery, MemoryCluster, Resource, object, raw};
+use ephor_engine::redact::Redactor;
+use ephor_expr::yaml::to_yaml;
 use ephor_expr::{Map, Str, Value};
 
 use super::engine::spawn;
@@ -34,9 +36,22 @@ pub(super) fn show(cluster: &MemoryCluster, live: &Live, policies: &PolicyStore,
     });
 }
 
+/// The object at a path of the API, as YAML without values of Secrets.
+pub(super) fn text_of(cluster: &MemoryCluster, path: &str) -> Option<String> {
+    let target = raw::target(&*cluster.discovery().ok()?, path)?;
+    let name = target.name.as_deref()?;
+    let mut object = cluster.get(&target.resource, target.namespace.as_deref(), name).ok()?;
+    object::unset(&mut object, "managedFields");
+    Some(Redactor::of([&object]).text(&to_yaml(&object)).into_owned())
+}
+
 /// All policies, with what their rules do.
 fn stored(policies: &PolicyStore) -> Value {
     let snapshot = policies.snapshot();
+    let path = |document: &Value| {
+        let text = |key: &str| document.str_at(&[key]).unwrap_or_default();
+        path_of(&Resource::guess(text("apiVersion"), text("kind")), document)
+    };
     let shown = snapshot.policies.values().map(|policy| {
         let rules = policy.document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
         let findings: Vec<String> = policy.findings.iter().map(ToString::to_string).collect();
@@ -44,6 +59,7 @@ fn stored(policies: &PolicyStore) -> Value {
             ("findings", Value::from(findings)),
             ("kind", Value::from(policy.document.str_at(&["kind"]).unwrap_or_default())),
             ("name", Value::from(policy.key.to_string())),
+            ("path", Value::from(path(&policy.document))),
             ("ready", Value::Bool(policy.program.is_some())),
             ("rules", Value::array(rules.iter().map(rule).collect())),
         ])
@@ -85,6 +101,7 @@ fn generated(cluster: &MemoryCluster) -> Value {
                 ("kind", Value::from(resource.kind.clone())),
                 ("name", Value::from(object::name(object))),
                 ("namespace", Value::from(object::namespace(object))),
+                ("path", Value::from(path_of(resource, object))),
                 ("policy", Value::from(format!("{}{slash}{}", owner.policy_namespace, owner.policy))),
                 ("rule", Value::from(owner.rule.clone())),
                 ("source", Value::from(names.of(&Reference::source(object)))),
@@ -93,6 +110,12 @@ fn generated(cluster: &MemoryCluster) -> Value {
         }
     }
     Value::array(shown)
+}
+
+/// The path of an object in the API.
+fn path_of(resource: &Resource, object: &Value) -> String {
+    let namespace = Some(object::namespace(object)).filter(|_| resource.namespaced);
+    resource.path(namespace, Some(object::name(object)))
 }
 
 /// An object that labels speak of.
@@ -184,7 +207,7 @@ mod tests {
         create("Secret", "kube-public", Value::object(labels));
         assert_eq!(
             generated(&cluster).to_json(),
-            r#"[{"kind":"Secret","name":"a","namespace":"kube-public","policy":"copy","rule":"r","source":"ConfigMap default (gone)","trigger":"ConfigMap default/a"}]"#
+            r#"[{"kind":"Secret","name":"a","namespace":"kube-public","path":"/api/v1/namespaces/kube-public/secrets/a","policy":"copy","rule":"r","source":"ConfigMap default (gone)","trigger":"ConfigMap default/a"}]"#
         );
     }
 }

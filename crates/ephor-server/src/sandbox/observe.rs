@@ -10,6 +10,7 @@ use ephor_engine::outcome::{Phase, Verdict};
 use ephor_expr::{Str, Value};
 use jiff::Timestamp;
 
+use super::engine::NAMESPACE;
 use crate::admission::observe::{Decided, Observer};
 use crate::admission::path::Webhook;
 use crate::admission::{AdmissionRequest, Answer};
@@ -52,22 +53,29 @@ impl ShownDecisions {
             place.and_then(|place| unfinished.remove(place))
         };
         let (rules, mutated) = heard.map(|heard| (heard.rules, heard.mutated)).unwrap_or_default();
-        if rules.is_empty() && refused.is_none() {
+        let topic = if rules.is_empty() && refused.is_none() { Topic::Request } else { Topic::Decision };
+        if topic == Topic::Request && is_own(&write.user.name) {
             return;
         }
         let changed = mutated.map(|(before, after)| difference(&before, &after)).unwrap_or_default();
-        self.show(&Decision {
+        let namespace = Some(write.namespace.as_str()).filter(|_| write.resource.namespaced);
+        let path =
+            if write.name.is_empty() { String::new() } else { write.resource.path(namespace, Some(&write.name)) };
+        let decision = Decision {
             verb: write.operation.text().to_lowercase().into(),
             kind: write.resource.kind.clone(),
             subresource: write.subresource.clone(),
-            namespace: if write.resource.namespaced { write.namespace.clone() } else { Str::default() },
+            namespace: namespace.map(Str::new).unwrap_or_default(),
             name: write.name.clone(),
+            path,
             user: write.user.name.clone(),
+            dry_run: write.dry_run,
             ended: if refused.is_some() { Ended::Denied } else { Ended::Allowed },
             message: refused.map(ToString::to_string).unwrap_or_default(),
             rules,
             changed,
-        });
+        };
+        self.show(topic, &decision);
     }
 
     /// A background controller did something.
@@ -102,12 +110,19 @@ impl ShownDecisions {
                 }
             }
         };
-        self.show(&decision);
+        self.show(Topic::Decision, &decision);
     }
 
-    fn show(&self, decision: &Decision) {
-        self.live.show(Topic::Decision, &decision.value(Timestamp::now()));
+    fn show(&self, topic: Topic, decision: &Decision) {
+        self.live.show(topic, &decision.value(Timestamp::now()));
     }
+}
+
+/// Whether a user is one of Ephor's own accounts, whose writes say nothing to a reader unless a policy matched.
+fn is_own(user: &str) -> bool {
+    user.strip_prefix("system:serviceaccount:")
+        .and_then(|rest| rest.split_once(':'))
+        .is_some_and(|(namespace, _)| namespace == NAMESPACE)
 }
 
 fn explained(policy: &PolicyKey, rule: &Str, verdict: Verdict, steps: Vec<ExplainedStep>) -> ExplainedRule {

@@ -15,9 +15,9 @@ use tokio::sync::Semaphore;
 
 use super::api::{self, Reply};
 use super::gate::Gate;
-use super::namespaces;
 use super::tls::Certificate;
 use super::watch::{self, Asked};
+use super::{lists, namespaces};
 use crate::live::{self, Live};
 use crate::stop::Stop;
 
@@ -89,10 +89,11 @@ async fn until(stop: Stop) {
 /// The API and the live view.
 pub fn router(served: Served, live: Live, token: &str) -> Router {
     let shared = Arc::new(served);
+    let cluster = shared.cluster.clone();
     Router::new()
         .fallback(handle)
         .with_state(Arc::clone(&shared))
-        .merge(live::router(live, token))
+        .merge(live::router(live, token, Arc::new(move |path| lists::text_of(&cluster, path))))
         .layer(middleware::from_fn_with_state(shared, own_pages_only))
 }
 

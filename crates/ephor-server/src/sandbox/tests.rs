@@ -182,9 +182,14 @@ fn namespaces_that_files_take_for_granted_are_made() {
 impl Running {
     /// The decisions that the page shows, the latest last.
     fn decisions(&self) -> Vec<Value> {
+        self.shown(Topic::Decision)
+    }
+
+    /// The events of a topic, the latest last.
+    fn shown(&self, topic: Topic) -> Vec<Value> {
         let shown = self.live.watch().0;
-        let lines = shown.iter().filter(|(topic, _)| *topic == Topic::Decision);
-        lines.map(|(_, line)| Value::from_json(line).unwrap()).collect()
+        let events = shown.iter().filter(|event| event.topic == topic);
+        events.map(|event| Value::from_json(&event.data).unwrap()).collect()
     }
 }
 
@@ -210,6 +215,31 @@ fn one_write_is_one_decision_with_its_reasons_and_its_changes() {
     assert_eq!(told, [(Some("always"), Some("pass")), (Some("tag"), Some("fail"))]);
     let steps = rules[1].get("steps").unwrap().to_json();
     assert!(steps.contains("match.any[0] selects the resource"), "{steps}");
+}
+
+#[test]
+fn dry_runs_and_requests_without_policies_are_shown_as_such() {
+    let running = run(&[NO_LATEST]);
+    running.post("/api/v1/namespaces/default/pods?dryRun=All", &pod("x:1"));
+    running.post("/api/v1/namespaces/default/configmaps", r#"{"metadata":{"name":"settings"}}"#);
+    let decisions = running.decisions();
+    let [decision] = decisions.as_slice() else { panic!("{decisions:?}") };
+    assert_eq!(decision.get("dryRun"), Some(&Value::Bool(true)));
+    let requests = running.shown(Topic::Request);
+    let map = requests.iter().find(|request| request.str_at(&["name"]) == Some("settings")).unwrap();
+    assert_eq!(map.str_at(&["path"]), Some("/api/v1/namespaces/default/configmaps/settings"));
+    assert_eq!(map.get("dryRun"), Some(&Value::Bool(false)));
+}
+
+#[test]
+fn the_page_shows_objects_without_values_of_secrets() {
+    let running = run(&[]);
+    let secret = r#"{"metadata":{"name":"mine"},"data":{"password":"aHVudGVyMg=="}}"#;
+    running.post("/api/v1/namespaces/default/secrets", secret);
+    let path = format!("/ephor/object?path=/api/v1/namespaces/default/secrets/mine&token={}", running.token);
+    let (code, _, body) = running.send("GET", &path, &[], "");
+    assert_eq!(code, 200);
+    assert!(body.contains("name: mine") && !body.contains("aHVudGVyMg=="), "{body}");
 }
 
 #[test]

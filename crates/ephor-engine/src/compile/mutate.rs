@@ -52,7 +52,7 @@ fn patch(parts: &PatchParts<'_>, path: &Path, compiler: &mut Compiler<'_>) -> Pa
     }
     if let Some(text) = parts.json {
         let path = path.key("patchesJson6902");
-        return match compiler.text(text, &path) {
+        return match compiler.patch_text(text, &path) {
             Template::Fixed(Value::String(text)) => match JsonPatch::parse(&text) {
                 Ok(patch) => Patch::Json(patch),
                 Err(error) => {
@@ -60,7 +60,7 @@ fn patch(parts: &PatchParts<'_>, path: &Path, compiler: &mut Compiler<'_>) -> Pa
                     Patch::ForEach(Vec::new())
                 }
             },
-            template => Patch::JsonText(template),
+            template => Patch::JsonTemplate(template),
         };
     }
     let loops = parts.foreach.into_iter().flatten().enumerate();

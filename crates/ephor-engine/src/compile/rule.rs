@@ -76,7 +76,7 @@ pub struct ValidateBody {
     /// The check.
     pub check: ValidateCheck,
     /// Shown on a violation.
-    pub message: Option<Message>,
+    pub message: Option<Template>,
     /// What a violation does.
     pub actions: FailureActions,
     /// Whether an update of an object that already violated the rule passes.
@@ -85,15 +85,6 @@ pub struct ValidateBody {
     pub pass_message: Str,
     /// Where the body stands in the policy.
     pub path: Path,
-}
-
-/// A rule's message: as written, for joining with others, and compiled.
-#[derive(Debug)]
-pub struct Message {
-    /// As written.
-    pub text: Str,
-    /// Compiled.
-    pub template: Template,
 }
 
 /// The check of a `validate` rule or of a loop's element.
@@ -159,8 +150,8 @@ pub enum Patch {
     StrategicMerge(Template),
     /// A JSON patch without variables.
     Json(JsonPatch),
-    /// A JSON patch whose text has variables.
-    JsonText(Template),
+    /// A JSON patch with variables.
+    JsonTemplate(Template),
     /// Patches for each element of lists.
     ForEach(Vec<MutateLoop>),
 }

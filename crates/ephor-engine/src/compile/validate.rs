@@ -5,7 +5,7 @@ use ephor_expr::{Str, Value};
 
 use super::action::FailureActions;
 use super::policy::{conditions, list, selector_finding};
-use super::rule::{ForEach, Message, PatternBody, ValidateBody, ValidateCheck};
+use super::rule::{ForEach, PatternBody, ValidateBody, ValidateCheck};
 use crate::diagnostic::Diagnostic;
 use crate::policy::{Deny, Rule, Spec, Validate, ValidateForEach};
 use crate::rules::references;
@@ -68,12 +68,12 @@ pub(super) fn validate_body(
     }
 }
 
-fn message(text: &Str, path: &Path, compiler: &mut Compiler<'_>) -> Message {
+fn message(text: &Str, path: &Path, compiler: &mut Compiler<'_>) -> Template {
     let text = references::resolve_message(text).unwrap_or_else(|error| {
         compiler.report(Diagnostic::error("reference", path.clone(), error.to_string()));
         text.clone()
     });
-    Message { template: compiler.text(&text, path), text }
+    compiler.text(&text, path)
 }
 
 /// What rules and loop entries have in common.

@@ -26,8 +26,17 @@ pub struct CompiledCondition<T> {
     pub operator: Operator,
     /// The right side.
     pub value: T,
-    /// Shown when the condition decides, as written: variables are substituted after messages have been joined.
-    pub message: Option<Str>,
+    /// Shown when the condition decides.
+    pub message: Option<ConditionMessage<T>>,
+}
+
+/// A condition's message: as written, and as a template.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConditionMessage<T> {
+    /// As written.
+    pub text: Str,
+    /// With variables.
+    pub template: T,
 }
 
 /// A condition that cannot be compiled.
@@ -59,7 +68,7 @@ impl ConditionError {
 }
 
 impl<T> CompiledConditions<T> {
-    /// Compiles the block that stands at `path`; `template` makes templates of keys and values, and is told where
+    /// Compiles the block that stands at `path`; `template` makes templates of keys, values and messages, and is told where
     /// each stands. An absent key or value is null.
     pub fn compile(
         block: &Conditions,
@@ -99,28 +108,36 @@ impl<T> CompiledCondition<T> {
         let value = template(condition.value.as_ref().unwrap_or(&Value::Null), &path.key("value"));
         let message = condition.message.as_ref().filter(|message| !message.is_empty());
         // One with a reference is refused by the policy's check.
-        let message = message.map(|text| resolve_message(text).unwrap_or_else(|_| text.clone()));
+        let message = message.map(|text| {
+            let text = resolve_message(text).unwrap_or_else(|_| text.clone());
+            ConditionMessage { template: template(&Value::String(text.clone()), &path.key("message")), text }
+        });
         Ok(Self { path, key, operator, value, message })
     }
 }
 
 /// What a block came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BlockOutcome {
+#[derive(Debug, Clone, PartialEq)]
+pub struct BlockOutcome<'b, T> {
     /// Whether the block holds.
     pub holds: bool,
-    messages: Vec<Str>,
-    separator: &'static str,
+    /// The messages of the conditions that decided, in order.
+    pub messages: Vec<&'b ConditionMessage<T>>,
+    /// What stands between messages.
+    pub separator: &'static str,
 }
 
-impl BlockOutcome {
+impl<T> BlockOutcome<'_, T> {
     /// The messages of the conditions that decided, joined in order: of the true ones if the block holds, of the
     /// false ones if it does not. `None` if none of them has a message. As written, with variables.
     pub fn message(&self) -> Option<Str> {
         match self.messages.as_slice() {
             [] => None,
-            [message] => Some(message.clone()),
-            messages => Some(messages.join(self.separator).into()),
+            [message] => Some(message.text.clone()),
+            messages => {
+                let texts: Vec<&str> = messages.iter().map(|message| message.text.as_str()).collect();
+                Some(texts.join(self.separator).into())
+            }
         }
     }
 }
@@ -130,16 +147,16 @@ impl BlockOutcome {
 /// `resolve` ends the evaluation.
 ///
 /// An absent part holds; an empty `any` does not, an empty `all` does.
-pub fn evaluate_block<T, E>(
-    block: &CompiledConditions<T>,
+pub fn evaluate_block<'b, T, E>(
+    block: &'b CompiledConditions<T>,
     mut resolve: impl FnMut(&CompiledCondition<T>) -> Result<(Value, Value), E>,
-) -> Result<BlockOutcome, E> {
+) -> Result<BlockOutcome<'b, T>, E> {
     let (mut of_true, mut of_false) = (Vec::new(), Vec::new());
-    let mut test = |condition: &CompiledCondition<T>| {
+    let mut test = |condition: &'b CompiledCondition<T>| {
         let (key, value) = resolve(condition)?;
         let holds = evaluate(condition.operator, &key, &value);
         let messages = if holds { &mut of_true } else { &mut of_false };
-        messages.extend(condition.message.clone());
+        messages.extend(&condition.message);
         Ok(holds)
     };
     let mut any = block.any.is_none();

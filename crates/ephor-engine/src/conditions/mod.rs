@@ -21,7 +21,9 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub use block::{BlockOutcome, CompiledCondition, CompiledConditions, ConditionError, evaluate_block};
+pub use block::{
+    BlockOutcome, CompiledCondition, CompiledConditions, ConditionError, ConditionMessage, evaluate_block,
+};
 pub use evaluate::evaluate;
 pub use operator::{Operator, UnknownOperator};
 pub use text::as_data;

@@ -39,10 +39,10 @@ impl ConditionError {
 }
 
 /// Evaluates a block in a scope.
-pub(crate) fn evaluate(
-    block: &CompiledConditions<Template>,
+pub(crate) fn evaluate<'b>(
+    block: &'b CompiledConditions<Template>,
     scope: &mut Scope<'_>,
-) -> Result<BlockOutcome, ConditionError> {
+) -> Result<BlockOutcome<'b, Template>, ConditionError> {
     evaluate_block(block, |condition: &CompiledCondition<Template>| {
         let mut side = |template: &Template, name: &'static str| {
             operand(template, scope).map_err(|error| match error {

@@ -1,12 +1,15 @@
 //! Values into templates.
 
-use ephor_expr::jmespath::{CompileError, Expression};
+use ephor_expr::jmespath::{CompileError, Expression, HOLE, RootKind};
 use ephor_expr::value::{Path, Segment};
 use ephor_expr::{Str, Value};
 
-use super::scan::{Found, needs_resolving, variables};
-use super::template::{Expr, Key, Part, Template, Text, Variable};
+use super::scan::{needs_resolving, variables};
+use super::template::{Expr, Key, Part, Template, Variable};
 use crate::diagnostic::Diagnostic;
+
+/// How deep variables nest in each other.
+const MAX_NESTING: usize = 32;
 
 /// What a lone `{{ @ }}` stands for: the field at the same place of this object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,61 +110,125 @@ impl<'d> Compiler<'d> {
         if !needs_resolving(text) {
             return Template::Fixed(Value::String(text.clone()));
         }
-        let found = variables(text);
-        if found.is_empty() {
-            return Template::Fixed(Value::String(text.replace("\\{{", "{{").into()));
+        let Some(holed) = self.holed(text, base, inner) else { return Template::Fixed(Value::Null) };
+        let (text, holes) = holed.split();
+        if text.strip_prefix(HOLE).is_some_and(str::is_empty) {
+            return holes.into_iter().next().map_or(Template::Fixed(Value::Null), |v| Template::Variable(Box::new(v)));
         }
-        let mut compiled = Vec::with_capacity(found.len());
-        for place in &found {
-            match Expr::compile(&at_expression(place.body(text), self.at, inner)) {
-                Ok(expr) => {
-                    compiled.push(Variable { expr, offset: place.body_start, protected: place.protected });
-                }
-                Err(error) => {
-                    let path = inner.iter().fold(base.clone(), |path, segment| match segment {
-                        Segment::Key(key) => path.key(key.clone()),
-                        Segment::Index(i) => path.index(*i),
-                    });
-                    self.found.push(expression_diagnostic(&error, path, place.body_start));
-                }
+        if holes.is_empty() {
+            return Template::Fixed(Value::String(text.into()));
+        }
+        let mut parts = Vec::with_capacity(holes.len() * 2 + 1);
+        let mut variables = holes.into_iter();
+        for (i, plain) in text.split(HOLE).enumerate() {
+            if i > 0 {
+                parts.extend(variables.next().map(Part::Variable));
+            }
+            if !plain.is_empty() {
+                parts.push(Part::Plain(plain.into()));
             }
         }
-        if compiled.len() != found.len() {
-            return Template::Fixed(Value::Null);
-        }
-        if let ([place], true) = (found.as_slice(), compiled.len() == 1)
-            && place.start == 0
-            && place.end == text.len()
-        {
-            return compiled.pop().map_or(Template::Fixed(Value::Null), |v| Template::Variable(Box::new(v)));
-        }
-        let mut parts = Vec::with_capacity(found.len() * 2 + 1);
-        let mut from = 0;
-        for (place, variable) in found.iter().zip(compiled) {
-            push_plain(&mut parts, text, from, place.start);
-            parts.push(Part::Variable(variable));
-            from = place.end;
-        }
-        push_plain(&mut parts, text, from, text.len());
-        // An unescaped opening that no variable accounts for belongs to an outer one: `{{ a.{{ b }} }}`.
-        let nested = parts.iter().any(|part| matches!(part, Part::Plain(plain) if has_bare_opening(plain)));
-        // What is resolved as text later does not know its place any more, so `@` is spelt out here.
-        let source = if nested { self.spelt_out(text, &found, inner) } else { text.clone() };
-        Template::Text(Box::new(Text { source, parts: (!nested).then_some(parts) }))
+        Template::Text(parts)
     }
 
-    /// The text with every lone `@` replaced by the field it means.
-    fn spelt_out(&self, text: &str, found: &[Found], inner: &[Segment]) -> Str {
-        let mut out = String::with_capacity(text.len());
-        let mut from = 0;
-        for place in found {
-            out.push_str(text.get(from..place.body_start).unwrap_or_default());
-            out.push_str(&at_expression(place.body(text), self.at, inner));
-            from = place.body_end;
+    /// A text with a hole for each of its outermost variables, escapes taken away. Innermost variables are found
+    /// first, then those around them, as upstream does; what a variable will hold has no part in it. `None` if
+    /// something is wrong, which is reported.
+    pub(super) fn holed(&mut self, text: &str, base: &Path, inner: &[Segment]) -> Option<Holed> {
+        let path = || inner.iter().fold(base.clone(), |path, segment| below(&path, segment));
+        if text.contains(HOLE) {
+            let message = format!("the character U+{:X} cannot stand beside variables", HOLE as u32);
+            self.report(Diagnostic::error("invalid-expression", path(), message));
+            return None;
         }
-        out.push_str(text.get(from..).unwrap_or_default());
-        out.into()
+        let mut holed = Holed { text: text.to_owned(), holes: Vec::new() };
+        for _ in 0..MAX_NESTING {
+            let found = variables(&holed.text);
+            if found.is_empty() {
+                if holed.text.contains("\\{{") {
+                    holed.text = holed.text.replace("\\{{", "{{");
+                }
+                return Some(holed);
+            }
+            let mut next = Holed { text: String::with_capacity(holed.text.len()), holes: Vec::new() };
+            let mut holes = holed.holes.into_iter();
+            let mut from = 0;
+            for place in found {
+                let part = |from: usize, to: usize| holed.text.get(from..to).unwrap_or_default();
+                let plain = part(from, place.start);
+                next.text.push_str(plain);
+                next.holes.extend(holes.by_ref().take(holes_in(plain)));
+                let own: Vec<Hole> = holes.by_ref().take(holes_in(place.body(&holed.text))).collect();
+                let start = written(&next.text, &next.holes).len();
+                let source = written(part(place.start, place.end), &own);
+                let body = at_expression(place.body(&holed.text), self.at, inner);
+                let offset = start + place.body_start - place.start;
+                match Expr::compile(&body) {
+                    Ok(expr) => {
+                        let written = written(&body, &own).into();
+                        let holes = own.into_iter().map(|hole| hole.variable).collect();
+                        next.holes.push(Hole { variable: Variable { expr, holes, written, offset }, source });
+                    }
+                    Err(error) => {
+                        let before = written(body.get(..error.offset).unwrap_or(&body), &own).len();
+                        let error = CompileError { offset: before, ..error };
+                        self.found.push(expression_diagnostic(&error, path(), offset));
+                        return None;
+                    }
+                }
+                next.text.push(HOLE);
+                from = place.end;
+            }
+            next.text.push_str(holed.text.get(from..).unwrap_or_default());
+            next.holes.extend(holes);
+            holed = next;
+        }
+        self.report(Diagnostic::error("invalid-expression", path(), "variables nest too deep"));
+        None
     }
+}
+
+/// A text with holes in it and what fills them, in order.
+pub(super) struct Holed {
+    pub(super) text: String,
+    holes: Vec<Hole>,
+}
+
+/// A variable and its `{{ }}` as the policy has it.
+struct Hole {
+    variable: Variable,
+    source: String,
+}
+
+impl Holed {
+    /// The text, and the variable for each of its holes.
+    pub(super) fn split(self) -> (String, Vec<Variable>) {
+        (self.text, self.holes.into_iter().map(|hole| hole.variable).collect())
+    }
+}
+
+fn below(path: &Path, segment: &Segment) -> Path {
+    match segment {
+        Segment::Key(key) => path.key(key.clone()),
+        Segment::Index(i) => path.index(*i),
+    }
+}
+
+fn holes_in(text: &str) -> usize {
+    text.matches(HOLE).count()
+}
+
+/// A text as the policy has it, holes filled with their source.
+fn written(text: &str, holes: &[Hole]) -> String {
+    let mut holes = holes.iter();
+    let mut out = String::with_capacity(text.len());
+    for (i, plain) in text.split(HOLE).enumerate() {
+        if i > 0 {
+            out.extend(holes.next().map(|hole| hole.source.as_str()));
+        }
+        out.push_str(plain);
+    }
+    out
 }
 
 /// The finding for an expression at `offset` of the string at `path`.
@@ -177,16 +244,6 @@ fn is_same(template: &Template, value: &Value) -> bool {
         (Template::Fixed(_), _) => true,
         _ => false,
     }
-}
-
-fn push_plain(parts: &mut Vec<Part>, text: &str, from: usize, to: usize) {
-    if let Some(plain) = text.get(from..to).filter(|plain| !plain.is_empty()) {
-        parts.push(Part::Plain(plain.into()));
-    }
-}
-
-fn has_bare_opening(plain: &str) -> bool {
-    plain.match_indices("{{").any(|(i, _)| i == 0 || plain.as_bytes().get(i - 1) != Some(&b'\\'))
 }
 
 /// A lone `@` means the field at this place of the object.
@@ -216,11 +273,11 @@ fn at_expression(body: &str, at: AtBase, inner: &[Segment]) -> String {
 }
 
 impl Expr {
-    /// Compiles an expression in both readings.
-    pub fn compile(text: &str) -> Result<Self, CompileError> {
-        let normal = Expression::compile(text)?;
+    /// Compiles an expression with holes, in both readings.
+    fn compile(text: &str) -> Result<Self, CompileError> {
+        let normal = Expression::compile_with_holes(text, RootKind::Names)?;
         let on_delete = if text.contains("request.object") {
-            Some(Expression::compile(&text.replace("request.object", "request.oldObject"))?)
+            Some(Expression::compile_with_holes(&text.replace("request.object", "request.oldObject"), RootKind::Names)?)
         } else {
             None
         };

@@ -159,22 +159,22 @@ impl<'e> Scope<'e> {
     }
 
     /// Evaluates an expression, loading the entries that it mentions first.
-    pub(super) fn evaluate(&mut self, expr: &Expr) -> Result<Value, Failure> {
+    pub(super) fn evaluate(&mut self, expr: &Expr, holes: &[Value]) -> Result<Value, Failure> {
         let expression = match &expr.on_delete {
             Some(on_delete) if self.is_delete() => on_delete,
             _ => &expr.normal,
         };
-        self.evaluate_expression(expression)
+        self.evaluate_expression(expression, holes)
     }
 
     /// Evaluates an expression that is not inside `{{ }}`, such as a loop's `list`.
     pub fn evaluate_bare(&mut self, expr: &Expr) -> Result<Value, ScopeError> {
-        self.evaluate_expression(&expr.normal).map_err(|cause| cause.into_error(expr.text(), Some(0)))
+        self.evaluate_expression(&expr.normal, &[]).map_err(|cause| cause.into_error(expr.text(), Some(0)))
     }
 
-    pub(super) fn evaluate_expression(&mut self, expression: &Expression) -> Result<Value, Failure> {
+    pub(super) fn evaluate_expression(&mut self, expression: &Expression, holes: &[Value]) -> Result<Value, Failure> {
         self.load_mentioned(expression.text())?;
-        expression.evaluate(self, self.world).map_err(|e| Failure::Cause(Cause::Query(e)))
+        expression.fill(holes, self, self.world).map_err(|e| Failure::Cause(Cause::Query(e)))
     }
 
     fn load_mentioned(&mut self, text: &str) -> Result<(), Failure> {

@@ -1,11 +1,11 @@
 //! Context entries, compiled.
 
+use ephor_expr::jmespath::{Expression, HOLE, RootKind};
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
 use super::compile::{Compiler, expression_diagnostic};
-use super::scan::variables;
-use super::template::{Expr, Template};
+use super::template::{Template, Variable};
 use crate::diagnostic::Diagnostic;
 use crate::policy::{ApiCall, ContextEntry, HttpMethod};
 
@@ -72,8 +72,8 @@ pub struct Call {
     pub(super) data: Vec<(Str, Template)>,
     /// An expression over the answer.
     pub(super) query: Option<Query>,
-    /// For when the call fails, as written.
-    pub(super) default: Option<Value>,
+    /// For when the call fails.
+    pub(super) default: Option<Template>,
 }
 
 /// What only services have.
@@ -83,29 +83,54 @@ pub(super) struct Service {
     pub(super) ca_bundle: Option<Str>,
 }
 
-/// An expression whose text may itself hold variables.
+/// The `jmesPath` of an entry.
 #[derive(Debug, Clone)]
 pub enum Query {
-    /// Compiled.
-    Fixed(Expr),
-    /// Its text is resolved first.
-    Text(Template),
+    /// An expression, and the variables in its text.
+    Expression {
+        /// Compiled; each `{{ }}` in it is a hole.
+        expression: Expression,
+        /// What fills the holes, in order.
+        holes: Vec<Variable>,
+    },
+    /// One variable and no text around it: there is no expression in the policy.
+    Data(Variable),
 }
 
 impl Entry {
     /// Compiles the entries of a `context` list at `path`. Entries without exactly one source are reported.
     pub fn compile_all(entries: Option<&Vec<ContextEntry>>, path: &Path, compiler: &mut Compiler<'_>) -> Vec<Entry> {
-        let entries = entries.into_iter().flatten().enumerate();
-        entries.filter_map(|(i, entry)| Self::compile(entry, &path.index(i), compiler)).collect()
+        let mut given = Vec::new();
+        let mut compiled = Vec::new();
+        for (i, entry) in entries.into_iter().flatten().enumerate() {
+            let Some(entry) = Self::compile(entry, &path.index(i), &given, compiler) else { continue };
+            given.push((entry.name.clone(), entry.policy_text().cloned()));
+            compiled.push(entry);
+        }
+        compiled
     }
 
-    fn compile(entry: &ContextEntry, path: &Path, compiler: &mut Compiler<'_>) -> Option<Entry> {
+    /// The text of the policy that is all of the entry's definition.
+    fn policy_text(&self) -> Option<&Str> {
+        match &self.source {
+            Source::Variable { value: Some(Template::Fixed(Value::String(text))), query: None, .. } => Some(text),
+            _ => None,
+        }
+    }
+
+    fn compile(
+        entry: &ContextEntry,
+        path: &Path,
+        given: &[(Str, Option<Str>)],
+        compiler: &mut Compiler<'_>,
+    ) -> Option<Entry> {
         let mut sources = Vec::with_capacity(1);
         if let Some(variable) = &entry.variable {
             let at = path.key("variable");
+            let root = if variable.value.is_some() { RootKind::Data } else { RootKind::Names };
             sources.push(Source::Variable {
                 value: variable.value.as_ref().map(|v| compiler.template(v, &at.key("value"))),
-                query: Query::compile(variable.jmes_path.as_ref(), &at, compiler),
+                query: Query::compile(variable.jmes_path.as_ref(), &at, root, given, compiler),
                 default: variable.default.as_ref().map(|v| compiler.template(v, &at.key("default"))),
             });
         }
@@ -118,14 +143,14 @@ impl Entry {
         }
         if let Some(call) = &entry.api_call {
             // One that is at fault has been reported.
-            let call = Call::compile(call, &path.key("apiCall"), compiler)?;
+            let call = Call::compile(call, &path.key("apiCall"), given, compiler)?;
             sources.push(Source::Call(Box::new(call)));
         }
         if let Some(global) = &entry.global_reference {
             let at = path.key("globalReference");
             sources.push(Source::Global {
                 name: compiler.text(&global.name, &at.key("name")),
-                query: Query::compile(global.jmes_path.as_ref(), &at, compiler),
+                query: Query::compile(global.jmes_path.as_ref(), &at, RootKind::Data, given, compiler),
             });
         }
         if let Some(image) = &entry.image_registry {
@@ -133,7 +158,7 @@ impl Entry {
             sources.push(Source::Image {
                 reference: compiler.text(&image.reference, &at.key("reference")),
                 credentials: image.image_registry_credentials.clone(),
-                query: Query::compile(image.jmes_path.as_ref(), &at, compiler),
+                query: Query::compile(image.jmes_path.as_ref(), &at, RootKind::Data, given, compiler),
             });
         }
         let count = sources.len();
@@ -161,7 +186,7 @@ impl Entry {
 }
 
 impl Call {
-    fn compile(call: &ApiCall, path: &Path, compiler: &mut Compiler<'_>) -> Option<Self> {
+    fn compile(call: &ApiCall, path: &Path, given: &[(Str, Option<Str>)], compiler: &mut Compiler<'_>) -> Option<Self> {
         let (address, service) = match (&call.url_path, &call.service) {
             (Some(url_path), None) => (compiler.text(url_path, &path.key("urlPath")), None),
             (None, Some(service)) => {
@@ -194,26 +219,46 @@ impl Call {
             service,
             method: call.method.unwrap_or_default(),
             data,
-            query: Query::compile(call.jmes_path.as_ref(), path, compiler),
-            default: call.default.clone(),
+            query: Query::compile(call.jmes_path.as_ref(), path, RootKind::Data, given, compiler),
+            default: call.default.as_ref().map(|v| compiler.template(v, &path.key("default"))),
         })
     }
 }
 
 impl Query {
-    /// Compiles the `jmesPath` of the object at `path`.
-    fn compile(text: Option<&Str>, path: &Path, compiler: &mut Compiler<'_>) -> Option<Self> {
+    /// Compiles the `jmesPath` of the object at `path`, which starts from `root`. `given` are the texts of the policy by which entries before
+    /// this one are defined: one that is all of the `jmesPath` is the expression.
+    fn compile(
+        text: Option<&Str>,
+        path: &Path,
+        root: RootKind,
+        given: &[(Str, Option<Str>)],
+        compiler: &mut Compiler<'_>,
+    ) -> Option<Self> {
         let text = text.filter(|text| !text.is_empty())?;
         let path = path.key("jmesPath");
-        if !variables(text).is_empty() {
-            return Some(Query::Text(compiler.text(text, &path)));
-        }
-        match Expr::bare(text) {
-            Ok(expr) => Some(Query::Fixed(expr)),
+        let (text, holes) = compiler.holed(text, &path, &[])?.split();
+        let lone = text.strip_prefix(HOLE).is_some_and(str::is_empty);
+        let (text, holes) = match holes.first().filter(|_| lone) {
+            None => (text, holes),
+            Some(variable) => match policy_text(&variable.written, given) {
+                Some(text) => (text.to_string(), Vec::new()),
+                None => return holes.into_iter().next().map(Query::Data),
+            },
+        };
+        let compiled =
+            if holes.is_empty() { Expression::compile(&text) } else { Expression::compile_with_holes(&text, root) };
+        match compiled {
+            Ok(expression) => Some(Query::Expression { expression, holes }),
             Err(error) => {
                 compiler.report(expression_diagnostic(&error, path, 0));
                 None
             }
         }
     }
+}
+
+/// The text of the policy that the variable `name` is defined by.
+fn policy_text<'g>(name: &str, given: &'g [(Str, Option<Str>)]) -> Option<&'g Str> {
+    given.iter().rev().find(|(entry, _)| entry == name).and_then(|(_, text)| text.as_ref())
 }

@@ -28,9 +28,21 @@ pub enum ScopeError {
         /// Where in the template.
         path: Path,
     },
-    /// Values hold variables that hold variables without end.
-    #[error("variables nest too deep at path {}", path.slashed())]
-    TooDeep {
+    /// A variable brought in a key, or an item of a list, that would say how to read what is around it.
+    #[error("`{text}` comes from a variable and would count as an anchor or a directive; write it in the policy")]
+    Directive {
+        /// The key or item.
+        text: Str,
+        /// Where in the template.
+        path: Path,
+    },
+    /// A variable gave a key that the object has already.
+    #[error("the variables of key `{written}` give `{key}`, which the object has already")]
+    KeyTwice {
+        /// The key.
+        key: Str,
+        /// As written.
+        written: Str,
         /// Where in the template.
         path: Path,
     },
@@ -72,13 +84,29 @@ impl ScopeError {
     /// The same error, seen from the value that holds the template as its member or item `segments`.
     #[must_use]
     pub(super) fn below(mut self, segment: ephor_expr::value::Segment) -> Self {
-        if let ScopeError::Unresolved { path, .. }
-        | ScopeError::KeyNotString { path, .. }
-        | ScopeError::TooDeep { path } = &mut self
-        {
+        if let Some(path) = self.path_mut() {
             path.0.insert(0, segment);
         }
         self
+    }
+
+    /// The same error, for a template whose parts have no paths in the policy.
+    #[must_use]
+    pub(crate) fn at_root(mut self) -> Self {
+        if let Some(path) = self.path_mut() {
+            path.0.clear();
+        }
+        self
+    }
+
+    fn path_mut(&mut self) -> Option<&mut Path> {
+        match self {
+            ScopeError::Unresolved { path, .. }
+            | ScopeError::KeyNotString { path, .. }
+            | ScopeError::Directive { path, .. }
+            | ScopeError::KeyTwice { path, .. } => Some(path),
+            ScopeError::Budget(_) | ScopeError::Pending => None,
+        }
     }
 
     /// Whether a member is missing where the expression itself looks for it.
@@ -107,7 +135,9 @@ impl ScopeError {
     pub fn place(&self) -> (Path, Option<usize>) {
         match self {
             ScopeError::Unresolved { path, offset, .. } => (path.clone(), *offset),
-            ScopeError::KeyNotString { path, .. } | ScopeError::TooDeep { path } => (path.clone(), None),
+            ScopeError::KeyNotString { path, .. }
+            | ScopeError::Directive { path, .. }
+            | ScopeError::KeyTwice { path, .. } => (path.clone(), None),
             ScopeError::Budget(_) | ScopeError::Pending => (Path::root(), None),
         }
     }

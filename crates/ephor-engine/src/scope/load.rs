@@ -1,12 +1,13 @@
 //! The loading of context entries: where their values come from.
 
-use ephor_expr::jmespath::EvalError;
+use ephor_expr::jmespath::{EvalError, Expression};
 use ephor_expr::{Map, Str, Value};
 
 use super::context::{Failure, Scope};
 use super::entry::{Call, Entry, Query, Source};
 use super::error::{Cause, ScopeError};
-use super::template::{Expr, Template};
+use super::resolve::filled;
+use super::template::Template;
 use super::world::Answer;
 use crate::fetch::{Fact, Fetch};
 use crate::policy::HttpMethod;
@@ -51,10 +52,10 @@ impl<'e> Scope<'e> {
         let outcome = match (value, query) {
             (Some(value), None) => Ok(value),
             (value, Some(query)) => {
-                let expr = self.query(query)?;
+                let (expression, holes) = self.query(query)?;
                 match value {
-                    Some(value) => expr.normal.evaluate(&value, self.world()),
-                    None => match self.evaluate_expression(&expr.normal) {
+                    Some(value) => expression.fill(&holes, &value, self.world()),
+                    None => match self.evaluate_expression(expression, &holes) {
                         Ok(value) => Ok(value),
                         Err(Failure::Cause(Cause::Query(error))) => Err(error),
                         // Data that nobody can give is not replaced by a default: the verdict would be about nothing.
@@ -114,7 +115,7 @@ impl<'e> Scope<'e> {
         };
         match (self.fetch(fetch), &call.default) {
             (Ok(Some(answer)), _) => self.query_over(call.query.as_ref(), answer),
-            (Ok(None) | Err(LoadError::Failed(_)), Some(default)) => Ok(default.clone()),
+            (Ok(None) | Err(LoadError::Failed(_)), Some(default)) => Ok(default.resolve(self)?),
             (Ok(None), None) => Err(LoadError::Missing(format!("`{address}`"))),
             (Err(error), _) => Err(error),
         }
@@ -134,20 +135,17 @@ impl<'e> Scope<'e> {
 
     fn query_over(&mut self, query: Option<&Query>, data: Value) -> Result<Value, LoadError> {
         let Some(query) = query else { return Ok(data) };
-        let expr = self.query(query)?;
-        expr.normal.evaluate(&data, self.world()).map_err(LoadError::of_query)
+        let (expression, holes) = self.query(query)?;
+        expression.fill(&holes, &data, self.world()).map_err(LoadError::of_query)
     }
 
-    fn query(&mut self, query: &Query) -> Result<Expr, LoadError> {
+    fn query<'q>(&mut self, query: &'q Query) -> Result<(&'q Expression, Vec<Value>), LoadError> {
         match query {
-            Query::Fixed(expr) => Ok(expr.clone()),
-            Query::Text(template) => {
-                let text = self.string(template).map_err(|error| match error {
-                    LoadError::NotAString(found) => LoadError::QueryNotAString(found),
-                    other => other,
-                })?;
-                Expr::bare(&text).map_err(|e| LoadError::Syntax(e.to_string()))
-            }
+            Query::Expression { expression, holes } => Ok((expression, filled(holes, self)?)),
+            Query::Data(variable) => Err(match variable.value(self)? {
+                Value::String(_) => LoadError::QueryFromData,
+                other => LoadError::QueryNotAString(other.type_name()),
+            }),
         }
     }
 
@@ -166,8 +164,8 @@ pub(super) enum LoadError {
     Scope(#[from] ScopeError),
     #[error("JMESPath query failed: {0}")]
     Query(EvalError),
-    #[error("invalid jmesPath: {0}")]
-    Syntax(String),
+    #[error("the jmesPath is the value of a variable; only text of the policy is an expression")]
+    QueryFromData,
     #[error("the value is null")]
     NoValue,
     #[error("expected a string, found {0}")]

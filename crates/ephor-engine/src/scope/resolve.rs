@@ -1,35 +1,69 @@
 //! Templates into values.
 
-use ephor_expr::budget::{Budget, BudgetError};
-use ephor_expr::jmespath::{Expression, Runtime};
+use ephor_expr::jmespath::{Runtime, embed};
 use ephor_expr::value::{Path, Segment};
+use ephor_expr::yaml::plain_value;
 use ephor_expr::{Map, Str, Value};
 
 use super::context::Scope;
-use super::error::{Cause, ScopeError};
-use super::scan::{needs_resolving, variables};
-use super::template::{Expr, Key, Part, Template, Text, Variable};
+use super::error::ScopeError;
+use super::patch_text::read_scalar;
+use super::template::{Key, Part, Template, Variable};
+use crate::rules::anchor::parse_anchor;
 
-/// How often a text is read again for variables that its variables brought in, and how deep values may nest them.
-const MAX_ROUNDS: usize = 32;
-
-/// What compiling an expression counts for, in evaluation steps.
-const COMPILE_STEPS: u64 = 100;
+/// What a resolved template is read as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Plain data.
+    Data,
+    /// A pattern: its keys may be anchors.
+    Pattern,
+    /// A strategic merge patch: its keys may be anchors or directives such as `$patch`, texts in its lists anchors.
+    Merge,
+}
 
 impl Template {
     /// The value of the template in `scope`. Errors name the place in the template.
     pub fn resolve(&self, scope: &mut Scope<'_>) -> Result<Value, ScopeError> {
+        self.resolve_as(Shape::Data, scope)
+    }
+
+    /// The same for what is read as `shape`. Anchors and directives are the policy's: one that a variable brings in is
+    /// an error.
+    pub(crate) fn resolve_as(&self, shape: Shape, scope: &mut Scope<'_>) -> Result<Value, ScopeError> {
         match self {
             Template::Fixed(value) => Ok(value.clone()),
             Template::Variable(variable) => {
                 let value = variable.value(scope)?;
-                expand_value(value, scope, 0)
+                if matches!(value, Value::Array(_) | Value::Object(_)) {
+                    // What holds this one may hold it many times, and be held many times itself.
+                    scope.world().budget().charge_tree(&value)?;
+                    shape.refuse_directives(&value)?;
+                }
+                Ok(value)
             }
-            Template::Text(text) => text.resolve(scope),
+            Template::Text(parts) => Ok(Value::String(joined(parts, scope)?)),
+            Template::Scalar(parts) => match parts.as_slice() {
+                [Part::Variable(variable)] => match variable.value(scope)? {
+                    Value::String(text) => Ok(read_scalar(text, scope.world().budget())?),
+                    other => {
+                        scope.world().budget().charge_tree(&other)?;
+                        Ok(other)
+                    }
+                },
+                parts => Ok(plain_value(&joined(parts, scope)?)),
+            },
             Template::Array(items) => {
                 let mut out = Vec::with_capacity(items.len());
                 for (i, item) in items.iter().enumerate() {
-                    out.push(item.resolve(scope).map_err(|e| e.below(Segment::Index(i)))?);
+                    let value = item.resolve_as(shape, scope);
+                    let value = value.and_then(|value| {
+                        if !matches!(item, Template::Fixed(_)) {
+                            shape.refuse_item(&value)?;
+                        }
+                        Ok(value)
+                    });
+                    out.push(value.map_err(|e| e.below(Segment::Index(i)))?);
                 }
                 Ok(Value::array(out))
             }
@@ -39,12 +73,15 @@ impl Template {
                     let (name, written) = match key {
                         Key::Fixed(name) => (name.clone(), name),
                         Key::Text(written, template) => match template.resolve(scope)? {
-                            Value::String(name) => (name, written),
+                            Value::String(name) => (shape.key(name, written)?, written),
                             _ => return Err(ScopeError::KeyNotString { key: written.clone(), path: Path::root() }),
                         },
                     };
-                    let value = member.resolve(scope).map_err(|e| e.below(Segment::Key(written.clone())))?;
-                    out.insert(name, value);
+                    let value = member.resolve_as(shape, scope);
+                    let value = value.map_err(|e| e.below(Segment::Key(written.clone())))?;
+                    if out.insert(name.clone(), value).is_some() {
+                        return Err(ScopeError::KeyTwice { key: name, written: written.clone(), path: Path::root() });
+                    }
                 }
                 Ok(Value::object(out))
             }
@@ -52,162 +89,88 @@ impl Template {
     }
 }
 
+impl Shape {
+    /// A key that variables of `written` gave.
+    fn key(self, key: Str, written: &str) -> Result<Str, ScopeError> {
+        let anchor = |text: &str| parse_anchor(text).map(|(anchor, _)| anchor);
+        let directive = |text: &str| self == Shape::Merge && text.starts_with('$');
+        if self == Shape::Data || (anchor(&key), directive(&key)) == (anchor(written), directive(written)) {
+            return Ok(key);
+        }
+        Err(ScopeError::Directive { text: key, path: Path::root() })
+    }
+
+    /// An item of a list of the policy that has variables in it.
+    fn refuse_item(self, item: &Value) -> Result<(), ScopeError> {
+        match item {
+            Value::String(text) if self == Shape::Merge && parse_anchor(text).is_some() => {
+                Err(ScopeError::Directive { text: text.clone(), path: Path::root() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a value that came from a variable and has anchors or directives in it.
+    fn refuse_directives(self, value: &Value) -> Result<(), ScopeError> {
+        match value {
+            _ if self == Shape::Data => Ok(()),
+            Value::Array(items) => items.iter().try_for_each(|item| {
+                self.refuse_item(item)?;
+                self.refuse_directives(item)
+            }),
+            Value::Object(map) => map.iter().try_for_each(|(key, member)| {
+                self.key(key.clone(), "")?;
+                self.refuse_directives(member)
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A template as a text.
+pub(crate) struct Rendered {
+    pub(crate) text: Str,
+    /// Whether the template gave a string; anything else is rendered as JSON.
+    pub(crate) is_string: bool,
+}
+
+impl Template {
+    /// The value of the template in `scope`, as a text.
+    pub(crate) fn render(&self, scope: &mut Scope<'_>) -> Result<Rendered, ScopeError> {
+        Ok(match self.resolve(scope)? {
+            Value::String(text) => Rendered { text, is_string: true },
+            other => {
+                let mut text = String::new();
+                embed(&other, scope.world().budget(), &mut text)?;
+                Rendered { text: text.into(), is_string: false }
+            }
+        })
+    }
+}
+
 impl Variable {
-    fn value(&self, scope: &mut Scope<'_>) -> Result<Value, ScopeError> {
-        scope.evaluate(&self.expr).map_err(|cause| cause.into_error(self.expr.text(), Some(self.offset)))
+    /// The value of the variable.
+    pub(super) fn value(&self, scope: &mut Scope<'_>) -> Result<Value, ScopeError> {
+        let holes = filled(&self.holes, scope)?;
+        scope.evaluate(&self.expr, &holes).map_err(|cause| cause.into_error(&self.written, Some(self.offset)))
     }
 }
 
-impl Text {
-    fn resolve(&self, scope: &mut Scope<'_>) -> Result<Value, ScopeError> {
-        let Some(parts) = &self.parts else { return expand_text(self.source.to_string(), scope, 0) };
-        let mut out = String::new();
-        let mut again = false;
-        for part in parts {
-            match part {
-                Part::Plain(plain) => out.push_str(plain),
-                Part::Variable(variable) => {
-                    let text = embedded(&variable.value(scope)?, scope.world().budget())?;
-                    if variable.protected {
-                        out.push_str(&text.replace("{{", "\\{{"));
-                    } else {
-                        again |= text.contains('{');
-                        out.push_str(&text);
-                    }
-                }
+/// The values of variables inside an expression.
+pub(super) fn filled(holes: &[Variable], scope: &mut Scope<'_>) -> Result<Vec<Value>, ScopeError> {
+    holes.iter().map(|hole| hole.value(scope)).collect()
+}
+
+fn joined(parts: &[Part], scope: &mut Scope<'_>) -> Result<Str, ScopeError> {
+    let mut out = String::new();
+    for part in parts {
+        match part {
+            Part::Plain(plain) => out.push_str(plain),
+            Part::Variable(variable) => {
+                let value = variable.value(scope)?;
+                embed(&value, scope.world().budget(), &mut out)?;
             }
         }
-        if again {
-            return expand_text(out, scope, 1);
-        }
-        Ok(Value::String(unescape(out)))
     }
-}
-
-/// The value of a text that is put together at run time.
-pub(crate) fn resolve_text(text: &str, scope: &mut Scope<'_>) -> Result<Value, ScopeError> {
-    if needs_resolving(text) { expand_text(text.to_owned(), scope, 0) } else { Ok(Value::from(text)) }
-}
-
-/// Replaces variables until none is left: what variables bring in is read again (engine 4.1).
-fn expand_text(mut text: String, scope: &mut Scope<'_>, depth: usize) -> Result<Value, ScopeError> {
-    for _ in depth..MAX_ROUNDS {
-        let found = variables(&text);
-        if found.is_empty() {
-            return Ok(Value::String(unescape(text)));
-        }
-        let mut out = String::with_capacity(text.len());
-        let mut from = 0;
-        for place in &found {
-            let body = place.body(&text);
-            let value = evaluate_text(body, scope)?;
-            if place.start == 0 && place.end == text.len() {
-                return expand_value(value, scope, depth + 1);
-            }
-            out.push_str(text.get(from..place.start).unwrap_or_default());
-            let inserted = embedded(&value, scope.world().budget())?;
-            if place.protected {
-                out.push_str(&inserted.replace("{{", "\\{{"));
-            } else {
-                out.push_str(&inserted);
-            }
-            from = place.end;
-        }
-        out.push_str(text.get(from..).unwrap_or_default());
-        text = out;
-    }
-    Err(ScopeError::TooDeep { path: Path::root() })
-}
-
-/// Variables inside a value that came from a variable. A plain string is left alone.
-fn expand_value(value: Value, scope: &mut Scope<'_>, depth: usize) -> Result<Value, ScopeError> {
-    if matches!(value, Value::Array(_) | Value::Object(_)) {
-        // What holds this one may hold it many times, and be held many times itself.
-        scope.world().budget().charge_tree(&value)?;
-        if holds_variables(&value) {
-            return expand_members(&value, scope, depth);
-        }
-    }
-    Ok(value)
-}
-
-fn expand_members(value: &Value, scope: &mut Scope<'_>, depth: usize) -> Result<Value, ScopeError> {
-    if depth >= MAX_ROUNDS {
-        return Err(ScopeError::TooDeep { path: Path::root() });
-    }
-    match value {
-        Value::String(text) if needs_resolving(text) => expand_text(text.to_string(), scope, depth + 1),
-        Value::Array(items) => {
-            let mut out = Vec::with_capacity(items.len());
-            for (i, item) in items.iter().enumerate() {
-                out.push(expand_members(item, scope, depth).map_err(|e| e.below(Segment::Index(i)))?);
-            }
-            Ok(Value::array(out))
-        }
-        Value::Object(map) => {
-            let mut out = Map::with_capacity(map.len());
-            for (key, member) in map.iter() {
-                let name = if needs_resolving(key) {
-                    match expand_text(key.to_string(), scope, depth + 1)? {
-                        Value::String(name) => name,
-                        _ => return Err(ScopeError::KeyNotString { key: key.clone(), path: Path::root() }),
-                    }
-                } else {
-                    key.clone()
-                };
-                let member = expand_members(member, scope, depth).map_err(|e| e.below(Segment::Key(key.clone())))?;
-                out.insert(name, member);
-            }
-            Ok(Value::object(out))
-        }
-        _ => Ok(value.clone()),
-    }
-}
-
-fn holds_variables(value: &Value) -> bool {
-    match value {
-        Value::String(text) => needs_resolving(text),
-        Value::Array(items) => items.iter().any(holds_variables),
-        Value::Object(map) => map.iter().any(|(key, member)| needs_resolving(key) || holds_variables(member)),
-        _ => false,
-    }
-}
-
-fn evaluate_text(body: &str, scope: &mut Scope<'_>) -> Result<Value, ScopeError> {
-    let failed = |cause| {
-        let cause = Box::new(cause);
-        ScopeError::Unresolved { variable: Str::new(body), path: Path::root(), offset: None, cause }
-    };
-    let rewritten;
-    let text = if scope.is_delete() && body.contains("request.object") {
-        rewritten = body.replace("request.object", "request.oldObject");
-        rewritten.as_str()
-    } else {
-        body
-    };
-    scope.world().budget().charge_steps(COMPILE_STEPS)?;
-    let normal = Expression::compile(text).map_err(|e| failed(Cause::Syntax(e)))?;
-    scope.evaluate(&Expr { normal, on_delete: None }).map_err(|cause| cause.into_error(body, None))
-}
-
-/// A value as part of a text: strings as they are, anything else as compact JSON, with the two-digit exponents that
-/// Go's formatting (not its JSON) gives numbers (engine 8.5).
-fn embedded(value: &Value, budget: &Budget) -> Result<String, BudgetError> {
-    let size = budget.charge_tree(value)?;
-    budget.charge_bytes(size)?;
-    Ok(match value {
-        Value::String(text) => text.to_string(),
-        Value::Float(_) => {
-            let json = value.to_json();
-            match json.split_once("e-") {
-                Some((digits, exponent)) if exponent.len() == 1 => format!("{digits}e-0{exponent}"),
-                _ => json,
-            }
-        }
-        _ => value.to_json(),
-    })
-}
-
-fn unescape(text: String) -> Str {
-    if text.contains("\\{{") { text.replace("\\{{", "{{").into() } else { text.into() }
+    Ok(out.into())
 }

@@ -11,8 +11,6 @@ pub struct Found {
     pub body_start: usize,
     /// Just after the expression.
     pub body_end: usize,
-    /// Written `{{- … }}`: braces in the result are protected from being read as variables again.
-    pub protected: bool,
 }
 
 impl Found {
@@ -72,13 +70,13 @@ fn closing(bytes: &[u8], mut at: usize) -> Option<usize> {
 
 fn describe(text: &str, start: usize, end: usize) -> Found {
     let mut inner = start + 2;
-    let protected = text.as_bytes().get(inner) == Some(&b'-');
-    if protected {
+    // `{{- … }}` asks upstream not to read the result again, which is never done here.
+    if text.as_bytes().get(inner) == Some(&b'-') {
         inner += 1;
     }
     let body = text.get(inner..end - 2).unwrap_or_default();
     let body_start = inner + (body.len() - body.trim_start().len());
-    Found { start, end, body_start, body_end: body_start + body.trim().len(), protected }
+    Found { start, end, body_start, body_end: body_start + body.trim().len() }
 }
 
 #[cfg(test)]

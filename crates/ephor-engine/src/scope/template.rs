@@ -1,4 +1,7 @@
 //! Templates: values with variables, compiled.
+//!
+//! A template is made of text of a policy, once, when the policy is compiled. What it resolves to is a plain value:
+//! nothing looks for variables in it, so that text of users never becomes an expression.
 
 use ephor_expr::jmespath::Expression;
 use ephor_expr::{Str, Value};
@@ -10,8 +13,10 @@ pub enum Template {
     Fixed(Value),
     /// A string that is exactly one variable: its value keeps its type.
     Variable(Box<Variable>),
-    /// A string with variables in it.
-    Text(Box<Text>),
+    /// A string with variables in it: its parts in order.
+    Text(Vec<Part>),
+    /// The same, to be read as YAML reads a scalar without quotes.
+    Scalar(Vec<Part>),
     /// An array with variables somewhere in it.
     Array(Vec<Template>),
     /// An object with variables somewhere in it.
@@ -27,19 +32,10 @@ pub enum Key {
     Text(Str, Template),
 }
 
-/// A string with variables in it.
-#[derive(Debug, Clone)]
-pub struct Text {
-    /// As written.
-    pub(super) source: Str,
-    /// Its parts in order; `None` when variables nest, so that the text must be read at run time.
-    pub(super) parts: Option<Vec<Part>>,
-}
-
 /// A part of a text.
 #[derive(Debug, Clone)]
-pub(super) enum Part {
-    /// Plain text, escapes still in it.
+pub enum Part {
+    /// Plain text.
     Plain(Str),
     /// A variable.
     Variable(Variable),
@@ -48,12 +44,14 @@ pub(super) enum Part {
 /// One `{{ }}`.
 #[derive(Debug, Clone)]
 pub struct Variable {
-    /// The expression.
+    /// The expression; each `{{ }}` in it is a hole.
     pub(super) expr: Expr,
+    /// What fills the holes of the expression, in order.
+    pub(super) holes: Vec<Variable>,
+    /// The expression as the policy has it, for messages.
+    pub(super) written: Str,
     /// Where it stands in its string, as a byte offset.
     pub(super) offset: usize,
-    /// Written `{{-`.
-    pub(super) protected: bool,
 }
 
 /// An expression in two readings: on DELETE, `request.object` inside `{{ }}` means `request.oldObject`.

@@ -51,15 +51,6 @@ fn entries_that_need_one_another_are_an_error() {
     assert!(only(&run_rule(rule, "{}")).starts_with("r error failed to check deny conditions: "));
 }
 
-#[test]
-fn data_that_quotes_itself_is_an_error() {
-    let rule = "validate: {deny: {conditions: {all: [{key: '-{{ request.object.x }}', operator: Equals, value: x}]}}}";
-    let line = run_rule(rule, "x: '-{{ request.object.x }}'");
-    assert!(only(&line).contains("variables nest too deep"), "{line:?}");
-    let line = run_rule(rule, "x: '-{{ request.object.x }}{{ request.object.x }}'");
-    assert!(only(&line).starts_with("r error "), "{line:?}");
-}
-
 /// Entries `a0` to `a60`, each made of the one before twice.
 fn doubled(first: &str, twice: impl Fn(&str) -> String) -> String {
     let mut entries = vec![format!("{{name: a0, variable: {{value: {first}}}}}")];

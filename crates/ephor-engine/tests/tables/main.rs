@@ -8,6 +8,7 @@ mod blocks;
 mod bounds;
 mod check;
 mod context;
+mod injection;
 mod manifests;
 mod properties;
 mod selection;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::hole::{Mixed, MixedJson};
 use crate::value::{Str, Value};
 
 /// An expression.
@@ -11,12 +12,18 @@ pub(super) enum Ast {
     Current,
     /// A member of the current object.
     Field { name: Str, offset: usize },
+    /// A member of the current object whose name has holes.
+    FieldOf { name: Mixed, offset: usize },
     /// A string in single quotes, or JSON in backquotes.
     Literal(Value),
+    /// The same with holes.
+    Mixed(MixedJson),
     /// The right side evaluated against the value of the left one: `a.b`, `a[0]`.
     Sub(Box<Ast>, Box<Ast>),
     /// `[n]`
     Index(i64),
+    /// `[n]`, where n fills the hole of this number.
+    IndexOf(usize),
     /// `[start:stop:step]`
     Slice(Slice),
     /// `source[*]`: `each` evaluated against every item.
@@ -93,9 +100,12 @@ impl Ast {
         let _ = match self {
             Ast::Current => writeln!(out, "current"),
             Ast::Field { name, .. } => writeln!(out, "field {name:?}"),
+            Ast::FieldOf { .. } => writeln!(out, "field named by a variable"),
             Ast::Literal(value) => writeln!(out, "literal {value}"),
+            Ast::Mixed(_) => writeln!(out, "literal with variables"),
             Ast::Sub(..) => writeln!(out, "sub-expression"),
             Ast::Index(n) => writeln!(out, "index {n}"),
+            Ast::IndexOf(_) => writeln!(out, "index by a variable"),
             Ast::Slice(slice) => {
                 let part = |n: Option<i64>| n.map(|n| n.to_string()).unwrap_or_default();
                 writeln!(out, "slice {}:{}:{}", part(slice.start), part(slice.stop), part(slice.step))
@@ -116,7 +126,14 @@ impl Ast {
         };
         let depth = depth + 1;
         match self {
-            Ast::Current | Ast::Field { .. } | Ast::Literal(_) | Ast::Index(_) | Ast::Slice(_) => {}
+            Ast::Current
+            | Ast::Field { .. }
+            | Ast::FieldOf { .. }
+            | Ast::Literal(_)
+            | Ast::Mixed(_)
+            | Ast::Index(_)
+            | Ast::IndexOf(_)
+            | Ast::Slice(_) => {}
             Ast::Flatten(inner) | Ast::Not(inner) | Ast::Reference { expression: inner, .. } => {
                 inner.dump_into(out, depth, "");
             }

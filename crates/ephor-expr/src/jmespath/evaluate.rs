@@ -11,18 +11,25 @@ use super::compare::{equal, is_falsy, ordered};
 use super::error::EvalError;
 use super::functions::{Call, Function, KeptRegex, Param, Type};
 use super::go_text::go_text;
+use super::hole;
 use super::node::{Argument, Node, Operand};
 use super::runtime::{Root, Runtime};
 use crate::budget::{Budget, BudgetError};
 use crate::value::{Map, Str, Value};
 
 /// Evaluates a whole expression.
-pub(super) fn evaluate(node: &Node, root: &dyn Root, runtime: &dyn Runtime) -> Result<Value, EvalError> {
-    let evaluation = Evaluation { root, runtime, budget: runtime.budget() };
+pub(super) fn evaluate(
+    node: &Node,
+    holes: &[Value],
+    root: &dyn Root,
+    runtime: &dyn Runtime,
+) -> Result<Value, EvalError> {
+    let evaluation = Evaluation { holes, root, runtime, budget: runtime.budget() };
     evaluation.eval(node, &Value::Null).map(Cow::into_owned).map_err(|stop| match stop {
-        Stop::Missing { key, holder } => {
-            EvalError::UnknownKey { key: key.clone(), known: holder.as_ref().map_or_else(|| root.keys(), Root::keys) }
-        }
+        Stop::Missing { key, holder } => EvalError::UnknownKey {
+            key: key.into_owned(),
+            known: holder.as_ref().map_or_else(|| root.keys(), Root::keys),
+        },
         Stop::Refused(error) | Stop::Failed(error) => error,
     })
 }
@@ -30,7 +37,7 @@ pub(super) fn evaluate(node: &Node, root: &dyn Root, runtime: &dyn Runtime) -> R
 /// Why there is no value. Keys live in the nodes (`'n`).
 enum Stop<'n> {
     /// `holder`, or the root if `None`, has no member `key`.
-    Missing { key: &'n Str, holder: Option<Value> },
+    Missing { key: Cow<'n, Str>, holder: Option<Value> },
     /// A function refuses its arguments; only the sources of some projections swallow that.
     Refused(EvalError),
     /// Something from outside that no operator swallows.
@@ -61,6 +68,7 @@ fn null<'v>() -> Cow<'v, Value> {
 }
 
 struct Evaluation<'e> {
+    holes: &'e [Value],
     root: &'e dyn Root,
     runtime: &'e dyn Runtime,
     budget: &'e Budget,
@@ -75,10 +83,13 @@ impl Evaluation<'_> {
             Node::Root => Ok(Cow::Owned(self.root.whole().map_err(Stop::Failed)?)),
             Node::RootPath(keys) => self.root_path(keys),
             Node::Path(keys) => walk(keys, current).map(Cow::Borrowed),
+            Node::Member(name) => member(name.fill(self.holes, self.budget)?, current),
             Node::Literal(value) => Ok(Cow::Borrowed(value)),
+            Node::Mixed(json) => Ok(Cow::Owned(json.fill(self.holes, self.budget)?)),
             Node::Sub(left, right) => self.sub(left, right, current),
             Node::Pipe(left, right) => self.pipe(left, right, current),
             Node::Index(index) => Ok(at(current, *index)),
+            Node::IndexOf(hole) => Ok(at(current, hole::index(self.holes.get(*hole)).map_err(Stop::Refused)?)),
             Node::Slice(slice) => self.slice(*slice, current),
             Node::Project { source, each } => self.project(source, each.as_deref(), current),
             Node::Values { source, each } => self.values(source, each.as_deref(), current),
@@ -163,7 +174,7 @@ impl Evaluation<'_> {
     fn root_path<'v, 'n>(&self, keys: &'n [Str]) -> Found<'v, 'n> {
         let Some((first, rest)) = keys.split_first() else { return Ok(null()) };
         let Some(member) = self.root.field(first).map_err(Stop::Failed)? else {
-            return Err(Stop::Missing { key: first, holder: None });
+            return Err(Stop::Missing { key: Cow::Borrowed(first), holder: None });
         };
         if rest.is_empty() {
             return Ok(Cow::Owned(member));
@@ -378,12 +389,23 @@ fn walk<'v, 'n>(keys: &'n [Str], mut value: &'v Value) -> Result<&'v Value, Stop
         value = match value {
             Value::Object(map) => match map.get(key) {
                 Some(member) => member,
-                None => return Err(Stop::Missing { key, holder: Some(value.clone()) }),
+                None => return Err(Stop::Missing { key: Cow::Borrowed(key), holder: Some(value.clone()) }),
             },
             _ => return Ok(&NULL),
         };
     }
     Ok(value)
+}
+
+/// A member whose name is known only now.
+fn member<'n>(key: Str, current: &Value) -> Found<'_, 'n> {
+    match current {
+        Value::Object(map) => match map.get(&key) {
+            Some(member) => Ok(Cow::Borrowed(member)),
+            None => Err(Stop::Missing { key: Cow::Owned(key), holder: Some(current.clone()) }),
+        },
+        _ => Ok(null()),
+    }
 }
 
 /// The item at `index`, from the end if it is negative; null where there is none.

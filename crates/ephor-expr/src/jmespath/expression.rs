@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::ast::Ast;
 use super::error::{CompileError, EvalError};
 use super::evaluate;
+use super::hole::Holes;
 use super::lower::{Lowered, RootIdentifier, lower};
 use super::parser::parse;
 use super::runtime::{Root, Runtime};
@@ -25,6 +27,15 @@ pub struct Expression {
     compiled: Arc<Compiled>,
 }
 
+/// What an expression starts from, as far as holes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RootKind {
+    /// Named variables: a value never decides which of them is read.
+    Names,
+    /// Data, whose members a value may name.
+    Data,
+}
+
 struct Compiled {
     text: Box<str>,
     lowered: Lowered,
@@ -33,7 +44,17 @@ struct Compiled {
 impl Expression {
     /// Compiles `text`. Unknown functions and wrong numbers of arguments are found here, not at evaluation.
     pub fn compile(text: &str) -> Result<Self, CompileError> {
-        let lowered = lower(parse(text)?)?;
+        Self::of(text, parse(text, Holes::None)?, RootKind::Names)
+    }
+
+    /// Compiles a text in which each [`HOLE`](super::HOLE) stands for a value. The values come with
+    /// [`Expression::fill`].
+    pub fn compile_with_holes(text: &str, root: RootKind) -> Result<Self, CompileError> {
+        Self::of(text, parse(text, Holes::Marked)?, root)
+    }
+
+    fn of(text: &str, ast: Ast, root: RootKind) -> Result<Self, CompileError> {
+        let lowered = lower(ast, root)?;
         Ok(Self { compiled: Arc::new(Compiled { text: text.into(), lowered }) })
     }
 
@@ -48,7 +69,12 @@ impl Expression {
     /// `runtime` pass through all operators. The result is a tree no larger than the runtime's budget allows,
     /// apart from what it shares with `root`.
     pub fn evaluate(&self, root: &dyn Root, runtime: &dyn Runtime) -> Result<Value, EvalError> {
-        evaluate::evaluate(&self.compiled.lowered.node, root, runtime)
+        self.fill(&[], root, runtime)
+    }
+
+    /// The value of the expression over `root` where `holes` fill the holes of its text, in order.
+    pub fn fill(&self, holes: &[Value], root: &dyn Root, runtime: &dyn Runtime) -> Result<Value, EvalError> {
+        evaluate::evaluate(&self.compiled.lowered.node, holes, root, runtime)
     }
 
     /// The identifiers read from the root, in order of appearance, repetitions included.
@@ -69,7 +95,7 @@ impl Expression {
     /// The syntax tree as text, a node a line, children indented.
     pub fn dump(&self) -> String {
         // Dumps are rare, so the tree is not kept; what has been parsed once parses again.
-        parse(self.text()).map_or_else(|error| error.to_string(), |ast| ast.dump())
+        parse(self.text(), Holes::None).map_or_else(|error| error.to_string(), |ast| ast.dump())
     }
 }
 

@@ -4,6 +4,7 @@ use rustc_hash::FxHashSet;
 
 use super::ast::Ast;
 use super::error::CompileError;
+use super::expression::RootKind;
 use super::functions::{self, Function, Type};
 use super::node::{Argument, Node, Operand};
 use crate::scalar::nearest::nearest;
@@ -28,8 +29,8 @@ pub(super) struct Lowered {
 }
 
 /// Compiles a whole expression.
-pub(super) fn lower(ast: Ast) -> Result<Lowered, CompileError> {
-    let mut lowering = Lowering { roots: Vec::new(), whole: false, varying: None };
+pub(super) fn lower(ast: Ast, root: RootKind) -> Result<Lowered, CompileError> {
+    let mut lowering = Lowering { roots: Vec::new(), whole: false, varying: None, root };
     let node = *lowering.operand(ast, Scope::Root)?.node;
     Ok(Lowered { node, roots: lowering.roots, whole: lowering.whole, varying: lowering.varying })
 }
@@ -51,6 +52,7 @@ struct Lowering {
     roots: Vec<RootIdentifier>,
     whole: bool,
     varying: Option<&'static str>,
+    root: RootKind,
 }
 
 impl Lowering {
@@ -73,9 +75,15 @@ impl Lowering {
                 }
                 Scope::Value { .. } => Node::Path(vec![name]),
             },
+            Ast::FieldOf { name, offset } => match scope {
+                Scope::Root if self.root == RootKind::Names => return Err(names_a_variable(offset)),
+                scope => self.applied(scope, Node::Member(name)),
+            },
             Ast::Literal(value) => Node::Literal(value),
+            Ast::Mixed(json) => Node::Mixed(json),
             Ast::Sub(left, right) => return self.chain(*left, *right, scope),
             Ast::Index(n) => self.applied(scope, Node::Index(n)),
+            Ast::IndexOf(hole) => self.applied(scope, Node::IndexOf(hole)),
             Ast::Slice(slice) => self.applied(scope, Node::Slice(slice)),
             Ast::Project { source, each } => {
                 Node::Project { source: self.node(*source, scope)?, each: self.each(*each)? }
@@ -251,6 +259,13 @@ fn join(mut left: Node, right: Node) -> Node {
     } else {
         Node::Sub(Box::new(left), Box::new(Node::Path(more)))
     }
+}
+
+/// What a value is must not decide which variable is read, nor may it be an expression itself.
+fn names_a_variable(offset: usize) -> CompileError {
+    CompileError::new(offset, "the value of a variable cannot be an expression or the name of a variable").help(
+        "inside an expression write the inner variable without its braces, or between quotes where it stands for text",
+    )
 }
 
 fn stray_reference(offset: usize) -> CompileError {

@@ -14,6 +14,7 @@ mod evaluate;
 mod expression;
 pub mod functions;
 mod go_text;
+mod hole;
 pub(crate) mod json_text;
 mod lower;
 mod node;
@@ -23,7 +24,8 @@ mod slice;
 mod token;
 
 pub use error::{CompileError, EvalError};
-pub use expression::Expression;
+pub use expression::{Expression, RootKind};
+pub use hole::{HOLE, embed};
 pub use lower::RootIdentifier;
 pub use runtime::{FixedRuntime, Root, Runtime};
 

@@ -2,6 +2,7 @@
 
 use super::ast::{Comparison, Slice};
 use super::functions::{Function, KeptRegex};
+use super::hole::{Mixed, MixedJson};
 use crate::value::{Str, Value};
 
 /// A compiled expression, evaluated against a current value.
@@ -15,12 +16,18 @@ pub(super) enum Node {
     RootPath(Vec<Str>),
     /// Members of the current value, each of the one before.
     Path(Vec<Str>),
+    /// The member of the current value whose name has holes.
+    Member(Mixed),
     Literal(Value),
+    /// A literal with holes.
+    Mixed(MixedJson),
     /// The second evaluated against the value of the first; a missing member in either is missing.
     Sub(Box<Node>, Box<Node>),
     /// The second evaluated against the value of the first; a missing member in either is null.
     Pipe(Box<Node>, Box<Node>),
     Index(i64),
+    /// The item whose index fills the hole of this number.
+    IndexOf(usize),
     Slice(Slice),
     /// Every item of an array, through `each` if there is one.
     Project {

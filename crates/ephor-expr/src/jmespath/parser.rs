@@ -6,6 +6,7 @@
 
 use super::ast::{Ast, Comparison, Slice};
 use super::error::CompileError;
+use super::hole::Holes;
 use super::token::{Kind, Token, tokenize};
 use crate::value::Str;
 
@@ -13,8 +14,8 @@ use crate::value::Str;
 const MAX_DEPTH: usize = 128;
 
 /// Parses a whole expression.
-pub(super) fn parse(text: &str) -> Result<Ast, CompileError> {
-    let mut parser = Parser { tokens: tokenize(text)?.into_iter(), next: Kind::End, offset: 0, depth: 0 };
+pub(super) fn parse(text: &str, holes: Holes) -> Result<Ast, CompileError> {
+    let mut parser = Parser { tokens: tokenize(text, holes)?.into_iter(), next: Kind::End, offset: 0, depth: 0 };
     parser.advance();
     let tree = parser.expression(0)?;
     if matches!(parser.next, Kind::End) { Ok(tree.ast) } else { Err(parser.unexpected("end of expression")) }
@@ -103,8 +104,15 @@ impl Parser {
         let offset = self.offset;
         let current = Tree::leaf(Ast::Current);
         match self.next {
-            Kind::Name(_) | Kind::Quoted(_) | Kind::Literal(_) => match self.advance() {
+            Kind::Name(_)
+            | Kind::Quoted(_)
+            | Kind::Literal(_)
+            | Kind::MixedName(_)
+            | Kind::MixedQuoted(_)
+            | Kind::MixedLiteral(_) => match self.advance() {
                 Kind::Literal(value) => Ok(Tree::leaf(Ast::Literal(value))),
+                Kind::MixedLiteral(json) => Ok(Tree::leaf(Ast::Mixed(json))),
+                Kind::MixedName(name) | Kind::MixedQuoted(name) => Ok(Tree::leaf(Ast::FieldOf { name, offset })),
                 Kind::Quoted(_) if matches!(self.next, Kind::OpenParen) => {
                     Err(CompileError::new(offset, "a function's name cannot be quoted"))
                 }
@@ -188,7 +196,9 @@ impl Parser {
     /// What may follow a dot.
     fn member(&mut self, binding: u8) -> Result<Tree, CompileError> {
         match self.next {
-            Kind::Name(_) | Kind::Quoted(_) | Kind::Star => self.expression(binding),
+            Kind::Name(_) | Kind::Quoted(_) | Kind::MixedName(_) | Kind::MixedQuoted(_) | Kind::Star => {
+                self.expression(binding)
+            }
             Kind::OpenBracket => self.list(),
             Kind::OpenBrace => self.hash(),
             _ => Err(self.unexpected("an identifier, `*`, `[` or `{` after `.`")),
@@ -233,6 +243,11 @@ impl Parser {
                 self.advance();
                 self.expect(&Kind::CloseBracket)?;
                 self.project(source)
+            }
+            (Kind::MixedName(name), _) if let Some(hole) = name.lone() => {
+                self.advance();
+                self.expect(&Kind::CloseBracket)?;
+                self.binary(source, Tree::leaf(Ast::IndexOf(hole)), Ast::Sub)
             }
             _ => Err(self.unexpected("a number, `:` or `*` after `[`")),
         }

@@ -1,6 +1,7 @@
 //! Expression text into tokens.
 
 use super::error::CompileError;
+use super::hole::{HOLE, Holes, Mixed, MixedJson};
 use super::json_text;
 use crate::value::{Str, Value};
 
@@ -20,6 +21,12 @@ pub(super) enum Kind {
     Quoted(Str),
     /// A string in single quotes, or JSON in backquotes.
     Literal(Value),
+    /// A bare identifier with holes.
+    MixedName(Mixed),
+    /// An identifier in double quotes with holes.
+    MixedQuoted(Mixed),
+    /// A string or JSON with holes.
+    MixedLiteral(MixedJson),
     /// An integer; only indexes and slices take one.
     Number(i64),
     Dot,
@@ -80,7 +87,8 @@ impl Kind {
         let text = match self {
             Kind::Name(name) => return format!("`{name}`"),
             Kind::Quoted(name) => return format!("`\"{name}\"`"),
-            Kind::Literal(_) => return "a literal".to_owned(),
+            Kind::Literal(_) | Kind::MixedLiteral(_) => return "a literal".to_owned(),
+            Kind::MixedName(_) | Kind::MixedQuoted(_) => return "a variable".to_owned(),
             Kind::Number(n) => return format!("`{n}`"),
             Kind::End => return "end of expression".to_owned(),
             Kind::Dot => ".",
@@ -113,8 +121,8 @@ impl Kind {
 }
 
 /// Cuts `text` into tokens, the last of them [`Kind::End`].
-pub(super) fn tokenize(text: &str) -> Result<Vec<Token>, CompileError> {
-    let mut lexer = Lexer { text, at: 0 };
+pub(super) fn tokenize(text: &str, holes: Holes) -> Result<Vec<Token>, CompileError> {
+    let mut lexer = Lexer { text, at: 0, holes: (holes == Holes::Marked).then_some(0) };
     let mut tokens = Vec::new();
     loop {
         lexer.take_while(|c| matches!(c, ' ' | '\t' | '\n' | '\r'));
@@ -131,6 +139,8 @@ pub(super) fn tokenize(text: &str) -> Result<Vec<Token>, CompileError> {
 struct Lexer<'t> {
     text: &'t str,
     at: usize,
+    /// How many holes there have been, if there can be any.
+    holes: Option<usize>,
 }
 
 impl<'t> Lexer<'t> {
@@ -187,23 +197,51 @@ impl<'t> Lexer<'t> {
             '>' => self.either('=', Kind::GreaterOrEqual, Kind::Greater),
             '=' if self.take('=') => Kind::Equal,
             '=' => return Err(CompileError::new(start, "unexpected `=`").help("equality is `==`")),
-            'a'..='z' | 'A'..='Z' | '_' => {
-                self.at = start;
-                Kind::Name(self.take_while(|c| c.is_ascii_alphanumeric() || c == '_').into())
-            }
+            'a'..='z' | 'A'..='Z' | '_' => self.name(start),
+            HOLE if self.holes.is_some() => self.name(start),
             '-' | '0'..='9' => self.number(start)?,
             '"' => {
                 self.delimited(start, '"')?;
                 let literal = self.text.get(start..self.at).unwrap_or_default();
+                if let Some(first) = self.holes_in(literal) {
+                    return match MixedJson::parse(literal, first).map_err(|e| at(start, e))? {
+                        MixedJson::Text(name) => Ok(Kind::MixedQuoted(name)),
+                        _ => Err(CompileError::new(start, "expected a quoted identifier")),
+                    };
+                }
                 match json_text::parse(literal).map_err(|e| CompileError::new(start + e.offset, e.message))? {
                     Value::String(name) => Kind::Quoted(name),
                     _ => return Err(CompileError::new(start, "expected a quoted identifier")),
                 }
             }
-            '`' => Kind::Literal(self.json(start)?),
-            '\'' => Kind::Literal(Value::String(self.raw_string(start)?)),
+            '`' => self.json(start)?,
+            '\'' => {
+                let text = self.raw_string(start)?;
+                match self.holes_in(&text) {
+                    Some(first) => Kind::MixedLiteral(MixedJson::Text(Mixed::new(&text, first))),
+                    None => Kind::Literal(Value::String(text)),
+                }
+            }
             _ => return Err(CompileError::new(start, format!("unexpected character {c:?}"))),
         })
+    }
+
+    fn name(&mut self, start: usize) -> Kind {
+        self.at = start;
+        let holes = self.holes.is_some();
+        let text = self.take_while(|c| c.is_ascii_alphanumeric() || c == '_' || (holes && c == HOLE));
+        match self.holes_in(text) {
+            Some(first) => Kind::MixedName(Mixed::new(text, first)),
+            None => Kind::Name(text.into()),
+        }
+    }
+
+    /// The number of the first hole in `text`, which comes next, if there is any.
+    fn holes_in(&mut self, text: &str) -> Option<usize> {
+        let first = self.holes?;
+        let count = text.matches(HOLE).count();
+        self.holes = Some(first + count);
+        (count > 0).then_some(first)
     }
 
     fn number(&mut self, start: usize) -> Result<Kind, CompileError> {
@@ -233,14 +271,19 @@ impl<'t> Lexer<'t> {
         Err(unclosed(start, end))
     }
 
-    fn json(&mut self, start: usize) -> Result<Value, CompileError> {
+    fn json(&mut self, start: usize) -> Result<Kind, CompileError> {
         let raw = self.delimited(start, '`')?;
-        if raw.contains("\\`") {
+        if let Some(first) = self.holes_in(raw) {
+            let json = MixedJson::parse(&raw.replace("\\`", "`"), first).map_err(|e| at(start, e))?;
+            return Ok(Kind::MixedLiteral(json));
+        }
+        let value = if raw.contains("\\`") {
             // Offsets into the unescaped text would mislead: the whole literal is named instead.
             json_text::parse(&raw.replace("\\`", "`")).map_err(|e| CompileError::new(start, e.message))
         } else {
             json_text::parse(raw).map_err(|e| CompileError::new(start + 1 + e.offset, e.message))
-        }
+        };
+        value.map(Kind::Literal)
     }
 
     /// Takes the rest of a string in single quotes. Upstream: `\'` is the only escape, wherever it stands, so
@@ -259,6 +302,10 @@ impl<'t> Lexer<'t> {
         }
         Err(unclosed(start, '\''))
     }
+}
+
+fn at(start: usize, error: CompileError) -> CompileError {
+    CompileError { offset: start, ..error }
 }
 
 fn unclosed(start: usize, delimiter: char) -> CompileError {

@@ -38,5 +38,6 @@ pub use error::YamlError;
 pub use options::{Dialect, DuplicateKeys, Limits, Options};
 pub use position::{Position, Span};
 pub use print::{PrintStyle, to_yaml};
+pub use resolve::plain_value;
 pub use source_map::{ScalarStyle, SourceMap};
 pub use stream::{DocumentStream, RawDocument, StreamError, text_from_utf8};

@@ -85,6 +85,12 @@ fn binary(text: &str) -> Result<Scalar<'_>, String> {
     Ok(Scalar::Text(String::from_utf8_lossy(&bytes).into_owned().into()))
 }
 
+/// What a text is as a scalar without quotes in a Kubernetes manifest: a number, a boolean, null, or the text itself.
+pub fn plain_value(text: &str) -> Value {
+    let scalar = plain_scalar(text, Dialect::Kubernetes);
+    scalar.into_value(Dialect::Kubernetes).unwrap_or_else(|_| Value::from(text))
+}
+
 /// Resolves an untagged plain scalar.
 pub(super) fn plain_scalar(text: &str, dialect: Dialect) -> Scalar<'_> {
     let Some(first) = text.bytes().next() else { return Scalar::Null };

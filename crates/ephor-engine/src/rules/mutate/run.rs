@@ -11,7 +11,7 @@ use crate::policy::Order;
 use crate::rules::conditions;
 use crate::rules::cost::charge_object;
 use crate::rules::judgement::{Judgement, Pending, scope_error};
-use crate::scope::{Scope, ScopeError};
+use crate::scope::{Scope, ScopeError, Shape};
 
 /// How deep loops may nest.
 const MAX_LOOPS: usize = 16;
@@ -69,7 +69,7 @@ impl<'e> Run<'e> {
             Err(error) => failed(&error),
         };
         match patch {
-            Patch::StrategicMerge(template) => match template.resolve(scope) {
+            Patch::StrategicMerge(template) => match template.resolve_as(Shape::Merge, scope) {
                 Err(error) => unresolved("patchStrategicMerge", &error),
                 Ok(patch) => match apply_strategic_merge(&patch, resource) {
                     Ok(after) => Ok(Patched::Object(after.unwrap_or_else(|| resource.clone()))),
@@ -77,12 +77,9 @@ impl<'e> Run<'e> {
                 },
             },
             Patch::Json(patch) => by_json(patch),
-            Patch::JsonText(template) => match template.resolve(scope) {
-                Err(error) => unresolved("patchesJson6902", &error),
-                Ok(Value::String(text)) => match JsonPatch::parse(&text) {
-                    Ok(patch) => by_json(&patch),
-                    Err(error) => failed(&error),
-                },
+            Patch::JsonTemplate(template) => match template.resolve(scope) {
+                // The policy has the patch as one text.
+                Err(error) => unresolved("patchesJson6902", &error.at_root()),
                 Ok(value) => match JsonPatch::from_value(&value) {
                     Ok(patch) => by_json(&patch),
                     Err(error) => failed(&error),

@@ -15,7 +15,7 @@ use crate::policy::Operation;
 use crate::rules::conditions::{self, ConditionError};
 use crate::rules::cost::{charge_element, charge_object};
 use crate::rules::judgement::{Judged, Judgement, Pending, scope_error};
-use crate::scope::{Scope, ScopeError, Template, resolve_text};
+use crate::scope::{Scope, ScopeError, Shape, Template};
 
 /// How deep loops may nest.
 const MAX_LOOPS: usize = 16;
@@ -80,26 +80,37 @@ impl<'e> Run<'e> {
         if outcome.as_ref().is_some_and(|outcome| !outcome.holds) {
             return Ok(Some(Judgement::new(Verdict::Pass, self.body.pass_message.clone())));
         }
-        let reasons = outcome.as_ref().and_then(BlockOutcome::message).unwrap_or_default();
-        let message = self.deny_message(&reasons, scope)?;
+        let message = self.deny_message(outcome.as_ref(), scope)?;
         Ok(Some(Judgement::new(Verdict::Fail, message)))
     }
 
-    /// The rule's message and the conditions', substituted together; if that fails, the conditions' as written.
-    fn deny_message(&self, reasons: &Str, scope: &mut Scope<'e>) -> Result<Str, Pending> {
-        let own = self.body.message.as_ref().map(|m| m.text.as_str()).unwrap_or_default();
-        let all = match (own.is_empty(), reasons.is_empty()) {
-            (true, true) => return Ok(messages::denied(&self.rule.name)),
-            (false, true) => own.to_owned(),
-            (true, false) => reasons.to_string(),
-            (false, false) => format!("{own}; {reasons}"),
-        };
-        match resolve_text(&all, scope) {
-            Ok(Value::String(text)) => Ok(text),
-            Ok(_) => Ok(messages::NOT_A_STRING),
-            Err(ScopeError::Pending) => Err(Pending),
-            Err(_) => Ok(reasons.clone()),
+    /// The rule's message and the conditions'; if a variable of them cannot be resolved, the conditions' as written.
+    fn deny_message(
+        &self,
+        outcome: Option<&BlockOutcome<'_, Template>>,
+        scope: &mut Scope<'e>,
+    ) -> Result<Str, Pending> {
+        let own = self.body.message.iter();
+        let reasons = outcome.iter().flat_map(|outcome| &outcome.messages).map(|message| &message.template);
+        let mut rendered = Vec::new();
+        for template in own.chain(reasons) {
+            match template.render(scope) {
+                Ok(text) => rendered.push(text),
+                Err(ScopeError::Pending) => return Err(Pending),
+                Err(_) => return Ok(outcome.and_then(BlockOutcome::message).unwrap_or_default()),
+            }
         }
+        let separator = outcome.map_or("", |outcome| outcome.separator);
+        let texts: Vec<&str> = rendered.iter().map(|rendered| rendered.text.as_str()).collect();
+        Ok(match (rendered.as_slice(), texts.as_slice()) {
+            ([], _) => messages::denied(&self.rule.name),
+            ([only], _) if only.is_string => only.text.clone(),
+            ([_], _) => messages::NOT_A_STRING,
+            (_, [own, reasons @ ..]) if self.body.message.is_some() => {
+                format!("{own}; {}", reasons.join(separator)).into()
+            }
+            (_, reasons) => reasons.join(separator).into(),
+        })
     }
 
     fn pattern(
@@ -111,7 +122,7 @@ impl<'e> Run<'e> {
     ) -> Result<Judgement, Pending> {
         let outcome = match pattern {
             PatternBody::Fixed(pattern) => pattern.matches(subject),
-            PatternBody::Variable(template) => match template.resolve(scope) {
+            PatternBody::Variable(template) => match template.resolve_as(Shape::Pattern, scope) {
                 Ok(value) => Pattern::compile(&value).matches(subject),
                 Err(error) => return scope_error("variable substitution failed: ", &path.key("pattern"), &error),
             },
@@ -150,7 +161,7 @@ impl<'e> Run<'e> {
         for (i, pattern) in patterns.iter().enumerate() {
             ready.push(match pattern {
                 PatternBody::Fixed(pattern) => std::borrow::Cow::Borrowed(pattern),
-                PatternBody::Variable(template) => match template.resolve(scope) {
+                PatternBody::Variable(template) => match template.resolve_as(Shape::Pattern, scope) {
                     Ok(value) => std::borrow::Cow::Owned(Pattern::compile_with(&value, Scalars::Floats)),
                     Err(error) => {
                         let base = path.key("anyPattern").index(i);
@@ -182,8 +193,8 @@ impl<'e> Run<'e> {
     /// The rule's message: `Ok(None)` if it has none, `Err` if its variables cannot be resolved.
     fn message(&self, scope: &mut Scope<'e>) -> Result<Result<Option<Str>, ()>, Pending> {
         let Some(message) = &self.body.message else { return Ok(Ok(None)) };
-        match message.template.resolve(scope) {
-            Ok(Value::String(text)) => Ok(Ok(Some(text))),
+        match message.render(scope) {
+            Ok(rendered) if rendered.is_string => Ok(Ok(Some(rendered.text))),
             Ok(_) => Ok(Ok(Some(messages::NOT_A_STRING))),
             Err(ScopeError::Pending) => Err(Pending),
             Err(_) => Ok(Err(())),

@@ -6,20 +6,18 @@ use ephor_engine::review::Review;
 use ephor_server::facts::Answers;
 pub use ephor_server::facts::evaluate;
 
-use crate::host::Host;
-
 /// How often a cleanup policy may ask for more facts.
 const MAX_ROUNDS: u32 = 64;
 
-/// Asks a cleanup policy about an object, and `host` for what the policy needs.
-pub fn clean(program: &CleanupProgram, review: &Review, host: &Host) -> CleanupVerdict {
+/// Asks a cleanup policy about an object, and `answers` for what the policy needs.
+pub fn clean(program: &CleanupProgram, review: &Review, answers: &impl Answers) -> CleanupVerdict {
     let mut facts = Facts::new();
     for _ in 0..MAX_ROUNDS {
         match program.evaluate(review, &facts) {
             Cleaned::Done(verdict) => return verdict,
             Cleaned::Need(fetches) => {
                 for fetch in fetches {
-                    let fact = host.answer(&fetch);
+                    let fact = answers.answer(&fetch);
                     facts.insert(fetch.into_fetch(), fact);
                 }
             }

@@ -93,6 +93,23 @@ impl Redactor {
         shown
     }
 
+    /// The value without the hidden values, in its texts and in its keys.
+    pub fn value(&self, value: &Value) -> Value {
+        match value {
+            _ if self.is_empty() => value.clone(),
+            Value::String(text) => match self.text(text) {
+                Cow::Borrowed(_) => value.clone(),
+                Cow::Owned(shown) => shown.into(),
+            },
+            Value::Array(items) => Value::array(items.iter().map(|item| self.value(item)).collect()),
+            Value::Object(members) => {
+                let shown = members.iter().map(|(key, value)| (Str::from(self.text(key)), self.value(value)));
+                Value::object(shown.collect())
+            }
+            _ => value.clone(),
+        }
+    }
+
     /// Whether nothing is hidden.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
@@ -148,6 +165,15 @@ mod tests {
         ] {
             assert_eq!(redactor.text(text), want);
         }
+    }
+
+    #[test]
+    fn values_are_hidden_in_texts_and_keys_of_other_objects() {
+        let secret = r#"{"apiVersion":"v1","kind":"Secret","data":{"password":"aHVudGVyMg=="}}"#;
+        let redactor = Redactor::of([&Value::from_json(secret).unwrap()]);
+        let value = Value::from_json(r#"{"a":["x hunter2"],"hunter2":1}"#).unwrap();
+        let want = Value::from_json(r#"{"a":["x <redacted>"],"<redacted>":1}"#).unwrap();
+        assert_eq!(redactor.value(&value), want);
     }
 
     #[test]

@@ -64,4 +64,8 @@ impl Source for AtHand {
         }
         self.objects.get_or_init(|| self.load()).answer(fetch)
     }
+
+    fn secrets(&self, fetch: &Fetch) -> Option<Value> {
+        self.objects.get()?.secrets(fetch)
+    }
 }

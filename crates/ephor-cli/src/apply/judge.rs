@@ -9,15 +9,18 @@ use ephor_engine::cleanup::{CleanupProgram, CleanupVerdict};
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::outcome::{Detail, Outcome, Phase, RuleKind, Verdict};
 use ephor_engine::policy::FailureAction;
+use ephor_engine::redact::Redactor;
 use ephor_engine::review::Review;
 use ephor_expr::value::Path;
 use ephor_expr::yaml::{Options, PrintStyle, RawDocument};
 use ephor_expr::{Str, Value};
+use ephor_server::admission::redact::Learning;
 
 use super::plan::{Keep, Lane, Plan};
 use super::row::{Action, Row, Subject, Tally};
 use super::sink::Write;
 use crate::drive;
+use crate::host::Host;
 use crate::load::{ValuesError, expand_lists, normalise};
 use crate::locate::{Located, Origin, SourceFile};
 
@@ -33,6 +36,8 @@ pub struct Place {
 /// What some resources came to.
 #[derive(Debug, Default)]
 pub struct Judged {
+    /// Which part of the run this is; no two parts have the same number.
+    pub chunk: u64,
     /// How many resources there were.
     pub resources: u64,
     /// All verdicts.
@@ -76,7 +81,8 @@ impl Plan {
         let object = normalise(object, |version, kind| of_cluster(&self.cluster_scoped, version, kind));
         out.resources += 1;
         let mut review = Review::of_object(object, self.now);
-        review.seed = out.resources ^ u64::from(place.line) << 20;
+        // No two resources of a run start `random()` at the same place.
+        review.seed = (out.chunk << 32) | out.resources;
         review.user.clone_from(&self.user);
         if let Some(values) = &self.values {
             review.namespace_labels = values.namespace_labels(&review.namespace);
@@ -85,7 +91,9 @@ impl Plan {
             }
         }
         let original = review.object.clone();
-        let mut resource = Resource { plan: self, place, original: original.clone(), subject: None, out };
+        let answers = Learning::new(&self.host, Redactor::of([&original]));
+        let first_row = out.rows.len();
+        let mut resource = Resource { plan: self, place, original: original.clone(), subject: None, answers, out };
         if let Err(error) = resource.go(&mut review) {
             let message = format!("{}: {error}", resource.subject());
             resource.out.faults.push(Located::plain("invalid-values", message));
@@ -96,6 +104,7 @@ impl Plan {
         for (card, program) in &self.cleanups {
             resource.clean(*card, program, &review);
         }
+        resource.redact(first_row);
     }
 
     /// The review with the values that the user gives for the lane's policy.
@@ -166,6 +175,8 @@ struct Resource<'r> {
     original: Value,
     /// Made when a row needs it.
     subject: Option<Arc<Subject>>,
+    /// Who answers, and the values of Secrets that output must not show.
+    answers: Learning<'r, Host>,
     out: &'r mut Judged,
 }
 
@@ -189,13 +200,14 @@ impl Resource<'_> {
         self.write_mutated(&review.object);
         for lane in &plan.validations {
             let own = plan.with_values(review, lane)?;
-            let done = drive::evaluate(&lane.set, &plan.exceptions, Review::clone(&own), Phase::Validate, &plan.host);
+            let done =
+                drive::evaluate(&lane.set, &plan.exceptions, Review::clone(&own), Phase::Validate, &self.answers);
             self.keep(lane, done.outcomes, &own);
         }
         for lane in &plan.creations {
             let own = plan.with_values(review, lane)?;
             for phase in [Phase::Generate, Phase::MutateExisting] {
-                let done = drive::evaluate(&lane.set, &plan.exceptions, Review::clone(&own), phase, &plan.host);
+                let done = drive::evaluate(&lane.set, &plan.exceptions, Review::clone(&own), phase, &self.answers);
                 self.create(lane, done.outcomes, &own);
             }
         }
@@ -204,7 +216,7 @@ impl Resource<'_> {
 
     /// Asks a cleanup policy. As upstream counts: deletion is a pass, anything else a failure.
     fn clean(&mut self, card: usize, program: &CleanupProgram, review: &Review) {
-        let verdict = drive::clean(program, review, &self.plan.host);
+        let verdict = drive::clean(program, review, &self.answers);
         let mut fault = None;
         let (verdict, message) = match verdict {
             CleanupVerdict::Delete => (Verdict::Pass, Str::new_static("resource would be deleted")),
@@ -239,7 +251,8 @@ impl Resource<'_> {
     /// Takes the resource through one policy's mutations and gives it as it is then.
     fn mutate(&mut self, lane: &Lane, review: &Review) -> Value {
         let plan = self.plan;
-        let done = drive::evaluate(&lane.set, &plan.exceptions, review.clone(), Phase::Mutate, &plan.host);
+        let done = drive::evaluate(&lane.set, &plan.exceptions, review.clone(), Phase::Mutate, &self.answers);
+        self.answers.learn([&done.object]);
         let changed = done.outcomes.iter().any(|o| o.verdict == Verdict::Pass);
         if changed && plan.print_changes {
             self.print(lane.first, &done.object, "");
@@ -260,6 +273,8 @@ impl Resource<'_> {
     fn create(&mut self, lane: &Lane, outcomes: Vec<Outcome>, review: &Review) {
         for outcome in &outcomes {
             let Some(detail) = &outcome.detail else { continue };
+            self.answers.learn(detail.generated.iter().map(|downstream| &downstream.object));
+            self.answers.learn(detail.targets.iter().map(|target| &target.after));
             if !detail.generated.is_empty() {
                 if self.plan.print_changes {
                     for downstream in &detail.generated {
@@ -283,7 +298,7 @@ impl Resource<'_> {
             if self.plan.print_changes {
                 self.print(lane.first + outcome.policy, &review.object, "patched targets:\n");
                 for target in &patched {
-                    let _ = writeln!(self.out.changes, "\n{}---", print(target));
+                    let _ = writeln!(self.out.changes, "\n{}---", print(&self.answers.shown(target)));
                 }
                 self.out.changes.push_str("Mutation:\nMutation has been applied successfully.\n");
             }
@@ -301,8 +316,19 @@ impl Resource<'_> {
     fn print(&mut self, policy: usize, object: &Value, after: &str) {
         let subject = self.subject();
         let policy = self.plan.cards.get(policy).map_or("", |card| &card.name);
-        let printed = print(object);
+        let printed = print(&self.answers.shown(object));
         let _ = write!(self.out.changes, "\npolicy {policy} applied to {subject}:\n{printed}---\n{after}");
+    }
+
+    /// Takes values of Secrets out of all that the rows from `first` on say.
+    fn redact(&mut self, first: usize) {
+        let rows = self.out.rows.get_mut(first..).unwrap_or_default();
+        self.answers.redact(rows.iter_mut().map(|row| &mut row.message));
+        for detail in rows.iter_mut().filter_map(|row| row.detail.as_mut()) {
+            for (_, value) in detail.properties.iter_mut() {
+                *value = self.answers.shown(value);
+            }
+        }
     }
 
     fn keep(&mut self, lane: &Lane, outcomes: Vec<Outcome>, review: &Review) {

@@ -1,7 +1,8 @@
 //! Resources through a plan, on all cores, in order.
 //!
-//! A reader splits files into documents, or lists the objects of a cluster, and hands them out in chunks; workers parse and judge them; the caller's
-//! thread puts the results back in order. Channels are bounded, so that a fast reader waits for slow workers.
+//! A reader splits files into documents, or lists the objects of a cluster, and hands them out in chunks; workers parse
+//! and judge them; the caller's thread puts the results back in order. A fixed number of chunks is under way at a time:
+//! the reader waits for slow workers, and for the chunk that all results after it wait for.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -51,17 +52,20 @@ struct Chunk {
 const CHUNK_BYTES: usize = 64 << 10;
 /// Of objects, whose size nobody counted, a chunk has so many.
 const CHUNK_OBJECTS: usize = 25;
+/// So many chunks for each worker are under way, from reading to taking their results.
+const CHUNKS_UNDER_WAY: usize = 8;
 
 /// Judges all resources of `inputs` and gives what they come to, in input order, to `take`; it ends early when `take`
 /// fails.
 pub fn run<E>(plan: &Plan, inputs: &[Input], mut take: impl FnMut(Judged) -> Result<(), E>) -> Result<(), E> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(16);
     let (chunks, queue) = sync_channel::<Chunk>(workers * 2);
-    let (done, results) = sync_channel::<(u64, Judged)>(workers * 2);
+    let (done, results) = sync_channel::<Judged>(workers * 2);
+    let (under_way, finished) = sync_channel::<()>(workers * CHUNKS_UNDER_WAY);
     // Workers own the queue together: when the last one leaves, the reader's sends fail and it leaves too.
     let queue = Arc::new(Mutex::new(queue));
     std::thread::scope(|scope| {
-        scope.spawn(move || Reader { chunks, number: 0, next: Vec::new(), bytes: 0 }.read_all(inputs));
+        scope.spawn(move || Reader::new(chunks, under_way).read_all(inputs));
         for _ in 0..workers {
             let (queue, done) = (Arc::clone(&queue), done.clone());
             scope.spawn(move || work(plan, &queue, &done));
@@ -69,22 +73,24 @@ pub fn run<E>(plan: &Plan, inputs: &[Input], mut take: impl FnMut(Judged) -> Res
         drop((queue, done));
         let mut waiting = BTreeMap::new();
         let mut next = 0;
-        for (number, judged) in results {
-            waiting.insert(number, judged);
+        for judged in results {
+            waiting.insert(judged.chunk, judged);
             while let Some(judged) = waiting.remove(&next) {
                 take(judged)?;
                 next += 1;
+                // The place of the chunk is free; without a reader nobody needs it.
+                let _ = finished.recv();
             }
         }
         Ok(())
     })
 }
 
-fn work(plan: &Plan, queue: &Mutex<Receiver<Chunk>>, done: &SyncSender<(u64, Judged)>) {
+fn work(plan: &Plan, queue: &Mutex<Receiver<Chunk>>, done: &SyncSender<Judged>) {
     loop {
         let received = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(chunk) = received else { return };
-        let mut judged = Judged { faults: chunk.faults, ..Judged::default() };
+        let mut judged = Judged { chunk: chunk.number, faults: chunk.faults, ..Judged::default() };
         for (file, item) in &chunk.items {
             // A fault of Ephor's own ends one document, not the run; the exit code says that something was not done.
             let judging = AssertUnwindSafe(|| match item {
@@ -100,7 +106,7 @@ fn work(plan: &Plan, queue: &Mutex<Receiver<Chunk>>, done: &SyncSender<(u64, Jud
                 judged.faults.push(Located::plain("internal", message));
             }
         }
-        if done.send((chunk.number, judged)).is_err() {
+        if done.send(judged).is_err() {
             return;
         }
     }
@@ -111,12 +117,18 @@ struct Stopped;
 
 struct Reader {
     chunks: SyncSender<Chunk>,
+    /// Holds one entry for each chunk that is under way; sending waits while it is full.
+    under_way: SyncSender<()>,
     number: u64,
     next: Vec<(Arc<str>, Item)>,
     bytes: usize,
 }
 
 impl Reader {
+    fn new(chunks: SyncSender<Chunk>, under_way: SyncSender<()>) -> Self {
+        Self { chunks, under_way, number: 0, next: Vec::new(), bytes: 0 }
+    }
+
     fn read_all(mut self, inputs: &[Input]) {
         for input in inputs {
             let read = match input {
@@ -193,10 +205,37 @@ impl Reader {
         let chunk = Chunk { number: self.number, items, faults };
         self.number += 1;
         self.bytes = 0;
+        self.under_way.send(()).map_err(|_| Stopped)?;
         self.chunks.send(chunk).map_err(|_| Stopped)
     }
 }
 
 fn path_name(path: &Path) -> Arc<str> {
     Arc::from(path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reader_waits_for_the_oldest_chunk() {
+        let (chunks, queue) = sync_channel(100);
+        let (under_way, finished) = sync_channel(2);
+        let text = Arc::new(SourceFile { name: "a".to_owned(), text: "x".repeat(CHUNK_BYTES) });
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let inputs = vec![Input::Text(text); 5];
+                Reader::new(chunks, under_way).read_all(&inputs);
+            });
+            let read = |n: usize| (0..n).map(|_| queue.recv().unwrap().number).collect::<Vec<_>>();
+            assert_eq!(read(2), [0, 1]);
+            // The third chunk is read, and waits for a place.
+            assert!(!reader.is_finished() && queue.try_recv().is_err());
+            finished.recv().unwrap();
+            assert_eq!(read(1), [2]);
+            drop(finished);
+        });
+        assert!(queue.iter().next().is_none());
+    }
 }

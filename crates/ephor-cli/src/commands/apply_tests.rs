@@ -1,10 +1,12 @@
 //! `ephor apply` as a library call: arguments in, text and exit code out.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 
 use clap::Parser;
-use ephor_cluster::MemoryCluster;
+use ephor_cluster::{Cluster as _, MemoryCluster, WriteOptions};
+use ephor_expr::Value;
 use tempfile::TempDir;
 
 use super::apply::{Args, ran};
@@ -456,4 +458,84 @@ fn services_are_called_only_where_the_user_allows_it() {
     let (text, exit) = desk.apply("@/p.yaml -r @/pods.yaml --allow-net http://127.0.0.1/");
     assert!(text.contains("without scheme and path"), "{text}");
     assert_eq!(exit, Exit::CouldNot);
+}
+
+const TELLTALE: &str = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: telltale}
+spec:
+  rules:
+  - name: label
+    match: {any: [{resources: {kinds: [Secret]}}]}
+    mutate: {patchStrategicMerge: {metadata: {labels: {seen: 'yes'}}}}
+  - name: copy
+    match: {any: [{resources: {kinds: [ConfigMap]}}]}
+    context:
+    - name: all
+      apiCall: {urlPath: /api/v1/namespaces/default/secrets, jmesPath: 'items[].data.k'}
+    - name: global
+      globalReference: {name: secrets, jmesPath: '[].data.k'}
+    mutate: {patchStrategicMerge: {data: {stolen: '{{ all[0] }}', decoded: '{{ base64_decode(global[0]) }}'}}}
+  - name: quote
+    match: {any: [{resources: {kinds: [Secret]}}]}
+    validate:
+      message: 'it is {{ request.object.data.k }}, {{ base64_decode(request.object.data.k) }}'
+      deny: {}
+";
+
+const SECRET: &str = "
+{apiVersion: v1, kind: Secret, metadata: {name: s}, data: {k: aHVudGVyMg==}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}
+---
+{apiVersion: kyverno.io/v2, kind: GlobalContextEntry, metadata: {name: secrets}, spec: {kubernetesResource: {version: v1, resource: secrets, namespace: default}}}
+";
+
+#[test]
+fn no_output_shows_values_of_secrets() {
+    let desk = Desk::new(&[("p.yaml", TELLTALE), ("s.yaml", SECRET)]);
+    let told = |text: &str| text.contains("aHVudGVyMg") || text.contains("hunter2");
+    for format in ["text", "json", "yaml", "markdown", "junit", "sarif", "github"] {
+        let (text, exit) = desk.apply(&format!("@/p.yaml -r @/s.yaml --output-format {format}"));
+        assert_eq!(exit, Exit::Findings, "{format}: {text}");
+        assert!(!told(&text) && text.contains("redacted"), "{format}: {text}");
+    }
+    for words in ["-p", "--detailed-results", "--generate-exceptions"] {
+        let (text, _) = desk.apply(&format!("@/p.yaml -r @/s.yaml {words}"));
+        assert!(!told(&text), "{words}: {text}");
+    }
+    let (text, _) = desk.apply("@/p.yaml -r @/s.yaml");
+    assert!(text.contains("stolen: <redacted>") && text.contains("    k: <redacted>"), "{text}");
+}
+
+#[test]
+fn files_hold_secrets_whole() {
+    let desk = Desk::new(&[("p.yaml", TELLTALE), ("s.yaml", SECRET)]);
+    desk.apply("@/p.yaml -r @/s.yaml -o @/out.yaml");
+    let written = desk.read("out.yaml");
+    assert!(written.contains("k: aHVudGVyMg==") && written.contains("decoded: hunter2"), "{written}");
+}
+
+#[test]
+fn random_texts_differ_from_object_to_object_in_all_parts_of_a_run() {
+    let policy = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: tag}
+spec:
+  rules:
+  - name: tag
+    match: {any: [{resources: {kinds: [ConfigMap]}}]}
+    mutate: {patchStrategicMerge: {metadata: {labels: {tag: \"{{ random('[a-z]{16}') }}\"}}}}
+";
+    let cluster = MemoryCluster::default();
+    let maps = cluster.resolve("v1", "ConfigMap").unwrap();
+    for number in 0..60 {
+        let object = format!(r#"{{"metadata":{{"name":"c{number}","namespace":"default"}}}}"#);
+        cluster.create(&maps, Value::from_json(&object).unwrap(), &WriteOptions::default()).unwrap();
+    }
+    let (text, _) = Desk::new(&[("p.yaml", policy)]).apply_to("@/p.yaml --cluster", &cluster);
+    let tags: BTreeSet<&str> = text.lines().filter(|line| line.contains(" tag: ")).collect();
+    assert_eq!(tags.len(), 60, "{text}");
 }

@@ -31,13 +31,34 @@ pub(super) fn find<'o, 'n>(
     })
 }
 
+/// The answer to a question.
+#[derive(Debug, Clone)]
+pub(super) struct Answer {
+    /// What the rule asked for.
+    pub(super) fact: Fact,
+    /// The Secrets that it was made from, as far as the question alone does not tell.
+    pub(super) secrets: Option<Value>,
+}
+
+impl From<Fact> for Answer {
+    fn from(fact: Fact) -> Self {
+        Self { fact, secrets: None }
+    }
+}
+
 /// The data of an entry, or of a projection of it. `name` is what the rule calls it.
-pub(super) fn global(cluster: &dyn Cluster, entry: &Value, name: &str, projection: Option<&str>, calls: Calls) -> Fact {
+pub(super) fn global(
+    cluster: &dyn Cluster,
+    entry: &Value,
+    name: &str,
+    projection: Option<&str>,
+    calls: Calls,
+) -> Answer {
     let entry: GlobalContextEntry = match decode(entry) {
         Ok(entry) => entry,
         Err(faults) => {
             let why = faults.first().map(ToString::to_string).unwrap_or_default();
-            return Fact::Failed(format!("global context entry `{name}`: {why}"));
+            return Fact::Failed(format!("global context entry `{name}`: {why}")).into();
         }
     };
     let data = match (&entry.spec.kubernetes_resource, &entry.spec.api_call) {
@@ -45,9 +66,17 @@ pub(super) fn global(cluster: &dyn Cluster, entry: &Value, name: &str, projectio
         (None, Some(call)) if calls == Calls::Made => called(cluster, call, name),
         _ => {
             let reason = format!("global context entry `{name}` calls an API, which is not done offline");
-            return Fact::Unavailable(reason);
+            return Fact::Unavailable(reason).into();
         }
     };
+    let secrets = match &data {
+        Fact::Found(data) if reads_secrets(&entry) => Some(data.clone()),
+        _ => None,
+    };
+    Answer { fact: projected(data, entry, name, projection), secrets }
+}
+
+fn projected(data: Fact, entry: GlobalContextEntry, name: &str, projection: Option<&str>) -> Fact {
     let data = match (data, projection) {
         (Fact::Found(data), Some(_)) => data,
         (fact, _) => return fact,
@@ -58,6 +87,14 @@ pub(super) fn global(cluster: &dyn Cluster, entry: &Value, name: &str, projectio
         Ok(value) => Fact::Found(value),
         Err(reason) => Fact::Failed(format!("projection `{name}`: {reason}")),
     }
+}
+
+/// Whether the data of an entry are Secrets.
+fn reads_secrets(entry: &GlobalContextEntry) -> bool {
+    let watched = entry.spec.kubernetes_resource.as_ref();
+    let call = entry.spec.api_call.as_ref().and_then(|call| call.url_path.as_ref());
+    watched.is_some_and(|watched| watched.group.is_empty() && watched.resource == "secrets")
+        || call.is_some_and(|path| path.contains("/secrets"))
 }
 
 fn existing(cluster: &dyn Cluster, watched: &WatchedResource) -> Fact {

@@ -10,7 +10,7 @@ use ephor_engine::policy::HttpMethod;
 use ephor_expr::Value;
 use ephor_server::facts::{ask, fact, objects};
 
-use super::globals::{Calls, find, global};
+use super::globals::{Answer, Calls, find, global};
 use super::{ReadOnly, Source};
 
 /// How many answers are kept: the same question has the same answer throughout a run.
@@ -21,7 +21,7 @@ pub struct Live {
     cluster: Arc<ReadOnly>,
     /// Entries beside the policies; they win over those of the cluster.
     entries: Vec<Value>,
-    answers: Mutex<HashMap<Fetch, Fact>>,
+    answers: Mutex<HashMap<Fetch, Answer>>,
 }
 
 impl fmt::Debug for Live {
@@ -36,46 +36,52 @@ impl Live {
         Self { cluster, entries, answers: Mutex::default() }
     }
 
-    fn ask(&self, fetch: &Fetch) -> Option<Fact> {
+    fn ask(&self, fetch: &Fetch) -> Option<Answer> {
         match fetch {
             Fetch::Api { method: HttpMethod::Post, path, .. } => {
-                Some(Fact::Unavailable(format!("`POST {path}` is not sent: `--cluster` only reads")))
+                Some(Fact::Unavailable(format!("`POST {path}` is not sent: `--cluster` only reads")).into())
             }
             Fetch::Global { name } => Some(self.global(name)),
-            _ => ask(&*self.cluster, fetch, true),
+            _ => ask(&*self.cluster, fetch, true).map(Answer::from),
         }
     }
 
-    fn global(&self, name: &str) -> Fact {
+    fn global(&self, name: &str) -> Answer {
         let cluster: &dyn Cluster = &*self.cluster;
         if let Some((entry, projection)) = find(self.entries.iter(), name) {
             return global(cluster, entry, name, projection, Calls::Made);
         }
         let stored = match objects(cluster, "", "GlobalContextEntry", "") {
             Ok(stored) => stored,
-            Err(error) => return fact(Err(error)),
+            Err(error) => return fact(Err(error)).into(),
         };
         match find(stored.as_array().unwrap_or_default().iter(), name) {
             Some((entry, projection)) => global(cluster, entry, name, projection, Calls::Made),
-            None => Fact::Unavailable(format!("there is no global context entry `{name}` in the cluster")),
+            None => Fact::Unavailable(format!("there is no global context entry `{name}` in the cluster")).into(),
         }
+    }
+
+    /// The answer to a question, asked once.
+    fn known(&self, fetch: &Fetch) -> Option<Answer> {
+        if let Some(known) = self.answers.lock().unwrap_or_else(PoisonError::into_inner).get(fetch) {
+            return Some(known.clone());
+        }
+        // Not under the lock: threads that ask different things do not wait for each other.
+        let answer = self.ask(fetch)?;
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if answers.len() < KEPT {
+            answers.insert(fetch.clone(), answer.clone());
+        }
+        Some(answer)
     }
 }
 
 impl Source for Live {
     fn answer(&self, fetch: &Fetch) -> Option<Fact> {
-        let known = |answers: &Mutex<HashMap<Fetch, Fact>>| {
-            answers.lock().unwrap_or_else(PoisonError::into_inner).get(fetch).cloned()
-        };
-        if let Some(fact) = known(&self.answers) {
-            return Some(fact);
-        }
-        // Not under the lock: threads that ask different things do not wait for each other.
-        let fact = self.ask(fetch)?;
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        if answers.len() < KEPT {
-            answers.insert(fetch.clone(), fact.clone());
-        }
-        Some(fact)
+        Some(self.known(fetch)?.fact)
+    }
+
+    fn secrets(&self, fetch: &Fetch) -> Option<Value> {
+        matches!(fetch, Fetch::Global { .. }).then(|| self.known(fetch)?.secrets).flatten()
     }
 }

@@ -58,7 +58,7 @@ impl Source for ObjectsAtHand {
         match fetch {
             Fetch::Global { name } if self.api => {
                 let (entry, projection) = find(self.objects.iter(), name)?;
-                Some(global(self.cluster(), entry, name, projection, Calls::Refused))
+                Some(global(self.cluster(), entry, name, projection, Calls::Refused).fact)
             }
             Fetch::Api { .. } if !self.api => None,
             // Offline these are not known to be missing: they are not at hand, which others say better.
@@ -68,5 +68,11 @@ impl Source for ObjectsAtHand {
             // Evaluations must not influence each other.
             _ => ask(self.cluster(), fetch, true),
         }
+    }
+
+    fn secrets(&self, fetch: &Fetch) -> Option<Value> {
+        let Fetch::Global { name } = fetch else { return None };
+        let (entry, projection) = find(self.objects.iter(), name).filter(|_| self.api)?;
+        global(self.cluster(), entry, name, projection, Calls::Refused).secrets
     }
 }

@@ -1,6 +1,7 @@
 //! Objects against expected ones.
 
 use ephor_expr::{Map, Value, yaml};
+use ephor_server::plan::diff::hidden;
 use similar::TextDiff;
 
 /// What became of a comparison.
@@ -78,14 +79,24 @@ fn pruned(value: &Value, depth: usize) -> Option<Value> {
     }
 }
 
+/// A diff that shows no values of Secrets, only which of them differ.
 fn difference(want: &Value, got: &Value) -> String {
-    let (want, got) = (yaml::to_yaml(want), yaml::to_yaml(got));
+    let (want, got) = (hidden(want, got, "expected"), hidden(got, want, "actual"));
+    let (want, got) = (yaml::to_yaml(&want), yaml::to_yaml(&got));
     TextDiff::from_lines(&want, &got).unified_diff().header("expected", "actual").to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_difference_shows_no_values_of_secrets() {
+        let secret =
+            |k: &str| value(&format!(r#"{{"apiVersion":"v1","kind":"Secret","data":{{"k":"{k}","j":"eA=="}}}}"#));
+        let Compared::Different(diff) = compare(&secret("aHVudGVyMg=="), &[&secret("c2VjcmV0")]) else { panic!() };
+        assert!(diff.contains("-  k: (hidden, expected)\n+  k: (hidden, actual)\n"), "{diff}");
+    }
 
     fn value(json: &str) -> Value {
         Value::from_json(json).unwrap()

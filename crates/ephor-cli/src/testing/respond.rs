@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use ephor_engine::outcome::{Outcome, Phase};
 use ephor_engine::policy::Operation;
+use ephor_engine::redact::Redactor;
 use ephor_engine::review::Review;
 use ephor_engine::select::PolicySet;
 use ephor_expr::Value;
 use ephor_expr::value::Path as FieldPath;
+use ephor_server::admission::redact::Learning;
 
 use super::case::Case;
 use crate::drive::evaluate;
@@ -77,7 +79,10 @@ pub(super) fn responses(case: &mut Case) -> Vec<Response> {
                         &lane.at_hand
                     };
                     let deleted = review.object.is_null();
-                    let done = evaluate(&lane.set, &case.exceptions, review, phase, host);
+                    let answers = Learning::new(host, Redactor::of([&object]));
+                    let mut done = evaluate(&lane.set, &case.exceptions, review, phase, &answers);
+                    answers.learn([&done.object]);
+                    answers.redact(done.outcomes.iter_mut().map(|outcome| &mut outcome.message));
                     if phase == Phase::Mutate && !deleted {
                         object = done.object.clone();
                     }

@@ -15,8 +15,7 @@ use crate::facts::Answers;
 
 /// The object without values, if it is a Secret: its keys stay.
 pub fn without_values(object: &Value) -> Value {
-    let secret = object.str_at(&["kind"]) == Some("Secret") && object.str_at(&["apiVersion"]) == Some("v1");
-    if !secret {
+    if !is_secret(object) {
         return object.clone();
     }
     let mut object = object.clone();
@@ -41,6 +40,10 @@ pub fn without_values(object: &Value) -> Value {
     object
 }
 
+fn is_secret(object: &Value) -> bool {
+    object.str_at(&["kind"]) == Some("Secret") && object.str_at(&["apiVersion"]) == Some("v1")
+}
+
 /// Answers, of which the values of Secrets are learnt.
 #[derive(Debug)]
 pub struct Learning<'a, A: ?Sized> {
@@ -52,6 +55,19 @@ impl<'a, A: Answers + ?Sized> Learning<'a, A> {
     /// Listens to `answers`; `secrets` are known already.
     pub fn new(answers: &'a A, secrets: Redactor) -> Self {
         Self { answers, secrets: Mutex::new(secrets) }
+    }
+
+    /// Hides the values of these objects too, as far as they are Secrets.
+    pub fn learn<'v>(&self, objects: impl IntoIterator<Item = &'v Value>) {
+        let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        for object in objects.into_iter().filter(|object| is_secret(object)) {
+            secrets.learn(object);
+        }
+    }
+
+    /// The object as it may be shown: a Secret without its values, any other object without values of Secrets.
+    pub fn shown(&self, object: &Value) -> Value {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).value(&without_values(object))
     }
 
     /// Takes the values out of texts.

@@ -106,7 +106,7 @@ fn veiled(value: &Value, other: Option<&Value>, side: &str, secrets: &Redactor) 
 }
 
 /// A Secret without its values; of those that differ from `other`'s it only says which side they are on.
-fn hidden(object: &Value, other: &Value, side: &str) -> Value {
+pub fn hidden(object: &Value, other: &Value, side: &str) -> Value {
     let is_secret = object.str_at(&["kind"]) == Some("Secret") && object.str_at(&["apiVersion"]) == Some("v1");
     let Some(members) = object.as_object().filter(|_| is_secret) else { return object.clone() };
     let mut members = members.clone();

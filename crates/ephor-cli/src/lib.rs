@@ -8,6 +8,7 @@ pub mod commands;
 pub mod drive;
 pub mod exit;
 pub mod fix;
+pub mod fresh;
 pub mod host;
 pub mod load;
 pub mod locate;

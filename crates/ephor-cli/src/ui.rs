@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::locate::Located;
-use crate::output::diagnostics;
+use crate::output::{diagnostics, plain};
 
 /// Where output goes and how it looks. Colour follows the terminal, `NO_COLOR` and `CLICOLOR_FORCE`.
 #[derive(Debug)]
@@ -31,24 +31,25 @@ impl Ui {
         self.quiet
     }
 
-    /// Prints a part of the result. A closed pipe ends the run quietly: the caller gets the error and stops.
+    /// Prints a part of the result. A closed pipe ends the run quietly: the caller gets the error and stops. A terminal
+    /// gets no control characters but colours; a program gets the text as it is.
     pub fn result(&self, text: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
+        let text = if out.is_terminal() { plain::terminal(text) } else { text.into() };
         out.write_all(text.as_bytes())?;
         out.flush()
     }
 
-    /// Says something beside the result.
+    /// Says something beside the result, without colour.
     pub fn say(&self, text: &str) {
-        // Nobody listens to a closed stderr; there is nothing better to do about it.
-        let _ = writeln!(io::stderr().lock(), "{text}");
+        say_coloured(&plain::text(text));
     }
 
     /// Shows findings, on stderr.
     pub fn findings(&self, findings: &[Located]) {
         let colour = !matches!(anstream::AutoStream::choice(&io::stderr()), anstream::ColorChoice::Never);
         for finding in findings.iter().filter(|f| f.is_error() || !self.quiet) {
-            self.say(&diagnostics::full(finding, colour && self.colour));
+            say_coloured(&diagnostics::full(finding, colour && self.colour));
         }
     }
 
@@ -86,4 +87,9 @@ impl Ui {
         bar.set_message(what);
         bar
     }
+}
+
+fn say_coloured(text: &str) {
+    // A closed stderr has no reader; there is nothing better to do about it.
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }

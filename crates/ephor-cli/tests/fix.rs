@@ -128,3 +128,16 @@ fn fixed_policies_judge_as_before() {
 
     assert_eq!(check(&["--diff"]), (Some(0), String::new()));
 }
+
+#[test]
+fn a_file_behind_a_link_is_not_rewritten() {
+    let directory = TempDir::new().unwrap();
+    let outside = TempDir::new().unwrap();
+    let precious = outside.path().join("precious.yaml");
+    std::fs::write(&precious, POLICIES).unwrap();
+    std::os::unix::fs::symlink(&precious, directory.path().join("a.yaml")).unwrap();
+    std::fs::write(directory.path().join("b.yaml"), POLICIES).unwrap();
+    assert_eq!(ephor(directory.path(), &["check", "--fix", "."]).0, Some(2));
+    assert_eq!(std::fs::read_to_string(&precious).unwrap(), POLICIES);
+    assert_ne!(std::fs::read_to_string(directory.path().join("b.yaml")).unwrap(), POLICIES);
+}

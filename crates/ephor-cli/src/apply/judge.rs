@@ -391,9 +391,3 @@ impl Place {
         Self { file: file.into(), line }
     }
 }
-
-/// Names of files come from resources: nothing in them leads out of the user's directory.
-pub(super) fn file_name(name: &str) -> Str {
-    let clean: String = name.chars().map(|c| if matches!(c, '/' | '\\' | '\0' | ':') { '_' } else { c }).collect();
-    Str::from(clean.trim_start_matches('.'))
-}

@@ -539,3 +539,59 @@ spec:
     let tags: BTreeSet<&str> = text.lines().filter(|line| line.contains(" tag: ")).collect();
     assert_eq!(tags.len(), 60, "{text}");
 }
+
+#[test]
+fn names_and_messages_of_strangers_steer_no_output() {
+    let hostile = r"x\e[31m\u202E\n::error::fake\n| <b>\x9b";
+    let policy = REQUIRE_TEAM.replace(
+        "every object has a team",
+        &format!("\"no team in {hostile}: {{{{ request.object.metadata.name }}}}\""),
+    );
+    let pod = format!("{{apiVersion: v1, kind: Pod, metadata: {{name: \"{hostile}\"}}}}");
+    let broken = "apiVersion: v1\nkind: \"P\u{202e}\u{9b}d\"\nmetadata: [1]\n";
+    let desk = Desk::new(&[("p.yaml", &policy), ("pod.yaml", &pod), ("broken.yaml", broken), ("m.yaml", ADD_LABEL)]);
+    for words in [
+        "",
+        "-t",
+        "--detailed-results",
+        "-p",
+        "-p --output-format json",
+        "--generate-exceptions",
+        "--output-format json",
+        "--output-format yaml",
+        "--output-format markdown",
+        "--output-format junit",
+        "--output-format sarif",
+        "--output-format github",
+    ] {
+        let (text, exit) = desk.apply(&format!("@/p.yaml @/m.yaml -r @/pod.yaml,@/broken.yaml {words}"));
+        assert_eq!(exit, Exit::CouldNot, "{words}: {text}");
+        let unseen = |c: char| c != '\n' && ephor_expr::scalar::unseen::is_unseen(c);
+        assert!(!text.contains(unseen), "{words}: {text:?}");
+        let fake = |line: &str| line.trim_start().starts_with("::error::fake");
+        assert!(!text.lines().any(fake), "{words}: {text}");
+    }
+    let (text, _) = desk.apply("@/p.yaml -r @/pod.yaml --output-format markdown");
+    assert!(text.contains("\\| &lt;b&gt;") && text.lines().count() == 9, "{text}");
+}
+
+#[test]
+fn objects_are_not_written_through_links() {
+    use std::os::unix::fs::symlink;
+    let desk =
+        Desk::new(&[("m.yaml", ADD_LABEL), ("pods.yaml", PODS), ("precious", "kept"), ("out/a", ""), ("real/a", "")]);
+    let at = |name: &str| desk.directory.path().join(name);
+    symlink(at("precious"), at("out.yaml")).unwrap();
+    symlink(at("precious"), at("out/bad-mutated.yaml")).unwrap();
+    symlink(at("real"), at("dir")).unwrap();
+    for place in ["out.yaml", "out", "dir"] {
+        let (text, exit) = desk.apply(&format!("@/m.yaml -r @/pods.yaml -o @/{place}"));
+        assert_eq!(exit, Exit::CouldNot, "{place}: {text}");
+        assert!(text.contains("is a symbolic link"), "{place}: {text}");
+    }
+    assert_eq!(desk.read("precious"), "kept");
+    assert_eq!(fs::read_dir(at("out")).unwrap().count(), 2);
+    // A slash says that the directory behind the link is meant.
+    assert_eq!(desk.apply("@/m.yaml -r @/pods.yaml -o @/dir/").1, Exit::Clean);
+    assert!(desk.read("real/bad-mutated.yaml").contains("team: core"));
+}

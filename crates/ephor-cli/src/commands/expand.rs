@@ -11,6 +11,7 @@ use super::CommandResult;
 use crate::exit::Exit;
 use crate::load::{LoadedPolicy, load_policies};
 use crate::locate::Located;
+use crate::output::plain;
 use crate::ui::Ui;
 
 /// Arguments of `ephor expand`.
@@ -56,7 +57,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     }
     let text = match args.output_format {
         Format::Yaml => documents.iter().map(yaml::to_yaml).collect::<Vec<_>>().join("---\n"),
-        Format::Json => format!("{}\n", list(documents).to_json_pretty(2)),
+        Format::Json => format!("{}\n", plain::json(&list(documents))),
     };
     ui.result(&text)?;
     Ok(if errors.is_empty() { Exit::Clean } else { Exit::CouldNot })

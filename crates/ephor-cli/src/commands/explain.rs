@@ -19,6 +19,7 @@ use crate::host::{Host, ObjectsAtHand};
 use crate::load::{LoadedPolicies, load_exceptions, load_policies, read_objects, read_user};
 use crate::locate::{Located, Origin};
 use crate::output::paint::{Colour, paint};
+use crate::output::plain;
 use crate::ui::Ui;
 
 /// Arguments of `ephor explain`.
@@ -162,7 +163,8 @@ impl Explaining<'_> {
     fn explain(&self, review: Review, out: &mut String) -> bool {
         let Review { gvk, namespace, name, operation, .. } = &review;
         let slash = if namespace.is_empty() { "" } else { "/" };
-        let _ = writeln!(out, "{} {namespace}{slash}{name} {}\n", gvk.kind, operation.as_str());
+        let subject = format!("{} {namespace}{slash}{name}", gvk.kind);
+        let _ = writeln!(out, "{} {}\n", plain::line(&subject), operation.as_str());
         let explanation = Explanation::of(&self.set, &self.exceptions, review, &self.host);
         let mut policy = None;
         for rule in &explanation.rules {
@@ -174,13 +176,14 @@ impl Explaining<'_> {
             if let (true, Some(loaded)) = (wanted, self.loaded.policies.get(rule.policy)) {
                 if policy.replace(rule.policy) != Some(rule.policy) {
                     let kind = loaded.document.str_at(&["kind"]).unwrap_or_default();
-                    let _ = writeln!(out, "{kind} {} ({})", rule.key, loaded.origin.file.name);
+                    let policy = format!("{kind} {} ({})", rule.key, loaded.origin.file.name);
+                    let _ = writeln!(out, "{}", plain::line(&policy));
                 }
                 self.rule(rule, &loaded.origin, out);
             }
         }
         if !explanation.changed.is_empty() {
-            let _ = writeln!(out, "changed:\n{}", explanation.changed);
+            let _ = writeln!(out, "changed:\n{}", plain::text(&explanation.changed));
         }
         explanation.is_bad()
     }
@@ -191,10 +194,10 @@ impl Explaining<'_> {
             None => ("does not apply", Colour::Dim),
         };
         let place = line(origin, &rule.path);
-        let _ = writeln!(out, "  {place:>5}  rule {}: {}", rule.name, paint(word, colour, self.colour));
+        let _ = writeln!(out, "  {place:>5}  rule {}: {}", plain::line(&rule.name), paint(word, colour, self.colour));
         for step in &rule.steps {
             let place = step.path.as_ref().map(|path| line(origin, path)).unwrap_or_default();
-            let _ = writeln!(out, "  {place:>5}    {}", step.text);
+            let _ = writeln!(out, "  {place:>5}    {}", plain::block(&step.text, "           "));
         }
         out.push('\n');
     }

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::load::ReadError;
 use crate::locate::Located;
 use crate::output::suites::{self, Style};
-use crate::testing::{Selection, SuiteReport, find_suites, run_files};
+use crate::testing::{Selection, SuiteReport, TestFile, find_suites, run_files};
 use crate::ui::Ui;
 
 /// Arguments of `ephor test`.
@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
 }
 
 /// The test files, each once.
-fn files(args: &Args) -> Result<Vec<PathBuf>, anyhow::Error> {
+fn files(args: &Args) -> Result<Vec<TestFile>, anyhow::Error> {
     let mut files = Vec::new();
     for path in &args.paths {
         let name = path.display().to_string();
@@ -100,7 +100,7 @@ fn files(args: &Args) -> Result<Vec<PathBuf>, anyhow::Error> {
             .map_err(|e| anyhow::Error::new(e).context(format!("cannot look for tests in `{name}`")))?;
         files.extend(found);
     }
-    files.sort();
-    files.dedup();
+    files.sort_by(|a: &TestFile, b| a.path.cmp(&b.path));
+    files.dedup_by(|a, b| a.path == b.path);
     Ok(files)
 }

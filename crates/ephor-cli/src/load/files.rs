@@ -90,7 +90,7 @@ pub fn expand(argument: &str) -> Result<Vec<PathBuf>, ReadError> {
 }
 
 /// Whether a file name is one of YAML or JSON.
-pub(super) fn is_manifest(path: &Path) -> bool {
+pub fn is_manifest(path: &Path) -> bool {
     path.extension().and_then(|e| e.to_str()).is_some_and(|e| matches!(e, "yaml" | "yml" | "json"))
 }
 

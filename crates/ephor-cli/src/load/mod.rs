@@ -12,7 +12,7 @@ mod userinfo;
 mod values;
 
 pub use exceptions::{LoadedExceptions, load_exceptions, pick_exceptions, pick_exceptions_in};
-pub use files::{ReadError, STDIN, expand, read};
+pub use files::{ReadError, STDIN, expand, is_manifest, read};
 pub use lists::expand_lists;
 pub use objects::{LoadedObject, read_objects};
 pub use policies::{LoadedException, LoadedPolicies, LoadedPolicy, Refused, load_file, load_policies};

@@ -1,20 +1,26 @@
 //! Findings for a human: the line with a caret under the fault, or one line.
+//!
+//! The renderer shows control characters of the quoted line as symbols; all other texts are made plain here.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
+use super::plain;
 use crate::locate::Located;
 
 /// The finding with the source line and a caret under the fault.
 pub fn full(finding: &Located, colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     let level = if finding.is_error() { Level::ERROR } else { Level::WARNING };
-    let title = level.primary_title(finding.message.as_str()).id(finding.code);
+    let message = plain::text(&finding.message);
+    let name = plain::line(finding.file.as_ref().map_or("", |file| file.name.as_str()));
+    let title = level.primary_title(message).id(finding.code);
     let mut group = match (&finding.file, finding.span) {
         // The text of what could not be decoded is not kept.
         (Some(file), Some((start, _))) if file.text.is_empty() => {
-            title.element(annotate_snippets::Origin::path(file.name.as_str()).line(start.line as usize))
+            title.element(annotate_snippets::Origin::path(name).line(start.line as usize))
         }
         (Some(file), Some((start, end))) => {
             let text = file.text.as_str();
@@ -24,24 +30,24 @@ pub fn full(finding: &Located, colour: bool) -> String {
             let to = (end.offset as usize).clamp(from, line_end.max(from));
             let to = if to == from { (from + 1).min(line_end.max(from)) } else { to };
             let to = text.ceil_char_boundary(to);
-            let label = finding.path.to_string();
+            let label = plain::line(&finding.path.to_string()).into_owned();
             // The text may be a part of the file: lines are counted back from the fault's.
             let before = text.get(..from).map_or(0, |before| before.matches('\n').count());
             let first_line = (start.line as usize).saturating_sub(before).max(1);
-            group_with(title, file.name.as_str(), (text, first_line), from..to, label)
+            group_with(title, name, (text, first_line), from..to, label)
         }
-        (Some(file), None) => title.element(annotate_snippets::Origin::path(file.name.as_str())),
+        (Some(_), None) => title.element(annotate_snippets::Origin::path(name)),
         (None, _) => Group::with_title(title),
     };
     if let Some(help) = &finding.help {
-        group = group.element(Level::HELP.message(help.as_str()));
+        group = group.element(Level::HELP.message(plain::text(help)));
     }
     renderer.render(&[group])
 }
 
 fn group_with<'a>(
     title: annotate_snippets::Title<'a>,
-    name: &'a str,
+    name: Cow<'a, str>,
     (text, first_line): (&'a str, usize),
     range: std::ops::Range<usize>,
     label: String,
@@ -63,5 +69,5 @@ pub fn concise(finding: &Located) -> String {
     if let Some(help) = &finding.help {
         let _ = write!(line, "; {help}");
     }
-    line
+    plain::line(&line).into_owned()
 }

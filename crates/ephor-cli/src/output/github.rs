@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use ephor_engine::outcome::Verdict;
 
+use super::plain;
 use crate::apply::Results;
 
 /// A line for each finding, then the counts.
@@ -36,9 +37,9 @@ pub fn render(results: &Results) -> String {
     out
 }
 
-/// Text of a command.
+/// Text of a command: one line, on which nothing is a command of its own.
 pub(super) fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    plain::text(text).replace('%', "%25").replace('\n', "%0A")
 }
 
 /// Text of a command's property.

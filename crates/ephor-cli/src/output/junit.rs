@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use ephor_engine::outcome::Verdict;
 
+use super::plain;
 use crate::apply::{Results, Row, Tally};
 
 /// The whole XML document.
@@ -96,19 +97,18 @@ fn case(out: &mut String, results: &Results, row: &Row) {
     );
 }
 
-/// Text for content and attributes of XML 1.0; characters that XML cannot hold are left out.
+/// Text for content and attributes of XML 1.0. No character in it is one that XML cannot hold.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in plain::text(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\n' => out.push_str("&#10;"),
-            '\r' => out.push_str("&#13;"),
             '\t' => out.push_str("&#9;"),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {}
+            '\u{fffe}' | '\u{ffff}' => out.extend(c.escape_unicode()),
             c => out.push(c),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::plain;
 use crate::apply::Results;
 
 /// The counts and a table of the kept rows.
@@ -29,9 +30,9 @@ pub fn render(results: &Results) -> String {
 /// Text that stays in its cell and says nothing in Markdown or HTML.
 pub(super) fn cell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in plain::text(text).chars() {
         match c {
-            '\n' | '\r' => out.push(' '),
+            '\n' => out.push(' '),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),

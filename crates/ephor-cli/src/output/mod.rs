@@ -7,6 +7,7 @@ pub mod github;
 pub mod junit;
 pub mod markdown;
 pub mod paint;
+pub mod plain;
 pub mod plan;
 pub mod report;
 pub mod sarif;

@@ -5,16 +5,17 @@ use std::fmt::Write as _;
 use ephor_server::background::preview::{Planned, Preview};
 use ephor_server::plan::diff;
 
-use super::paint::{Colour, paint, plain};
+use super::paint::{Colour, paint};
+use super::plain;
 
 /// The plan.
 pub fn text(plan: &Preview, colour: bool) -> String {
     let mut out = String::new();
     for Planned { policy, rule, trigger, change } in &plan.changes {
         let what = if trigger.is_empty() { String::new() } else { format!(", for {trigger}") };
-        let _ = writeln!(out, "policy {policy}, rule {rule}{what}:");
+        let _ = writeln!(out, "{}:", plain::line(&format!("policy {policy}, rule {rule}{what}")));
         let diff = diff::readable(change, &plan.secrets);
-        let diff = plain(&diff);
+        let diff = plain::text(&diff);
         for line in diff.lines() {
             let shade = match line.get(..2) {
                 Some("+ ") => Some(Colour::Green),

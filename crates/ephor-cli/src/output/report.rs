@@ -7,7 +7,7 @@ use ephor_engine::rules::validate::pod_security::PodSecurityFailure;
 use ephor_expr::yaml::to_yaml;
 use ephor_expr::{Map, Str, Value};
 
-use super::structured;
+use super::{plain, structured};
 use crate::apply::{Action, Card, Results, Row, Tally};
 
 /// How reports are written.
@@ -41,7 +41,7 @@ pub fn render(results: &Results, format: Format) -> String {
     }
     match format {
         Format::Json => {
-            let reports = reports.iter().map(|report| report.to_json_pretty(2));
+            let reports = reports.iter().map(plain::json);
             reports.collect::<Vec<_>>().join("\n") + "\n"
         }
         Format::Yaml => reports.iter().map(to_yaml).collect::<Vec<_>>().join("---\n"),

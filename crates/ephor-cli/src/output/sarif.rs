@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use ephor_engine::outcome::Verdict;
 use ephor_expr::{Map, Value};
 
+use super::plain;
 use crate::apply::{Card, Results, Row};
 use crate::locate::Located;
 
@@ -49,7 +50,7 @@ pub(super) fn log(rules: Vec<Value>, results: Vec<Value>) -> String {
         ("version", "2.1.0".into()),
         ("runs", Value::array(vec![run])),
     ]);
-    format!("{}\n", log.to_json_pretty(2))
+    format!("{}\n", plain::json(&log))
 }
 
 fn level(row: &Row) -> Option<&'static str> {

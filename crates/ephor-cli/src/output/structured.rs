@@ -4,12 +4,13 @@ use ephor_expr::value::Path;
 use ephor_expr::yaml::to_yaml;
 use ephor_expr::{Map, Value};
 
+use super::plain;
 use crate::apply::{Results, Row, Tally};
 use crate::locate::Located;
 
 /// Results as one JSON object.
 pub fn json(results: &Results) -> String {
-    format!("{}\n", value(results).to_json_pretty(2))
+    format!("{}\n", plain::json(&value(results)))
 }
 
 /// The same object as YAML.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::paint::{Colour, paint};
+use super::plain;
 
 /// A table with a line of upper-case headers.
 #[derive(Debug, Clone)]
@@ -44,7 +45,7 @@ impl Table {
             *first = format!("ID ({})", self.rows.len());
         }
         let wrapped: Vec<Vec<Vec<String>>> =
-            self.rows.iter().map(|row| row.iter().map(|cell| wrap(&cell.0)).collect()).collect();
+            self.rows.iter().map(|row| row.iter().map(|cell| wrap(&plain::text(&cell.0))).collect()).collect();
         let widths: Vec<usize> = headers
             .iter()
             .enumerate()

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use ephor_engine::outcome::{RuleKind, Verdict};
 
-use super::paint::{Colour, paint, plain};
+use super::paint::{Colour, paint};
+use super::plain;
 use super::table::{Cell, Table};
 use crate::apply::{Action, Results, Row};
 use crate::load::Refused;
@@ -23,6 +24,9 @@ pub struct Style {
     pub detailed: bool,
 }
 
+/// What stands before lines that belong to the one above.
+const INDENT: &str = "    ";
+
 /// Everything, the counts last.
 pub fn render(results: &Results, style: Style) -> String {
     let mut out = String::new();
@@ -34,7 +38,7 @@ pub fn render(results: &Results, style: Style) -> String {
         };
         let _ = writeln!(out, "\nApplying {rules} policy rule(s) to {} resource(s){with}...", results.resources);
     }
-    out.push_str(&results.changes);
+    out.push_str(&plain::text(&results.changes));
     if style.table {
         out.push_str(&table(results, style));
     } else {
@@ -53,7 +57,7 @@ fn refused(out: &mut String, policies: &[Refused]) {
     let rule = "-".repeat(70);
     let _ = writeln!(out, "{rule}\nPolicies Skipped:\n{rule}");
     for (i, Refused { name, reason }) in policies.iter().enumerate() {
-        let _ = writeln!(out, "{}. {name}: {reason}", i + 1);
+        let _ = writeln!(out, "{}. {}: {}", i + 1, plain::line(name), plain::block(reason, INDENT));
     }
     let _ = writeln!(out, "{rule}");
 }
@@ -64,8 +68,8 @@ fn findings(out: &mut String, results: &Results, colour: bool) {
     let mut apart = false;
     for group in results.rows.chunk_by(together) {
         let Some((first, card)) = group.first().and_then(|row| Some((row, results.card(row)?))) else { continue };
-        let (policy, subject) = (plain(&card.name), first.subject.to_string());
-        let subject = plain(&subject);
+        let (policy, subject) = (plain::line(&card.name), first.subject.to_string());
+        let subject = plain::line(&subject);
         let (word, shade) = match heading(first) {
             Heading::None => continue,
             Heading::Skipped => {
@@ -81,11 +85,12 @@ fn findings(out: &mut String, results: &Results, colour: bool) {
         }
         let _ = writeln!(out, "policy {policy} -> resource {subject} {}", paint(word, shade, colour));
         for (i, row) in group.iter().enumerate() {
-            let _ = writeln!(out, "{} - {} {}", i + 1, plain(&row.rule), plain(row.text()));
+            let _ = writeln!(out, "{} - {} {}", i + 1, plain::line(&row.rule), plain::block(row.text(), INDENT));
             if let Some(fault) = row.fault(card) {
-                let _ = writeln!(out, "    at {} ({})", fault.place(), fault.path);
+                let place = format!("{} ({})", fault.place(), fault.path);
+                let _ = writeln!(out, "{INDENT}at {}", plain::line(&place));
                 if let Some(help) = fault.help {
-                    let _ = writeln!(out, "    {help}");
+                    let _ = writeln!(out, "{INDENT}{}", plain::block(&help, INDENT));
                 }
             }
         }
@@ -129,13 +134,13 @@ fn table(results: &Results, style: Style) -> String {
         let mut cells = vec![
             Cell::from(results.card(row).map_or("", |card| card.key.as_str())),
             Cell::from(row.rule.as_str()),
-            Cell::from(plain(&row.subject.to_string())),
+            Cell::from(row.subject.to_string()),
             Cell(word.to_owned(), Some(Colour::of(row.verdict))),
             // A column of `test`; upstream leaves it empty here.
             Cell::from(""),
         ];
         if style.detailed {
-            cells.push(Cell::from(plain(&row.message)));
+            cells.push(Cell::from(row.message.as_str()));
         }
         table.row(cells);
     }

@@ -1,6 +1,7 @@
 //! One test with everything it names loaded.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ephor_cluster::Discovery;
 use ephor_engine::diagnostic::Diagnostic;
@@ -10,6 +11,8 @@ use ephor_expr::value::Path as FieldPath;
 use ephor_expr::{Str, Value};
 use serde::Deserialize;
 
+use super::bounds::Bounds;
+use super::find::TestFile;
 use super::mocks::Mocks;
 use super::suite::{Expectation, Suite};
 use crate::load::{
@@ -22,7 +25,9 @@ use crate::locate::{Located, Origin};
 #[derive(Debug)]
 pub struct Case {
     /// The directory that paths in the test are relative to.
-    pub(super) directory: PathBuf,
+    directory: PathBuf,
+    /// What the test may read.
+    bounds: Arc<Bounds>,
     /// Where the test stands.
     pub(super) origin: Origin,
     pub(super) results: Vec<Expectation>,
@@ -70,12 +75,13 @@ struct ClusterResourceSpec {
 }
 
 impl Case {
-    /// Loads what the test of the file at `path` names.
-    pub fn load(path: &Path, suite: Typed<Suite>) -> Self {
+    /// Loads what the test of a file names.
+    pub fn load(file: &TestFile, suite: Typed<Suite>) -> Self {
         let Typed { value: mut suite, origin } = suite;
-        let directory = path.parent().map(Path::to_path_buf).unwrap_or_default();
+        let directory = file.path.parent().map(Path::to_path_buf).unwrap_or_default();
         let mut case = Self {
             directory,
+            bounds: Arc::clone(&file.bounds),
             origin,
             results: suite.results.take().unwrap_or_default(),
             policies: LoadedPolicies::default(),
@@ -100,8 +106,8 @@ impl Case {
         case.load_exceptions(&suite);
         case.load_values(suite.variables.as_ref(), suite.values.take());
         if let Some(file) = &suite.userinfo {
-            match read_user(&case.directory.join(file.as_str())) {
-                Ok(user) => case.user = Some(user),
+            match case.path(file).map(|path| read_user(&path)).transpose() {
+                Ok(user) => case.user = user,
                 Err(findings) => case.findings.extend(findings),
             }
         }
@@ -115,6 +121,18 @@ impl Case {
     /// Notes an error in the test itself.
     pub(super) fn fault(&mut self, code: &'static str, at: FieldPath, message: impl Into<String>) {
         self.findings.push(Located::of_diagnostic(Diagnostic::error(code, at, message), &self.origin));
+    }
+
+    /// The path that the test names, unless it leads to what the test may not read: then that is noted.
+    fn path(&mut self, named: &str) -> Option<PathBuf> {
+        let path = self.directory.join(named);
+        match self.bounds.refusal(&path.display().to_string()) {
+            None => Some(path),
+            Some(refusal) => {
+                self.fault("outside", FieldPath::root(), refusal);
+                None
+            }
+        }
     }
 
     fn refuse_payloads(&mut self, suite: &Suite) {
@@ -136,7 +154,7 @@ impl Case {
         let files = suite.cluster_resources.as_deref().unwrap_or_default();
         let mut objects = Vec::new();
         for file in files {
-            let path = self.directory.join(file.as_str());
+            let Some(path) = self.path(file) else { continue };
             let spec = match read_one::<ClusterResource>(&path, &CLUSTER_RESOURCE) {
                 Ok(typed) => typed.value.spec,
                 Err(findings) => {
@@ -145,7 +163,8 @@ impl Case {
                 }
             };
             for crd in spec.crds.iter().flatten() {
-                match read_objects(&self.directory.join(crd.as_str()), &|_, _| false) {
+                let Some(path) = self.path(crd) else { continue };
+                match read_objects(&path, &|_, _| false) {
                     Ok(crds) => self.cluster_kinds.extend(crds.iter().filter_map(|c| cluster_kind(&c.object))),
                     Err(findings) => self.findings.extend(findings),
                 }
@@ -167,13 +186,11 @@ impl Case {
         let mut paths: Vec<String> = Vec::new();
         for policy in suite.policies.iter().flatten() {
             let path = if policy.contains("://") {
-                policy.to_string()
+                Some(policy.to_string())
             } else {
-                self.directory.join(policy.as_str()).display().to_string()
+                self.path(policy).map(|path| path.display().to_string())
             };
-            if !paths.contains(&path) {
-                paths.push(path);
-            }
+            paths.extend(path.filter(|path| !paths.contains(path)));
         }
         let mut loaded = load_policies(&paths, Discovery::kubernetes());
         self.findings.append(&mut loaded.findings);
@@ -209,7 +226,8 @@ impl Case {
 
     /// The objects of a file that the test names; faults are noted.
     pub(super) fn read(&mut self, file: &str) -> Vec<Value> {
-        match read_objects(&self.directory.join(file), &|api_version, kind| self.is_cluster_kind(api_version, kind)) {
+        let Some(path) = self.path(file) else { return Vec::new() };
+        match read_objects(&path, &|api_version, kind| self.is_cluster_kind(api_version, kind)) {
             Ok(objects) => objects.into_iter().map(|loaded| loaded.object).collect(),
             Err(findings) => {
                 self.findings.extend(findings);
@@ -220,7 +238,8 @@ impl Case {
 
     fn load_exceptions(&mut self, suite: &Suite) {
         let files = suite.exceptions.iter().flatten();
-        let paths: Vec<String> = files.map(|f| self.directory.join(f.as_str()).display().to_string()).collect();
+        let paths = files.filter_map(|file| Some(self.path(file)?.display().to_string()));
+        let paths: Vec<String> = paths.collect();
         let mut loaded = load_exceptions(&paths);
         self.findings.append(&mut loaded.findings);
         let exceptions: Vec<_> = loaded.exceptions.into_iter().map(|(exception, _)| exception).collect();
@@ -232,8 +251,8 @@ impl Case {
         if let Some(values) = in_place {
             self.values = values;
         } else if let Some(file) = file.filter(|f| !f.is_empty()) {
-            match read_values(&self.directory.join(file.as_str())) {
-                Ok(values) => self.values = values,
+            match self.path(file).map(|path| read_values(&path)).transpose() {
+                Ok(values) => self.values = values.unwrap_or_default(),
                 Err(findings) => self.findings.extend(findings),
             }
         }

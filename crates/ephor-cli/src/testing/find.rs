@@ -2,18 +2,31 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::bounds::Bounds;
+
+/// A file of tests.
+#[derive(Debug, Clone)]
+pub struct TestFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// What its tests may read.
+    pub bounds: Arc<Bounds>,
+}
 
 /// The files called `file_name` under `path`, hidden directories included, sorted; `path` itself if it is a file.
-/// Links to directories are not followed.
-pub fn find_suites(path: &Path, file_name: &str) -> io::Result<Vec<PathBuf>> {
+/// Links to directories are not followed. Their tests may read what is around `path`.
+pub fn find_suites(path: &Path, file_name: &str) -> io::Result<Vec<TestFile>> {
     let mut found = Vec::new();
+    let bounds = Arc::new(Bounds::around(path)?);
     if path.metadata()?.is_file() {
         found.push(path.to_path_buf());
     } else {
         walk(path, file_name, &mut found)?;
         found.sort();
     }
-    Ok(found)
+    Ok(found.into_iter().map(|path| TestFile { path, bounds: Arc::clone(&bounds) }).collect())
 }
 
 fn walk(directory: &Path, file_name: &str, found: &mut Vec<PathBuf>) -> io::Result<()> {

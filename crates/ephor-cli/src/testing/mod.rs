@@ -5,6 +5,7 @@
 //! are, but an expectation is met only by what was evaluated: a policy that cannot be loaded, a rule or resource that
 //! does not exist and a rule that does not apply are failures, the last unless `skip` is expected.
 
+mod bounds;
 mod case;
 mod compare;
 mod find;
@@ -19,12 +20,13 @@ pub mod suite;
 #[cfg(test)]
 mod tests;
 
+pub use bounds::Bounds;
 pub use case::Case;
-pub use find::find_suites;
+pub use find::{TestFile, find_suites};
 pub use row::{Reason, Row};
 pub use select::Selection;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_expr::value::Path as FieldPath;
@@ -66,11 +68,15 @@ impl SuiteReport {
 }
 
 /// Runs the tests of a file, one a document. A file that is no test gives one report with the findings.
-pub fn run_file(path: &Path, selection: &Selection) -> Vec<SuiteReport> {
-    match suite::read_suites(path) {
-        Ok(suites) => suites.into_iter().filter_map(|suite| run(path, suite, selection)).collect(),
+pub fn run_file(file: &TestFile, selection: &Selection) -> Vec<SuiteReport> {
+    let read = match file.bounds.refusal_of_test(&file.path) {
+        Some(refusal) => Err(vec![Located::plain("outside", refusal)]),
+        None => suite::read_suites(&file.path),
+    };
+    match read {
+        Ok(suites) => suites.into_iter().filter_map(|suite| run(file, suite, selection)).collect(),
         Err(findings) => vec![SuiteReport {
-            path: path.to_path_buf(),
+            path: file.path.clone(),
             name: String::new(),
             policies: 0,
             resources: 0,
@@ -82,9 +88,9 @@ pub fn run_file(path: &Path, selection: &Selection) -> Vec<SuiteReport> {
 }
 
 /// Runs the tests of files, several at a time; reports come in the order of the files. `done` is called after each.
-pub fn run_files(paths: &[PathBuf], selection: &Selection, done: &(dyn Fn() + Sync)) -> Vec<SuiteReport> {
-    let reports = paths.par_iter().map(|path| {
-        let reports = run_file(path, selection);
+pub fn run_files(files: &[TestFile], selection: &Selection, done: &(dyn Fn() + Sync)) -> Vec<SuiteReport> {
+    let reports = files.par_iter().map(|file| {
+        let reports = run_file(file, selection);
         done();
         reports
     });
@@ -92,7 +98,7 @@ pub fn run_files(paths: &[PathBuf], selection: &Selection, done: &(dyn Fn() + Sy
 }
 
 /// Runs one test; `None` if nothing of it is selected.
-fn run(path: &Path, mut suite: Typed<Suite>, selection: &Selection) -> Option<SuiteReport> {
+fn run(file: &TestFile, mut suite: Typed<Suite>, selection: &Selection) -> Option<SuiteReport> {
     let all = suite.value.results.take().unwrap_or_default();
     let expects_nothing = all.is_empty();
     let selected: Vec<_> = all.into_iter().filter_map(|result| selection.narrow(result)).collect();
@@ -101,7 +107,7 @@ fn run(path: &Path, mut suite: Typed<Suite>, selection: &Selection) -> Option<Su
     }
     suite.value.results = Some(selected);
     let name = suite.value.name().to_owned();
-    let mut case = Case::load(path, suite);
+    let mut case = Case::load(file, suite);
     if expects_nothing {
         let message = "the test expects nothing: it has no `results`";
         case.findings
@@ -110,7 +116,7 @@ fn run(path: &Path, mut suite: Typed<Suite>, selection: &Selection) -> Option<Su
     let responses = respond::responses(&mut case);
     let rows = rows::rows(&mut case, &responses);
     Some(SuiteReport {
-        path: path.to_path_buf(),
+        path: file.path.clone(),
         name,
         policies: case.policies.policies.len(),
         resources: case.triggers.len(),

@@ -4,7 +4,8 @@ use std::fs;
 
 use tempfile::TempDir;
 
-use super::{Selection, run_file};
+use super::{Selection, find_suites, run_file};
+use crate::output::diagnostics;
 
 const REQUIRE: &str = "
 apiVersion: kyverno.io/v1
@@ -42,7 +43,8 @@ fn run(suite: &str, files: &[(&str, &str)]) -> Vec<String> {
     let path = folder.path().join("kyverno-test.yaml");
     fs::write(&path, format!("apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\n{suite}")).unwrap();
     let mut lines = Vec::new();
-    for report in run_file(&path, &Selection::default()) {
+    let files = find_suites(&path, "").unwrap();
+    for report in files.iter().flat_map(|file| run_file(file, &Selection::default())) {
         lines.extend(report.rows.iter().map(|row| {
             let verdict = if row.passed { "pass" } else { "FAIL" };
             format!("{verdict} {}: {}", row.resource, row.reason)
@@ -420,4 +422,67 @@ spec:
           parentResource: {name: pods, version: v1, kind: Pod}\n\
         results: [{policy: no-exec, resources: [e], result: fail}]";
     assert_eq!(run(suite, &[("p.yaml", policy), ("r.yaml", object)]), ["pass v1/PodExecOptions/default/e: Ok"]);
+}
+
+/// A directory tree, and the messages of the tests in its directory `tests`.
+fn messages(tree: &TempDir, suite: &str) -> String {
+    let tests = tree.path().join("tests");
+    let head = "apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\n";
+    fs::write(tests.join("kyverno-test.yaml"), format!("{head}{suite}results: []\n")).unwrap();
+    let files = find_suites(&tests, "kyverno-test.yaml").unwrap();
+    let reports = files.iter().flat_map(|file| run_file(file, &Selection::default()));
+    let findings = reports.flat_map(|report| report.findings);
+    findings.map(|finding| diagnostics::full(&finding, false) + "\n").collect()
+}
+
+#[test]
+fn tests_read_nothing_outside_of_their_repository() {
+    use std::os::unix::fs::symlink;
+    let tree = TempDir::new().unwrap();
+    let at = |name: &str| tree.path().join(name);
+    fs::create_dir(at("tests")).unwrap();
+    fs::write(at("shadow.yaml"), "root: [:x:0:0\n").unwrap();
+    symlink(at("shadow.yaml"), at("tests/link.yaml")).unwrap();
+    fs::create_dir(at("tests/d")).unwrap();
+    symlink(at("shadow.yaml"), at("tests/d/link.yaml")).unwrap();
+    let (outside, link) = ("../shadow.yaml", "link.yaml");
+    for suite in [
+        format!("policies: [{outside}]\n"),
+        format!("policies: [{link}]\n"),
+        "policies: [d]\n".to_owned(),
+        "policies: ['../sh*.yaml']\n".to_owned(),
+        format!("resources: [{outside}]\n"),
+        format!("targetResources: [{link}]\n"),
+        format!("exceptions: [{outside}]\n"),
+        format!("variables: {outside}\n"),
+        format!("userinfo: {outside}\n"),
+        format!("clusterResources: [{outside}]\n"),
+        format!("globalContextEntries: [{{name: g, resourceFiles: [{outside}]}}]\n"),
+    ] {
+        let told = messages(&tree, &suite);
+        assert!(told.contains("error[outside]") && !told.contains("0:0"), "{suite}: {told}");
+    }
+    // In a repository all of it may be read.
+    fs::create_dir(at(".git")).unwrap();
+    let told = messages(&tree, "resources: [../shadow.yaml]\n");
+    assert!(told.contains("error[invalid-yaml]"), "{told}");
+}
+
+#[test]
+fn tests_read_no_files_but_manifests() {
+    use std::os::unix::fs::symlink;
+    let tree = TempDir::new().unwrap();
+    let at = |name: &str| tree.path().join(name);
+    fs::create_dir(at("tests")).unwrap();
+    fs::write(at("tests/.env"), "TOKEN=[x\n").unwrap();
+    symlink(at("tests/.env"), at("tests/link.yaml")).unwrap();
+    for suite in ["resources: [.env]\n", "policies: [link.yaml]\n", "variables: .env\n"] {
+        let told = messages(&tree, suite);
+        assert!(told.contains("is no `.yaml`, `.yml` or `.json` file") && !told.contains("TOKEN"), "{suite}: {told}");
+    }
+    fs::remove_file(at("tests/kyverno-test.yaml")).unwrap();
+    symlink(at("tests/.env"), at("tests/kyverno-test.yaml")).unwrap();
+    let files = find_suites(&at("tests"), "kyverno-test.yaml").unwrap();
+    let reports: Vec<_> = files.iter().flat_map(|file| run_file(file, &Selection::default())).collect();
+    assert_eq!(reports[0].findings[0].code, "outside");
 }

@@ -9,6 +9,7 @@
 //! - [`go_url`]: URLs as Go reads them.
 //! - [`image_ref`]: container image references.
 //! - [`nearest`]: "did you mean".
+//! - [`unseen`]: characters that a reader does not see.
 //!
 //! Everything takes arbitrary text without panicking.
 
@@ -23,4 +24,5 @@ pub mod number;
 pub mod quantity;
 pub mod range;
 pub mod semver;
+pub mod unseen;
 pub mod wildcard;

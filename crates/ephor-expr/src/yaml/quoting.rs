@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::options::Dialect;
 use super::resolve::{Scalar, plain_scalar};
+use crate::scalar::unseen::is_unseen;
 
 /// How a string is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,10 +40,10 @@ pub(super) fn key_notation(text: &str) -> Notation {
     }
 }
 
-/// Characters that are only written as escapes: control characters, byte order marks, line breaks of other
-/// standards, and, as Go's libraries have it, all that do not fit 16 bits.
+/// Characters that are only written as escapes: those that nobody sees, and, as Go's libraries have it, all that do
+/// not fit 16 bits.
 fn is_special(c: char) -> bool {
-    c != '\n' && (c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}'..))
+    c != '\n' && (is_unseen(c) || c >= '\u{fffe}')
 }
 
 /// Whether an unquoted `text` is, to some reader of YAML 1.1, no string.

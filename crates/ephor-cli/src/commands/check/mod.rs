@@ -15,6 +15,7 @@ use super::CommandResult;
 use super::cluster::ClusterArgs;
 use crate::exit::Exit;
 use crate::fix;
+use crate::fresh;
 use crate::load::{self, LoadedPolicies, load_policies, load_stored};
 use crate::locate::Located;
 use crate::output::findings;
@@ -76,9 +77,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     if args.diff {
         return show_fixes(args, ui);
     }
-    if args.fix {
-        write_fixes(args, ui)?;
-    }
+    let fixed = if args.fix { write_fixes(args, ui)? } else { Exit::Clean };
     let loaded = if args.cluster.cluster {
         stored(&*args.cluster.connect()?, args.cluster.namespace.as_deref())?
     } else {
@@ -89,7 +88,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     if !ui.quiet() {
         ui.say(&summary);
     }
-    Ok(exit)
+    Ok(exit.max(fixed))
 }
 
 /// The policies of a cluster.
@@ -195,14 +194,20 @@ fn show_fixes(args: &Args, ui: &Ui) -> CommandResult {
     Ok(exit)
 }
 
-fn write_fixes(args: &Args, ui: &Ui) -> anyhow::Result<()> {
+/// Rewrites the files that hold old spellings. One that cannot be written is said, and the others are written.
+fn write_fixes(args: &Args, ui: &Ui) -> anyhow::Result<Exit> {
+    let mut exit = Exit::Clean;
     let mut files = 0;
     let mut spellings = 0;
     for path in fixable(args)? {
         // What cannot be read is reported by the check that follows.
         let Ok(file) = load::read(&path) else { continue };
         let Some(fixed) = fix::fix(&file.text) else { continue };
-        std::fs::write(&path, &fixed.text).with_context(|| format!("cannot write `{}`", path.display()))?;
+        if let Err(error) = fresh::replace(&path, &fixed.text) {
+            ui.say(&format!("error: cannot write `{}`: {error}", path.display()));
+            exit = Exit::CouldNot;
+            continue;
+        }
         files += 1;
         spellings += fixed.done.len();
     }
@@ -210,7 +215,7 @@ fn write_fixes(args: &Args, ui: &Ui) -> anyhow::Result<()> {
         let plural = |n: usize| if n == 1 { "" } else { "s" };
         ui.say(&format!("fixed {spellings} old spelling{} in {files} file{}", plural(spellings), plural(files)));
     }
-    Ok(())
+    Ok(exit)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use ephor_expr::{Map, Str, Value, yaml};
 
 use super::CommandResult;
 use crate::exit::Exit;
+use crate::fresh;
 use crate::ui::Ui;
 
 /// Arguments of `ephor create`.
@@ -61,7 +62,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let text = yaml::to_yaml(&document);
     match &args.output {
         None => ui.result(&text)?,
-        Some(path) => std::fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))?,
+        Some(path) => fresh::replace(path, &text).with_context(|| format!("cannot write `{}`", path.display()))?,
     }
     Ok(Exit::Clean)
 }

@@ -14,6 +14,7 @@ use crate::commands::CommandResult;
 use crate::exit::Exit;
 use crate::load;
 use crate::locate::{Located, SourceFile};
+use crate::output::plain;
 use crate::ui::Ui;
 
 /// Arguments of `ephor jp query`.
@@ -116,6 +117,6 @@ fn print(value: &Value, args: &Args) -> String {
     match value {
         Value::String(text) if args.unquoted => text.to_string(),
         _ if args.compact => value.to_json(),
-        _ => value.to_json_pretty(2),
+        _ => plain::json(value),
     }
 }

@@ -4,10 +4,11 @@ use ephor_expr::{Map, Str, Value};
 
 use super::level;
 use crate::locate::Located;
+use crate::output::plain;
 
 /// An array with an object for each finding; what is not known about one is left out.
 pub fn json(findings: &[Located]) -> String {
-    Value::array(findings.iter().map(object).collect()).to_json_pretty(2) + "\n"
+    plain::json(&Value::array(findings.iter().map(object).collect())) + "\n"
 }
 
 fn object(finding: &Located) -> Value {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::{level, message};
 use crate::locate::Located;
+use crate::output::junit::escape;
 
 /// The suites of `files`. Warnings fail their cases only if they `count`; a file without findings is one passed case.
 pub fn junit(findings: &[Located], files: &[String], count: bool) -> String {
@@ -39,23 +40,5 @@ pub fn junit(findings: &[Located], files: &[String], count: bool) -> String {
         suite("ephor", &nowhere);
     }
     out.push_str("</testsuites>\n");
-    out
-}
-
-/// Text for XML; characters that XML cannot hold become `\u{fffd}`.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' => out.push_str("&#10;"),
-            '\t' => out.push_str("&#9;"),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
     out
 }

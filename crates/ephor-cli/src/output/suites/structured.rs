@@ -4,11 +4,12 @@ use ephor_expr::yaml::to_yaml;
 use ephor_expr::{Map, Value};
 
 use super::{Style, result};
+use crate::output::plain;
 use crate::testing::SuiteReport;
 
 /// The rows as a JSON array.
 pub fn json(reports: &[SuiteReport], style: Style) -> String {
-    format!("{}\n", rows(reports, style).to_json_pretty(2))
+    format!("{}\n", plain::json(&rows(reports, style)))
 }
 
 /// The rows as a YAML list.

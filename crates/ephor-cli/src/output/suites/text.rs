@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Style, counts, result};
 use crate::output::paint::{Colour, paint};
+use crate::output::plain;
 use crate::output::table::{Cell, Table};
 use crate::testing::{Row, SuiteReport};
 
@@ -33,7 +34,7 @@ pub fn text(reports: &[SuiteReport], style: Style) -> String {
 }
 
 fn suite(out: &mut String, report: &SuiteReport, style: Style) {
-    let _ = writeln!(out, "Loading test ( {} ) ...", report.path.display());
+    let _ = writeln!(out, "Loading test ( {} ) ...", plain::line(&report.path.display().to_string()));
     let count = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     let _ = write!(
         out,
@@ -51,7 +52,7 @@ fn suite(out: &mut String, report: &SuiteReport, style: Style) {
         let head = format!("{}: {}", i + 1, row.reason);
         let _ = write!(out, "  {}", paint(&head, Colour::Red, style.colour));
         if !row.message.is_empty() {
-            let _ = write!(out, ": {}", row.message.trim_end().replace('\n', "\n    "));
+            let _ = write!(out, ": {}", plain::block(&row.message, "    "));
         }
         out.push('\n');
         for line in row.diff.iter().flat_map(|diff| diff.lines()) {
@@ -60,7 +61,7 @@ fn suite(out: &mut String, report: &SuiteReport, style: Style) {
                 Some(b'-') => Colour::Red,
                 _ => Colour::Dim,
             };
-            let _ = writeln!(out, "    {}", paint(line, colour, style.colour));
+            let _ = writeln!(out, "    {}", paint(&plain::text(line), colour, style.colour));
         }
     }
     out.push('\n');

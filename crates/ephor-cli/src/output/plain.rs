@@ -5,6 +5,7 @@
 //! workflow command.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use ephor_expr::Value;
 use ephor_expr::scalar::unseen::is_unseen;
@@ -50,7 +51,8 @@ pub fn json(value: &Value) -> String {
         if is_unseen(c) && c != '\n' {
             let mut units = [0; 2];
             for unit in c.encode_utf16(&mut units) {
-                out.push_str(&format!("\\u{unit:04x}"));
+                // Writing to a string does not fail.
+                let _ = write!(out, "\\u{unit:04x}");
             }
         } else {
             out.push(c);

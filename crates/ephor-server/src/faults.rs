@@ -32,6 +32,7 @@ pub(crate) struct Write {
     pub(crate) bound: bool,
 }
 
+type ReviewHook = Box<dyn Fn(&Value) -> bool + Send>;
 type CallHook = Box<dyn FnMut() -> Option<ClusterError> + Send>;
 type Hook = Box<dyn FnMut(&Write) -> Option<ClusterError> + Send>;
 
@@ -49,6 +50,7 @@ struct State {
     hook: Option<Hook>,
     after: Option<Hook>,
     every_call: Option<CallHook>,
+    allows: Option<ReviewHook>,
 }
 
 impl FaultyCluster {
@@ -79,6 +81,12 @@ impl FaultyCluster {
     /// Calls `hook` before each call, reads included; an error that it gives is the answer instead.
     pub(crate) fn before_calls(self, hook: impl FnMut() -> Option<ClusterError> + Send + 'static) -> Self {
         self.state.lock().unwrap().every_call = Some(Box::new(hook));
+        self
+    }
+
+    /// Answers each `SubjectAccessReview` by `allows`.
+    pub(crate) fn with_rights(self, allows: impl Fn(&Value) -> bool + Send + 'static) -> Self {
+        self.state.lock().unwrap().allows = Some(Box::new(allows));
         self
     }
 
@@ -182,6 +190,16 @@ impl Cluster for FaultyCluster {
     }
 
     fn create(&self, resource: &Resource, object: Value, options: &WriteOptions) -> Result<Value, ClusterError> {
+        if resource.kind == "SubjectAccessReview" {
+            // A question, which changes nothing.
+            self.alive()?;
+            let denied = self.state.lock().unwrap().allows.as_ref().is_some_and(|allows| !allows(&object));
+            let mut answer = self.inner.create(resource, object, options)?;
+            if let Some(status) = answer.as_object_mut().and_then(|members| members.get_mut("status")) {
+                *status = Value::from([("allowed", Value::Bool(!denied))]);
+            }
+            return Ok(answer);
+        }
         let name = name_of(&object);
         // What exists under that name refuses it.
         self.write("create", resource, &name, true, options.dry_run, || self.inner.create(resource, object, options))

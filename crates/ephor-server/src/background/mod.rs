@@ -31,6 +31,7 @@ pub mod queue;
 pub mod reconcile;
 pub mod relabelled;
 pub mod requests;
+pub mod rights;
 pub mod rules;
 pub mod serve;
 pub mod standing;

@@ -41,7 +41,7 @@ const LOOK_AGAIN: Moment = 200;
 enum Verdict {
     Completed(Vec<ResourceSpec>),
     Skip(String),
-    /// There is nothing left that it could be about.
+    /// There is nothing left that it could be about, or its user had no right to it.
     Moot,
 }
 
@@ -76,8 +76,12 @@ impl Pass<'_> {
         let result = match (request.spec.request_type, info) {
             (Some(RequestType::CelGenerate | RequestType::CelMutate), _) => return Settled::Done,
             (_, None) => self.without_info(&key, &request, known),
-            (Some(RequestType::Mutate), Some(info)) => self.mutate_request(&info, &request, age),
-            (_, Some(info)) => self.generate_request(&info, &request, age),
+            (work, Some(info)) => match self.is_permitted(&request) {
+                Ok(true) if work == Some(RequestType::Mutate) => self.mutate_request(&info, &request, age),
+                Ok(true) => self.generate_request(&info, &request, age),
+                Ok(false) => Ok(Verdict::Moot),
+                Err(failure) => Err(failure),
+            },
         };
         let retries = request.status.as_ref().map_or(0, |status| status.retry_count);
         let failed = request.state() == RequestState::Failed;

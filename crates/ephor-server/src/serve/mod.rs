@@ -6,7 +6,7 @@
 //! [`background()`] has a file of its own.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -223,7 +223,8 @@ impl Admission {
             None => (None, Callers::All),
         };
         let tls = Arc::new(self.certs.server_config(verifier)?);
-        let listener = listen(settings.port)?;
+        let own = settings.server_address.as_ref().and_then(|address| address.host.parse().ok());
+        let listener = listen(own, settings.port)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(WORKERS)
             .max_blocking_threads(BLOCKING)
@@ -235,7 +236,6 @@ impl Admission {
         let served = runtime.block_on(async {
             let handle = Handle::new();
             tokio::spawn(drain(stop.clone(), handle.clone()));
-            tracing::info!(port = settings.port, "listening");
             http::serve(listener, tls, router, limits, handle).await
         });
         // Whoever waits for the cluster still is not waited for.
@@ -269,12 +269,22 @@ async fn drain(stop: Stop, handle: Handle<std::net::SocketAddr>) {
     handle.graceful_shutdown(Some(DRAIN));
 }
 
-fn listen(port: u16) -> Result<TcpListener, ServeError> {
-    let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
-        .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)))
-        .map_err(|error| ServeError::Listen { port, error })?;
+/// Listens on the address by which callers reach this server, if it is one of this machine; otherwise, as behind a
+/// translation of addresses or under a name, on all of them.
+fn listen(own: Option<IpAddr>, port: u16) -> Result<TcpListener, ServeError> {
+    let bound = match own.map(|own| TcpListener::bind((own, port))) {
+        Some(Err(error)) if error.kind() == io::ErrorKind::AddrNotAvailable => everywhere(port),
+        Some(bound) => bound,
+        None => everywhere(port),
+    };
+    let listener = bound.map_err(|error| ServeError::Listen { port, error })?;
     listener.set_nonblocking(true)?;
+    tracing::info!(address = %listener.local_addr()?, "listening");
     Ok(listener)
+}
+
+fn everywhere(port: u16) -> io::Result<TcpListener> {
+    TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)))
 }
 
 fn accounts(settings: &AdmissionSettings) -> Accounts {

@@ -153,3 +153,14 @@ fn callers_show_a_certificate_where_one_is_asked_for() {
     assert_eq!(post.send("{}").unwrap().status(), 403);
     role.end();
 }
+
+#[test]
+fn the_server_listens_where_callers_reach_it() {
+    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    // An address for documentation, which no machine has.
+    let elsewhere = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+    for (own, everywhere) in [(Some(loopback), false), (Some(elsewhere), true), (None, true)] {
+        let address = listen(own, 0).unwrap().local_addr().unwrap();
+        assert_eq!(address.ip().is_unspecified(), everywhere, "{own:?}: {address}");
+    }
+}

@@ -17,6 +17,7 @@ use super::requests::{Finished, Pending};
 use crate::background::contest::Contests;
 use crate::background::index::{GroupKind, Index, Seen};
 use crate::background::queue::{Moment, Queue, Task, WorkKey};
+use crate::background::rights::Rights;
 use crate::background::rules::PolicyInfo;
 use crate::background::trigger::TriggerRef;
 use crate::plan::{ObjectId, Owner, Terms, Written};
@@ -47,6 +48,8 @@ pub struct State {
     pub infos: BTreeMap<PolicyKey, Arc<PolicyInfo>>,
     /// What rules said that are gone.
     pub former: BTreeMap<(PolicyKey, Str), Terms>,
+    /// Rights of users that were found lately.
+    pub rights: Rights,
     /// What is known of the cluster.
     pub index: Index,
     /// What is to be done.

@@ -1,8 +1,13 @@
 //! `UpdateRequest`s from their creation to their end.
 
+use std::sync::Arc;
+
+use ephor_cluster::MemoryCluster;
+use ephor_cluster::memory::Options;
 use ephor_expr::Value;
 
-use super::bed::{Bed, document};
+use super::bed::{Bed, as_controller, document};
+use crate::faults::FaultyCluster;
 
 const POLICY: &str = "
 apiVersion: kyverno.io/v1
@@ -137,4 +142,41 @@ fn a_finished_request_goes_before_the_namespace_of_its_trigger() {
     while bed.pump() || bed.controller.step(bed.now) == crate::background::Step::Worked {}
     assert!(bed.now - start < 2_000, "{} ms have passed", bed.now - start);
     assert_eq!(state(&bed), None);
+}
+
+/// A review that no API server sent, posted to the admission port: that `user` created the Namespace.
+fn forge(bed: &Bed, user: &str) {
+    let namespace = bed.find("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a}}").unwrap().to_json();
+    bed.door.ask(&document(&format!(
+        "{{uid: forged-{user}, operation: CREATE, kind: {{group: '', version: v1, kind: Namespace}},
+          resource: {{group: '', version: v1, resource: namespaces}}, name: ns-a, namespace: ns-a,
+          userInfo: {{username: {user}, groups: [dev]}}, dryRun: false, object: {namespace}, oldObject: null}}"
+    )));
+}
+
+#[test]
+fn a_forged_request_of_a_user_without_the_right_is_dropped() {
+    let cluster = MemoryCluster::new(Options::default());
+    let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let view = FaultyCluster::new(Arc::new(as_controller(&cluster))).with_rights({
+        let asked = Arc::clone(&asked);
+        move |review| {
+            asked.lock().unwrap().push(review.at(&["spec", "resourceAttributes"]).unwrap().to_json());
+            review.str_at(&["spec", "user"]) == Some("ann")
+        }
+    });
+    let mut bed = Bed::over(cluster, Arc::new(view));
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: business}}}");
+    let policy = POLICY.replace("spec:\n  rules", "spec:\n  background: false\n  rules");
+    bed.apply(&policy.replace("{k: v}", "{k: '{{ request.userInfo.username }}'}"));
+    bed.settle();
+    let made = |bed: &Bed| bed.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: ns-a}}");
+    forge(&bed, "mallory");
+    assert!(waiting(&bed).is_some(), "admission hands it over");
+    bed.settle();
+    assert_eq!((made(&bed), waiting(&bed)), (None, None));
+    assert_eq!(*asked.lock().unwrap(), [r#"{"resource":"namespaces","verb":"create","version":"v1"}"#]);
+    forge(&bed, "ann");
+    bed.settle();
+    assert_eq!(made(&bed).unwrap().str_at(&["data", "k"]), Some("ann"));
 }

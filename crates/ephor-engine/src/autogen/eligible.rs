@@ -1,7 +1,11 @@
 //! Which rules can be rewritten.
 
-use std::fmt;
+use std::{fmt, iter};
 
+use ephor_expr::Str;
+
+use super::controllers::is_standard;
+use crate::matching::{Gvk, KindSelector};
 use crate::policy::{Match, MutateForEach, Policy, ResourceFilter, ResourceSelection, Rule};
 
 /// Why no rules are made from a rule.
@@ -9,7 +13,7 @@ use crate::policy::{Match, MutateForEach, Policy, ResourceFilter, ResourceSelect
 pub enum Ineligible {
     /// It does not match Pods.
     NotOnPods,
-    /// It matches Pods and other kinds in one filter.
+    /// It matches Pods and other kinds.
     MixedKinds,
     /// A filter selects by name, labels or annotations, which controllers need not share with their Pods.
     SelectsPods,
@@ -28,7 +32,7 @@ impl fmt::Display for Ineligible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Ineligible::NotOnPods => "it does not match Pods",
-            Ineligible::MixedKinds => "it matches Pods and other kinds in one filter",
+            Ineligible::MixedKinds => "it matches other kinds beside Pods",
             Ineligible::SelectsPods => {
                 "it selects by name, labels or annotations, which controllers need not share with their Pods"
             }
@@ -57,15 +61,15 @@ pub fn eligible(policy: &Policy, rule: &Rule) -> Result<(), Ineligible> {
             return Err(Ineligible::JsonPatch);
         }
     }
-    let named_elsewhere = names_pods(policy);
-    let on_pods = |r: &ResourceSelection| is_pod(r, named_elsewhere);
-    if !filters(&rule.matches).any(on_pods) {
+    if !is_on_pods(policy, rule) {
         return Err(Ineligible::NotOnPods);
     }
-    let exclude = rule.exclude.as_ref().into_iter().flat_map(filters);
-    for resources in filters(&rule.matches).chain(exclude) {
-        let kinds = resources.kinds.as_deref().unwrap_or_default();
-        if kinds.len() > 1 && on_pods(resources) {
+    if filters(&rule.matches).flat_map(kinds).any(|kind| !names_pods_or_subresources(kind)) {
+        return Err(Ineligible::MixedKinds);
+    }
+    let exclude = || rule.exclude.as_ref().into_iter().flat_map(filters);
+    for resources in filters(&rule.matches).chain(exclude()) {
+        if kinds(resources).count() > 1 && is_about_pods(resources) {
             return Err(Ineligible::MixedKinds);
         }
         let named = resources.name.as_ref().is_some_and(|name| !name.is_empty());
@@ -74,31 +78,40 @@ pub fn eligible(policy: &Policy, rule: &Rule) -> Result<(), Ineligible> {
             return Err(Ineligible::SelectsPods);
         }
     }
-    let excluded = rule.exclude.as_ref().into_iter().flat_map(filters);
-    let mut excluded = excluded.filter(|r| r.kinds.as_ref().is_some_and(|k| !k.is_empty())).peekable();
-    if excluded.peek().is_some() && !excluded.any(on_pods) {
+    let mut with_kinds = exclude().filter(|resources| kinds(resources).next().is_some()).peekable();
+    if with_kinds.peek().is_some() && !with_kinds.any(is_about_pods) {
         return Err(Ineligible::NotOnPods);
     }
     Ok(())
 }
 
 /// Whether a rule matches Pods, as auto-gen sees it.
+///
+/// Upstream: somewhere in the policy a filter must say `Pod` or the name of a controller kind. With that, `v1/Pod` and
+/// `*/Pod` are as good as `Pod`; without it, a policy on `v1/Pod` is for Pods alone.
 pub fn is_on_pods(policy: &Policy, rule: &Rule) -> bool {
-    let named_elsewhere = names_pods(policy);
-    filters(&rule.matches).any(|r| is_pod(r, named_elsewhere))
+    let mut blocks = policy.spec.rules.iter().flat_map(|rule| iter::once(&rule.matches).chain(&rule.exclude));
+    filters(&rule.matches).any(is_about_pods)
+        && blocks.any(|block| filters(block).flat_map(kinds).any(|kind| kind == "Pod" || is_standard(kind)))
 }
 
-fn names_pods(policy: &Policy) -> bool {
-    policy.spec.rules.iter().flat_map(|r| filters(&r.matches)).any(|r| names(r, "Pod"))
+fn is_about_pods(resources: &ResourceSelection) -> bool {
+    kinds(resources).any(|kind| selects_pods(kind))
 }
 
-/// Whether a filter is about Pods: `Pod`, or `v1/Pod` and `*/Pod` where some rule says `Pod` (validate 4.1).
-pub(super) fn is_pod(resources: &ResourceSelection, named_elsewhere: bool) -> bool {
-    names(resources, "Pod") || (named_elsewhere && (names(resources, "v1/Pod") || names(resources, "*/Pod")))
+/// Whether a selector names Pods and nothing else: `Pod`, `v1/Pod`, `*/Pod`.
+pub(super) fn selects_pods(kind: &str) -> bool {
+    let pod = Gvk { version: Str::new_static("v1"), kind: Str::new_static("Pod"), ..Gvk::default() };
+    let selector = KindSelector::parse(kind);
+    selector.exact_kind() == Some("Pod") && selector.matches(&pod, "")
 }
 
-fn names(resources: &ResourceSelection, kind: &str) -> bool {
-    resources.kinds.iter().flatten().any(|k| k == kind)
+fn names_pods_or_subresources(kind: &Str) -> bool {
+    KindSelector::parse(kind).exact_kind() == Some("Pod")
+}
+
+fn kinds(resources: &ResourceSelection) -> impl Iterator<Item = &Str> {
+    resources.kinds.iter().flatten()
 }
 
 fn filters(block: &Match) -> impl Iterator<Item = &ResourceSelection> {

@@ -1,9 +1,11 @@
 //! The rules that auto-gen adds to a policy.
 
+use std::collections::BTreeSet;
+
 use ephor_expr::{Map, Str, Value};
 
 use super::controllers::{controllers, selector};
-use super::eligible::eligible;
+use super::eligible::{eligible, selects_pods};
 use super::rewrite::{Template, rewrite_text};
 use crate::policy::Policy;
 
@@ -29,31 +31,44 @@ pub fn expand(document: &Value, policy: &Policy) -> Vec<Generated> {
         return Vec::new();
     }
     let documents = document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
+    let mut names = BTreeSet::new();
     let mut generated = Vec::new();
     for (source, (rule, document)) in policy.spec.rules.iter().zip(documents).enumerate() {
         if eligible(policy, rule).is_err() {
             continue;
         }
-        if !controllers.templated.is_empty() {
-            let kinds = controllers.templated.clone();
-            generated.push(Generated { source, rule: for_kinds(document, &kinds, Template::Workload), kinds });
-        }
-        if controllers.cron_jobs {
-            let kinds = vec![Str::new_static("CronJob")];
-            generated.push(Generated { source, rule: for_kinds(document, &kinds, Template::CronJob), kinds });
+        let workloads = Some(controllers.templated.clone()).filter(|kinds| !kinds.is_empty());
+        let cron_jobs = controllers.cron_jobs.then(|| vec![Str::new_static("CronJob")]);
+        for (template, kinds) in [(Template::Workload, workloads), (Template::CronJob, cron_jobs)] {
+            let Some(kinds) = kinds else { continue };
+            let name = unique_name(template.name_prefix(), &rule.name, &mut names);
+            generated.push(Generated { source, rule: for_kinds(document, name, &kinds, template), kinds });
         }
     }
     generated
 }
 
-fn for_kinds(rule: &Value, kinds: &[Str], template: Template) -> Value {
+/// The name of a generated rule. Names are cut, so that two long ones can become one; the later gets a number then.
+fn unique_name(prefix: &str, declared: &str, taken: &mut BTreeSet<String>) -> Str {
+    let whole = format!("{prefix}{declared}");
+    let mut name = cut(&whole, MAX_NAME).to_owned();
+    for number in 2_u32.. {
+        if taken.insert(name.clone()) {
+            break;
+        }
+        let suffix = format!("-{number}");
+        name = format!("{}{suffix}", cut(&whole, MAX_NAME - suffix.len()));
+    }
+    name.into()
+}
+
+fn for_kinds(rule: &Value, name: Str, kinds: &[Str], template: Template) -> Value {
     let Some(mut map) = rule.as_object().cloned() else { return rule.clone() };
     let selectors: Vec<Value> = match template {
         Template::Workload => kinds.iter().map(|k| Value::from(selector(k))).collect(),
         Template::CronJob => vec![Value::from("batch/v1/CronJob")],
     };
-    let name = map.get("name").and_then(Value::as_str).unwrap_or_default();
-    map.insert("name", cut(&format!("{}{name}", template.name_prefix())));
+    map.insert("name", name);
     for key in ["match", "exclude"] {
         if let Some(block) = map.get_mut(key) {
             retarget(block, &Value::array(selectors.clone()), template);
@@ -118,11 +133,11 @@ fn retarget(block: &mut Value, selectors: &Value, template: Template) {
 
 fn is_about_pods(resources: &Map) -> bool {
     let kinds = resources.get("kinds").and_then(Value::as_array).unwrap_or_default();
-    kinds.iter().filter_map(Value::as_str).any(|k| matches!(k, "Pod" | "v1/Pod" | "*/Pod"))
+    kinds.iter().filter_map(Value::as_str).any(selects_pods)
 }
 
-fn cut(name: &str) -> &str {
-    let mut end = name.len().min(MAX_NAME);
+fn cut(name: &str, length: usize) -> &str {
+    let mut end = name.len().min(length);
     while !name.is_char_boundary(end) {
         end -= 1;
     }

@@ -4,6 +4,7 @@
 //! compiled elsewhere ([`crate::compile`]), which reports those that do not compile. Checks that need the cluster
 //! (kinds that exist, permissions) belong to whoever has one.
 
+mod autogen;
 mod bodies;
 mod cleanup;
 mod context;

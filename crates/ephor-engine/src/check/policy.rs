@@ -4,8 +4,7 @@ use ephor_expr::scalar::wildcard;
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
-use super::{bodies, deprecated, generate, match_conditions, selection, subresources, variables};
-use crate::autogen;
+use super::{autogen, bodies, deprecated, generate, match_conditions, selection, subresources, variables};
 use crate::diagnostic::Diagnostic;
 use crate::policy::{FailureAction, FailureActionOverride, Policy, PolicyKind, Rule};
 use crate::rules::references;
@@ -22,7 +21,7 @@ pub fn check_policy(policy: &Policy, document: &Value) -> Vec<Diagnostic> {
     metadata(policy, &mut found);
     settings(policy, &mut found);
     deprecated::check(policy, document, &mut found);
-    autogen_notes(policy, &mut found);
+    autogen::check(policy, &mut found);
     let rules = Path::root().keys(&["spec", "rules"]);
     if policy.spec.rules.is_empty() {
         found.push(Diagnostic::error("no-rules", rules.clone(), "a policy needs at least one rule"));
@@ -57,38 +56,6 @@ fn metadata(policy: &Policy, found: &mut Vec<Diagnostic>) {
         let message = "a ClusterPolicy has no namespace";
         let finding = Diagnostic::error("namespaced-cluster-policy", path.key("namespace"), message);
         found.push(finding.with_help("remove it, or make this a `Policy`"));
-    }
-    if autogen::controllers(policy).says_all {
-        let path = path.key("annotations").key(autogen::ANNOTATION);
-        // Upstream refuses the value now; old policies keep working here.
-        let message = "the value `all` is no longer defined; it is read as the default set of controllers";
-        let finding = Diagnostic::warning("autogen-all", path, message);
-        found.push(finding.with_help("remove the annotation, all controllers are the default"));
-    }
-}
-
-/// Where auto-gen does less than the author may expect.
-fn autogen_notes(policy: &Policy, found: &mut Vec<Diagnostic>) {
-    if autogen::controllers(policy).is_empty() {
-        return;
-    }
-    let rules = Path::root().keys(&["spec", "rules"]);
-    let mut expanded = false;
-    for (i, rule) in policy.spec.rules.iter().enumerate() {
-        match autogen::eligible(policy, rule) {
-            Ok(()) => expanded = true,
-            Err(autogen::Ineligible::JsonPatch) if autogen::is_on_pods(policy, rule) => {
-                let message = "a JSON patch is for Pods alone, it is not applied to their controllers";
-                found.push(Diagnostic::warning("autogen-json-patch", rules.index(i).key("mutate"), message));
-            }
-            Err(_) => {}
-        }
-    }
-    let asked = policy.metadata.annotation(autogen::ANNOTATION).is_some();
-    if asked && !expanded {
-        let path = Path::root().keys(&["metadata", "annotations"]).key(autogen::ANNOTATION);
-        let message = "no rule of the policy can be applied to Pod controllers, so the annotation has no effect";
-        found.push(Diagnostic::warning("autogen-unused", path, message));
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is refused when a policy is loaded, what is warned of, and what is neither.
 
+mod autogen;
 mod bodies;
 mod policies;
 mod selection;

@@ -1,0 +1,61 @@
+//! The auto-gen annotation, and rules that auto-gen leaves out against what their author may expect.
+
+use ephor_expr::value::Path;
+
+use crate::autogen::{self, ANNOTATION};
+use crate::diagnostic::Diagnostic;
+use crate::policy::Policy;
+
+/// Checks the annotation and tells which rules are not expanded.
+pub(super) fn check(policy: &Policy, found: &mut Vec<Diagnostic>) {
+    annotation(policy, found);
+    notes(policy, found);
+}
+
+fn annotation(policy: &Policy, found: &mut Vec<Diagnostic>) {
+    let path = || Path::root().keys(&["metadata", "annotations"]).key(ANNOTATION);
+    if autogen::controllers(policy).says_all {
+        // Upstream refuses the value now; old policies keep working here.
+        let message = "the value `all` is no longer defined; it is read as the default set of controllers";
+        let finding = Diagnostic::warning("autogen-all", path(), message);
+        found.push(finding.with_help("remove the annotation, all controllers are the default"));
+    }
+    for word in autogen::misnamed(policy) {
+        let finding = if word.may_be_custom {
+            let message = format!("`{}` is no controller kind of Kubernetes; it is read as a custom kind", word.name);
+            Diagnostic::warning("autogen-kind", path(), message)
+        } else {
+            let message = format!("`{}` is no kind with a Pod template", word.name);
+            Diagnostic::error("autogen-kind", path(), message)
+        };
+        found.push(match word.nearest {
+            Some(near) => finding.with_help(format!("did you mean `{near}`?")),
+            None => finding.with_help("name kinds such as `Deployment,CronJob`, or `none`"),
+        });
+    }
+}
+
+/// Where auto-gen does less than the author may expect.
+fn notes(policy: &Policy, found: &mut Vec<Diagnostic>) {
+    if autogen::controllers(policy).is_empty() {
+        return;
+    }
+    let rules = Path::root().keys(&["spec", "rules"]);
+    let mut expanded = false;
+    for (i, rule) in policy.spec.rules.iter().enumerate() {
+        match autogen::eligible(policy, rule) {
+            Ok(()) => expanded = true,
+            Err(autogen::Ineligible::JsonPatch) if autogen::is_on_pods(policy, rule) => {
+                let message = "a JSON patch is for Pods alone, it is not applied to their controllers";
+                found.push(Diagnostic::warning("autogen-json-patch", rules.index(i).key("mutate"), message));
+            }
+            Err(_) => {}
+        }
+    }
+    let asked = policy.metadata.annotation(autogen::ANNOTATION).is_some();
+    if asked && !expanded {
+        let path = Path::root().keys(&["metadata", "annotations"]).key(autogen::ANNOTATION);
+        let message = "no rule of the policy can be applied to Pod controllers, so the annotation has no effect";
+        found.push(Diagnostic::warning("autogen-unused", path, message));
+    }
+}

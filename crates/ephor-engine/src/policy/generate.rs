@@ -3,7 +3,7 @@
 use ephor_expr::{Str, Value};
 use serde::{Deserialize, Serialize};
 
-use super::{Conditions, ContextEntry, LabelSelector};
+use super::{Conditions, ContextEntry, LabelSelector, filled};
 
 /// A `generate` block.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -38,10 +38,10 @@ pub struct Generate {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
     /// An object to copy.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "filled", skip_serializing_if = "Option::is_none")]
     pub clone: Option<Clone>,
     /// Objects to copy.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "filled", skip_serializing_if = "Option::is_none")]
     pub clone_list: Option<CloneList>,
     /// Downstreams for each element of lists.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,10 +109,10 @@ pub struct GenerateForEach {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
     /// An object to copy.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "filled", skip_serializing_if = "Option::is_none")]
     pub clone: Option<Clone>,
     /// Objects to copy.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "filled", skip_serializing_if = "Option::is_none")]
     pub clone_list: Option<CloneList>,
 }
 

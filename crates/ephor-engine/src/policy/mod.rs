@@ -5,6 +5,7 @@
 //! [`crate::compile`].
 
 mod attestors;
+mod blocks;
 mod cleanup;
 mod conditions;
 mod context;
@@ -18,6 +19,8 @@ mod selection;
 mod spec;
 mod status;
 mod validate;
+
+use blocks::filled;
 
 pub use attestors::{Attestor, AttestorSet, StaticKeys};
 pub use cleanup::{CleanupPolicy, CleanupSpec, DeletionPropagation};

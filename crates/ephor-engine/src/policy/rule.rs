@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ephor_expr::{Str, Value};
 use serde::{Deserialize, Serialize};
 
-use super::{Conditions, ContextEntry, Generate, Match, Mutate, Validate};
+use super::{Conditions, ContextEntry, Generate, Match, Mutate, Validate, filled};
 
 /// One rule of a policy.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -33,16 +33,16 @@ pub struct Rule {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_extractors: Option<Value>,
     /// Check objects.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "filled", skip_serializing_if = "Option::is_none")]
     pub validate: Option<Validate>,
     /// Change objects.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "filled", skip_serializing_if = "Option::is_none")]
     pub mutate: Option<Mutate>,
     /// Create objects.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "filled", skip_serializing_if = "Option::is_none")]
     pub generate: Option<Generate>,
     /// Verify image signatures; not built yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "filled", skip_serializing_if = "Option::is_none")]
     pub verify_images: Option<Vec<Value>>,
     /// Extra properties of report entries, with variables.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ fn rules_have_one_body() {
     check_rules(&[
         ("{name: r}", &["E no-operation ."]),
         ("{validate: {deny: {}}, mutate: {patchStrategicMerge: {}}}", &["E several-operations ."]),
-        ("{validate: {}}", &["E no-body /validate"]),
+        ("{validate: {}}", &["E no-operation ."]),
         ("{validate: {message: m}}", &["E no-body /validate"]),
         ("{validate: {deny: {}, pattern: {a: b}}}", &["E several-bodies /validate"]),
         ("{validate: {pattern: {a: b}, anyPattern: [{a: b}]}}", &["E several-bodies /validate"]),
@@ -16,7 +16,7 @@ fn rules_have_one_body() {
         ("{validate: {foreach: [{list: request.object.l}]}}", &["E no-body /validate/foreach/0"]),
         ("{validate: {foreach: [{list: '', deny: {}}]}}", &["E no-list /validate/foreach/0"]),
         ("{validate: {foreach: [{list: l, deny: {}, pattern: {a: b}}]}}", &["E several-bodies /validate/foreach/0"]),
-        ("{mutate: {}}", &["E no-body /mutate"]),
+        ("{mutate: {}}", &["E no-operation ."]),
         (
             "{mutate: {patchStrategicMerge: {}, patchesJson6902: '[]'}}",
             &["E several-bodies /mutate", "W autogen-json-patch /mutate"],
@@ -164,4 +164,26 @@ fn generated_objects_have_a_name_and_a_place() {
             &["E clone-list /generate/cloneList/selector"],
         ),
     ]);
+}
+
+#[test]
+fn empty_blocks_do_not_count() {
+    // As upstream stores rules, and as it prints them in `status.autogen.rules`.
+    let stored = "match: {any: [{resources: {kinds: [ConfigMap]}}], resources: {}}, exclude: {resources: {}}";
+    let data = "apiVersion: v1, kind: ConfigMap, name: c, namespace: a";
+    for (body, want) in [
+        ("validate: {deny: {}}, mutate: {}, generate: {clone: {}, cloneList: {}}, verifyImages: []", [].as_slice()),
+        ("mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}, validate: {}, generate: {}", &[]),
+        (&format!("generate: {{{data}, data: {{}}, clone: {{}}, cloneList: {{}}}}, validate: {{}}, mutate: {{}}"), &[]),
+        (
+            &format!(
+                "generate: {{foreach: [{{list: request.object.data, {data}, data: {{}}, clone: {{}}, cloneList: {{}}}}]}}"
+            ),
+            &[],
+        ),
+        ("validate: {}, mutate: {}, generate: {clone: {}}, verifyImages: []", &["E no-operation ."]),
+        ("validate: {deny: {}}, mutate: {targets: []}", &["E no-body /mutate", "E several-operations ."]),
+    ] {
+        check_rules(&[(&format!("{{{stored}, {body}}}"), want)]);
+    }
 }

@@ -10,7 +10,7 @@ use super::rule::{Bodies, Ran, RuleRun};
 use crate::exceptions::ExceptionSet;
 use crate::fetch::{Fact, Facts, Fetch};
 use crate::gate::AllowedFetch;
-use crate::outcome::{Outcome, Phase, RuleKind, Verdict};
+use crate::outcome::{Outcome, Phase, Verdict};
 use crate::policy::ApplyRules;
 use crate::review::Review;
 use crate::select::{PolicySet, RuleRef};
@@ -63,8 +63,10 @@ pub struct Evaluation<'e> {
 struct Lane {
     /// The rest of the policy's candidates in `queue`.
     rest: std::ops::Range<usize>,
-    /// The object before the policy, to come back to when it fails.
+    /// The object before the policy's first patch.
     before: Option<Value>,
+    /// Whether a rule of the policy failed to mutate, so that its patches are taken back.
+    failed: bool,
 }
 
 /// How often an evaluation may ask for more facts: each question can depend on an earlier answer, but not without end.
@@ -82,7 +84,7 @@ impl<'e> Evaluation<'e> {
                 Some(lane) if queue.get(lane.rest.start).is_some_and(|r| r.policy == reference.policy) => {
                     lane.rest.end = i + 1;
                 }
-                _ => lanes.push(Lane { rest: i..i + 1, before: None }),
+                _ => lanes.push(Lane { rest: i..i + 1, before: None, failed: false }),
             }
         }
         let outcomes = queue.iter().map(|_| None).collect();
@@ -185,21 +187,14 @@ impl<'e> Evaluation<'e> {
                 Ran::NoResponse => {}
                 Ran::Judged(outcome, after) => {
                     let decided = matches!(outcome.verdict, Verdict::Pass | Verdict::Fail);
-                    let failed = outcome.verdict == Verdict::Error && outcome.kind == RuleKind::Mutate;
+                    let failed = outcome.verdict == Verdict::Error && self.phase == Phase::Mutate;
                     if let Some(lane) = self.lanes.get_mut(index) {
                         if let Some(after) = after {
                             lane.before.get_or_insert_with(|| self.review.object.clone());
                             self.review.object = after;
                             self.request.take();
                         }
-                        if failed && self.phase == Phase::Mutate {
-                            // A policy's patches come together or not at all.
-                            if let Some(before) = lane.before.take() {
-                                self.review.object = before;
-                                self.request.take();
-                            }
-                            rest.start = rest.end;
-                        }
+                        lane.failed |= failed;
                     }
                     if let Some(place) = self.outcomes.get_mut(position) {
                         *place = Some(outcome);
@@ -215,6 +210,11 @@ impl<'e> Evaluation<'e> {
         }
         if let Some(lane) = self.lanes.get_mut(index) {
             lane.rest = rest.end..rest.end;
+            // A policy's patches come together or not at all; its other rules report what they would have done.
+            if let Some(before) = lane.before.take().filter(|_| lane.failed) {
+                self.review.object = before;
+                self.request.take();
+            }
         }
         false
     }

@@ -103,10 +103,11 @@ impl Review {
             }
         }
         request.insert("operation", self.operation.as_str());
-        // The API server calls a Namespace's own name its namespace; the review's is empty then, because no policy of
-        // that namespace sees it.
         if self.mode != Mode::Admission || !request.contains_key("namespace") {
-            request.insert("namespace", self.namespace.clone());
+            // The API server sends a Namespace's own name as its namespace. The review's namespace is empty then,
+            // because policies of that namespace do not apply to it.
+            let namespace = if self.gvk.is_namespace() { &self.name } else { &self.namespace };
+            request.insert("namespace", namespace.clone());
         }
         if self.mode == Mode::Admission {
             request.insert("name", self.name.clone());

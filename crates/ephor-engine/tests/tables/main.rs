@@ -8,6 +8,7 @@ mod blocks;
 mod bounds;
 mod check;
 mod context;
+mod generate;
 mod injection;
 mod manifests;
 mod properties;

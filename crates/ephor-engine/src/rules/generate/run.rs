@@ -1,5 +1,7 @@
 //! The desired objects of one generate rule for one trigger.
 
+use std::collections::BTreeSet;
+
 use ephor_expr::jmespath::Runtime;
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
@@ -29,6 +31,24 @@ struct Missing {
     unsourced: Vec<Unsourced>,
 }
 
+/// The objects to generate, each once: of several elements or targets that render the same object, the first counts.
+#[derive(Default)]
+struct Wanted {
+    objects: Vec<Downstream>,
+    seen: BTreeSet<[Str; 4]>,
+}
+
+impl Wanted {
+    fn add(&mut self, downstream: Downstream) {
+        let part = |keys: &[&str]| Str::new(downstream.object.str_at(keys).unwrap_or_default());
+        let identity =
+            [part(&["apiVersion"]), part(&["kind"]), part(&["metadata", "namespace"]), part(&["metadata", "name"])];
+        if self.seen.insert(identity) {
+            self.objects.push(downstream);
+        }
+    }
+}
+
 /// Why a target's objects cannot be computed.
 enum Stop {
     Pending,
@@ -44,26 +64,26 @@ impl From<Pending> for Stop {
 impl<'e> Run<'e> {
     /// Computes the downstream objects. A rule that has nothing to generate for this trigger gives no response.
     pub(crate) fn judge(&self, scope: &mut Scope<'e>, trigger: &Value) -> Judged {
-        let mut wanted = Vec::new();
+        let mut wanted = Wanted::default();
         let mut missing = Missing::default();
         for (i, target) in self.body.targets.iter().enumerate() {
             let base = self.rule.path.key("generate");
             let path = if target.list.is_some() { base.key("foreach").index(i) } else { base };
             match self.target(target, &path, trigger, scope, &mut missing) {
-                Ok(objects) => wanted.extend(objects),
+                Ok(objects) => objects.into_iter().for_each(|object| wanted.add(object)),
                 Err(Stop::Pending) => return Err(Pending),
                 Err(Stop::Failed(judgement)) => return Ok(Some(judgement)),
             }
-            if self.program.apply_rules == ApplyRules::One && !wanted.is_empty() && target.list.is_some() {
+            if self.program.apply_rules == ApplyRules::One && !wanted.objects.is_empty() && target.list.is_some() {
                 break;
             }
         }
         let Some(message) = missing.message else {
             let judgement = Judgement::new(Verdict::Pass, "resource generated");
-            return Ok(Some(judgement.with(|detail| detail.generated = wanted)));
+            return Ok(Some(judgement.with(|detail| detail.generated = wanted.objects)));
         };
         // The others need not suffer: whoever keeps downstreams in step takes them from here.
-        let rest = Incomplete { generated: wanted, unsourced: missing.unsourced };
+        let rest = Incomplete { generated: wanted.objects, unsourced: missing.unsourced };
         Ok(Some(Judgement::new(Verdict::Error, message).with(|detail| detail.incomplete = Some(rest))))
     }
 

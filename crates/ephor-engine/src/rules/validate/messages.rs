@@ -55,8 +55,17 @@ pub(super) fn alternative_skipped(rule: &str, index: usize, cause: &str) -> Stri
     format!("rule {rule}[{index}] skipped: {cause}")
 }
 
+/// For `elementScope: true` on an element that is no map.
+pub(super) fn scope_is_no_map(element: &Value) -> String {
+    format!(
+        "failed to process foreach: cannot use elementScope=true foreach rules for elements that are not maps, \
+         expected type=map got type={}",
+        go_type(element)
+    )
+}
+
 /// Go's name for the type of a JSON value.
-pub(super) fn go_type(value: &Value) -> &'static str {
+fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",

@@ -1,5 +1,7 @@
 //! Validate rules: checks, loops, messages and the leniency for old violations.
 
+use std::borrow::Cow;
+
 use ephor_expr::jmespath::Runtime;
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
@@ -45,13 +47,15 @@ impl<'e> Run<'e> {
     }
 
     fn check(&self, check: &'e ValidateCheck, path: &Path, at: Position<'_>, scope: &mut Scope<'e>) -> Judged {
+        // A deleted object is compared with no pattern, but the variables of patterns are resolved all the same.
         let deleting = scope.review().operation == Operation::Delete && !at.in_element;
+        let subject = Some(at.subject).filter(|_| !deleting);
         match check {
             ValidateCheck::Deny(block) => self.deny(block.as_ref(), scope),
             ValidateCheck::ForEach(loops) => self.loops(loops, at, scope),
+            ValidateCheck::Pattern(pattern) => self.pattern(pattern, path, subject, scope),
+            ValidateCheck::AnyPattern(patterns) => self.any_pattern(patterns, path, subject, scope),
             _ if deleting => Ok(None),
-            ValidateCheck::Pattern(pattern) => self.pattern(pattern, path, at.subject, scope).map(Some),
-            ValidateCheck::AnyPattern(patterns) => self.any_pattern(patterns, path, at.subject, scope).map(Some),
             ValidateCheck::PodSecurity(check) => {
                 Ok(Some(pod_security_judgement(check.evaluate(at.subject, &self.rule.name, &[]))))
             }
@@ -113,22 +117,19 @@ impl<'e> Run<'e> {
         })
     }
 
-    fn pattern(
-        &self,
-        pattern: &'e PatternBody,
-        path: &Path,
-        subject: &Value,
-        scope: &mut Scope<'e>,
-    ) -> Result<Judgement, Pending> {
-        let outcome = match pattern {
-            PatternBody::Fixed(pattern) => pattern.matches(subject),
+    fn pattern(&self, pattern: &'e PatternBody, path: &Path, subject: Option<&Value>, scope: &mut Scope<'e>) -> Judged {
+        let resolved = match pattern {
+            PatternBody::Fixed(pattern) => Cow::Borrowed(pattern),
             PatternBody::Variable(template) => match template.resolve_as(Shape::Pattern, scope) {
-                Ok(value) => Pattern::compile(&value).matches(subject),
-                Err(error) => return scope_error("variable substitution failed: ", &path.key("pattern"), &error),
+                Ok(value) => Cow::Owned(Pattern::compile(&value)),
+                Err(error) => {
+                    return scope_error("variable substitution failed: ", &path.key("pattern"), &error).map(Some);
+                }
             },
         };
+        let Some(subject) = subject else { return Ok(None) };
         let name = &self.rule.name;
-        Ok(match outcome {
+        Ok(Some(match resolved.matches(subject) {
             Ok(()) => Judgement::new(Verdict::Pass, self.body.pass_message.clone()),
             Err(Mismatch::Skip { message }) => Judgement::new(Verdict::Skip, message),
             Err(Mismatch::Fail { path, message }) => {
@@ -142,52 +143,53 @@ impl<'e> Run<'e> {
                 let own = self.message(scope)?.unwrap_or_default();
                 Judgement::new(Verdict::Error, messages::execution_error(own.as_deref(), name, &message))
             }
-        })
+        }))
     }
 
     fn any_pattern(
         &self,
         patterns: &'e [PatternBody],
         path: &Path,
-        subject: &Value,
+        subject: Option<&Value>,
         scope: &mut Scope<'e>,
-    ) -> Result<Judgement, Pending> {
-        if patterns.is_empty() {
-            let own = self.message(scope)?.unwrap_or_default().unwrap_or_default();
-            return Ok(Judgement::new(Verdict::Pass, own));
-        }
+    ) -> Judged {
         // All alternatives are substituted before any is tried: one bad variable is an error (engine 4.5).
         let mut ready = Vec::with_capacity(patterns.len());
         for (i, pattern) in patterns.iter().enumerate() {
             ready.push(match pattern {
-                PatternBody::Fixed(pattern) => std::borrow::Cow::Borrowed(pattern),
+                PatternBody::Fixed(pattern) => Cow::Borrowed(pattern),
                 PatternBody::Variable(template) => match template.resolve_as(Shape::Pattern, scope) {
-                    Ok(value) => std::borrow::Cow::Owned(Pattern::compile_with(&value, Scalars::Floats)),
+                    Ok(value) => Cow::Owned(Pattern::compile_with(&value, Scalars::Floats)),
                     Err(error) => {
                         let base = path.key("anyPattern").index(i);
-                        return scope_error("variable substitution failed: ", &base, &error);
+                        return scope_error("variable substitution failed: ", &base, &error).map(Some);
                     }
                 },
             });
+        }
+        let Some(subject) = subject else { return Ok(None) };
+        if patterns.is_empty() {
+            let own = self.message(scope)?.unwrap_or_default().unwrap_or_default();
+            return Ok(Some(Judgement::new(Verdict::Pass, own)));
         }
         let name = &self.rule.name;
         let (mut failed, mut skipped) = (Vec::new(), Vec::new());
         for (i, pattern) in ready.iter().enumerate() {
             match pattern.matches(subject) {
-                Ok(()) => return Ok(Judgement::new(Verdict::Pass, messages::any_passed(name, i))),
+                Ok(()) => return Ok(Some(Judgement::new(Verdict::Pass, messages::any_passed(name, i)))),
                 Err(Mismatch::Skip { message }) => skipped.push(messages::alternative_skipped(name, i, &message)),
                 Err(Mismatch::Fail { path, .. }) => failed.push(messages::alternative_failed(name, i, &path)),
                 Err(Mismatch::Error { message }) => failed.push(messages::alternative_error(name, i, &message)),
             }
         }
         if failed.is_empty() {
-            return Ok(Judgement::new(Verdict::Skip, skipped.join(" ")));
+            return Ok(Some(Judgement::new(Verdict::Skip, skipped.join(" "))));
         }
         let text = match self.message(scope)? {
             Ok(own) => messages::any_failed(own.as_deref(), &failed),
             Err(()) => messages::unsubstituted(name, &failed.join(" ")),
         };
-        Ok(Judgement::new(Verdict::Fail, text))
+        Ok(Some(Judgement::new(Verdict::Fail, text)))
     }
 
     /// The rule's message: `Ok(None)` if it has none, `Err` if its variables cannot be resolved.
@@ -251,8 +253,13 @@ impl<'e> Run<'e> {
         let budget = scope.world().budget();
         let patterns = matches!(entry.check, ValidateCheck::Pattern(_) | ValidateCheck::AnyPattern(_));
         for (index, element) in elements.iter().enumerate().filter(|(_, element)| !element.is_null()) {
-            let own_scope = entry.element_scope.unwrap_or(matches!(element, Value::Object(_)));
-            let whole = patterns && !own_scope;
+            let is_map = matches!(element, Value::Object(_));
+            if entry.element_scope == Some(true) && !is_map {
+                let message = messages::scope_is_no_map(element);
+                return Ok(Looped::Ended(Judgement::new(Verdict::Error, message)));
+            }
+            let scoped = entry.element_scope.unwrap_or(is_map);
+            let whole = patterns && !scoped;
             let charged = if whole { charge_object(budget, at.subject) } else { charge_element(budget) };
             if let Err(error) = charged {
                 return Ok(Looped::Ended(Judgement::new(Verdict::Error, error.to_string())));
@@ -260,7 +267,12 @@ impl<'e> Run<'e> {
             let before = scope.checkpoint();
             scope.bind_element(element, index, at.depth, &self.rule.declared);
             scope.declare(&entry.context);
-            let judged = self.element(entry, element, at, scope);
+            let position = Position {
+                subject: if scoped { element } else { at.subject },
+                in_element: scoped || at.in_element,
+                depth: at.depth + 1,
+            };
+            let judged = self.element(entry, position, scope);
             scope.restore(before);
             match judged? {
                 None => {}
@@ -277,7 +289,7 @@ impl<'e> Run<'e> {
         Ok(looped)
     }
 
-    fn element(&self, entry: &'e ForEach, element: &Value, at: Position<'_>, scope: &mut Scope<'e>) -> Judged {
+    fn element(&self, entry: &'e ForEach, position: Position<'_>, scope: &mut Scope<'e>) -> Judged {
         if let Some(block) = &entry.preconditions {
             match conditions::evaluate(block, scope) {
                 Ok(outcome) if outcome.holds => {}
@@ -289,23 +301,6 @@ impl<'e> Run<'e> {
                 }
             }
         }
-        let is_map = matches!(element, Value::Object(_));
-        let scoped = match entry.element_scope {
-            Some(true) if !is_map => {
-                let message = format!(
-                    "failed to process foreach: cannot use elementScope=true foreach rules for elements that are not \
-                     maps, expected type=map got type={}",
-                    messages::go_type(element)
-                );
-                return Ok(Some(Judgement::new(Verdict::Error, message)));
-            }
-            explicit => explicit.unwrap_or(is_map),
-        };
-        let position = Position {
-            subject: if scoped { element } else { at.subject },
-            in_element: scoped || at.in_element,
-            depth: at.depth + 1,
-        };
         self.check(&entry.check, &entry.path, position, scope)
     }
 }

@@ -15,7 +15,7 @@ pub use exceptions::{LoadedExceptions, load_exceptions, pick_exceptions, pick_ex
 pub use files::{ReadError, STDIN, expand, is_manifest, read};
 pub use lists::expand_lists;
 pub use objects::{LoadedObject, read_objects};
-pub use policies::{LoadedException, LoadedPolicies, LoadedPolicy, Refused, load_file, load_policies};
+pub use policies::{LoadedException, LoadedPolicies, LoadedPolicy, Refused, check_document, load_file, load_policies};
 pub use resources::{ResourceText, normalise, read_resources};
 pub use stored::load_stored;
 pub use typed::{FREE, Shape, Typed, read_one, read_typed};

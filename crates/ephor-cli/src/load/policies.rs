@@ -137,6 +137,16 @@ pub fn load_file(file: &Arc<SourceFile>, loaded: &mut LoadedPolicies) {
     load_documents(file, Foreign::Refused, loaded);
 }
 
+/// What `ephor check` says of one document; nothing if the document is no policy.
+pub fn check_document(document: &Value, origin: &Origin, served: Arc<Discovery>) -> Vec<Located> {
+    if !is_policy_kind(document.str_at(&["kind"]).unwrap_or_default()) {
+        return Vec::new();
+    }
+    let mut loaded = LoadedPolicies::for_served(served);
+    load_document(document.clone(), origin.clone(), Foreign::PassedOver, &mut loaded);
+    loaded.findings
+}
+
 fn load_documents(file: &Arc<SourceFile>, foreign: Foreign, loaded: &mut LoadedPolicies) {
     loaded.files.push(Arc::clone(file));
     let documents = match parse_documents(&file.text, &Limits::default()) {

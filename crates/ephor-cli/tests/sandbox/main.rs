@@ -1,6 +1,7 @@
 //! `ephor sandbox` as others see it: kubectl, a controller that knows nothing of Ephor, and itself after a restart.
 
 mod controller;
+mod files;
 mod kubectl;
 mod process;
 mod state;

@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 
 use ephor_cluster::admission::User;
 use ephor_cluster::memory::Options;
-use ephor_cluster::{Cluster as _, ClusterError, ListQuery, MemoryCluster, WriteOptions, object};
+use ephor_cluster::{Cluster as _, ClusterError, DeleteOptions, ListQuery, MemoryCluster, WriteOptions, object};
 use ephor_expr::{Str, Value};
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
@@ -163,6 +163,19 @@ impl Sandbox {
         }
     }
 
+    /// Deletes an object that was added. One that does not exist is no error.
+    pub fn remove(&self, object: &Value) -> Result<(), ClusterError> {
+        let cluster = self.cluster.acting_as(User::default());
+        let text = |keys: &[&str]| object.str_at(keys).unwrap_or_default();
+        let resource = cluster.resolve(text(&["apiVersion"]), text(&["kind"]))?;
+        let namespace = Some(text(&["metadata", "namespace"])).filter(|_| resource.namespaced);
+        let namespace = namespace.map(|name| if name.is_empty() { "default" } else { name });
+        match cluster.delete(&resource, namespace, text(&["metadata", "name"]), &DeleteOptions::default()) {
+            Err(error) if error.kind() == ephor_cluster::ErrorKind::NotFound => Ok(()),
+            deleted => deleted.map(drop),
+        }
+    }
+
     /// Files are taken out of their context, so the namespaces that they take for granted are made.
     fn make_namespace(&self, name: &str, options: &WriteOptions) -> Result<(), ClusterError> {
         let namespaces = self.cluster.resolve("v1", "Namespace")?;
@@ -235,12 +248,18 @@ impl Sandbox {
     }
 
     /// Serves until the stop signal.
-    pub fn serve(self) -> io::Result<()> {
+    pub fn serve(&self) -> io::Result<()> {
         let gate = Gate::new(self.identity.port, self.identity.token.clone());
         let certificate = self.identity.certificate.pem.as_str().into();
         let watches = Arc::new(Semaphore::new(server::WATCHES));
         let served = Served { cluster: self.cluster.clone(), gate, certificate, stop: self.stop.clone(), watches };
-        server::serve(self.listener, &self.identity.certificate, served, self.live, &self.identity.token)
+        server::serve(
+            self.listener.try_clone()?,
+            &self.identity.certificate,
+            served,
+            self.live.clone(),
+            &self.identity.token,
+        )
     }
 }
 

@@ -4,19 +4,22 @@ mod files;
 mod kubectl;
 mod state;
 mod tour;
+mod watch;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use ephor_expr::Value;
+use ephor_cluster::Cluster as _;
 use ephor_kube::{Access, ConnectOptions, KubeCluster};
 use ephor_server::Stop;
+use ephor_server::sandbox::Sandbox;
 use ephor_server::sandbox::kubeconfig::write_private;
-use ephor_server::sandbox::{Added, Refused, Sandbox};
 
+use self::files::FileObject;
 use self::state::StateFile;
+use self::watch::Watched;
 use super::{CommandError, CommandResult, serve};
 use crate::exit::Exit;
 use crate::ui::Ui;
@@ -39,6 +42,12 @@ pub(super) struct Args {
     /// one run stays valid in the next.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    /// Apply files again when they change, and delete what leaves them.
+    #[arg(long, conflicts_with = "tour")]
+    watch: bool,
+    /// Open the live view in a browser.
+    #[arg(long, conflicts_with = "tour")]
+    open: bool,
     /// Shows on `examples/policies` what policies do, with the commands that one would type, and stops. Exit code 1 says
     /// that something came out otherwise.
     #[arg(long, conflicts_with = "state")]
@@ -48,16 +57,24 @@ pub(super) struct Args {
 /// Runs the sandbox until it is told to stop.
 pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let begun = Instant::now();
-    let resources = files::documents(&args.resources)?;
-    let policies = files::documents(&args.policies)?;
+    let (resources, policies) = match (files::read(&args.resources), files::read(&args.policies)) {
+        (Ok(resources), Ok(policies)) => (resources, policies),
+        (Err(finding), _) | (_, Err(finding)) => {
+            ui.findings(&[*finding]);
+            return Ok(Exit::CouldNot);
+        }
+    };
     let (mut state, kept) = args.state.as_deref().map(StateFile::open).transpose()?.unzip();
     let stop = serve::stop_on_signals()?;
     let sandbox = Sandbox::new(args.port, kept.flatten(), &stop).context("cannot start the sandbox")?;
-    let before = sandbox.add(resources);
+    let objects = |files: &[FileObject]| files.iter().map(|file| file.object.clone()).collect::<Vec<_>>();
+    let before = sandbox.add(objects(&resources));
     sandbox.enforce();
-    let after = sandbox.add(policies);
+    let after = sandbox.add(objects(&policies));
     sandbox.settle();
-    report(ui, &[&before, &after]);
+    let served = sandbox.cluster().discovery().context("the sandbox does not say what it serves")?;
+    ui.findings(&files::findings(&resources, &before, &served));
+    ui.findings(&files::findings(&policies, &after, &served));
     let all_taken = before.refused.is_empty() && after.refused.is_empty();
     let config = kubeconfig_path(args);
     write_private(&config, &sandbox.kubeconfig()).with_context(|| format!("cannot write `{}`", config.display()))?;
@@ -66,10 +83,22 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     }
     let served = if args.tour {
         ui.result(&format!("The sandbox is ready: {}\n", sandbox.url()))?;
-        serve_tour(sandbox, &config, begun, &stop, ui)
+        serve_tour(&sandbox, &config, begun, &stop, ui)
     } else {
         ui.result(&welcome(&sandbox, &config))?;
-        serve_until_stopped(sandbox, state.as_mut(), &stop, ui).map(|()| true)
+        let arguments = [args.resources.as_slice(), &args.policies].concat();
+        let watched = args.watch.then(|| Watched::new(arguments, [resources, policies].concat()));
+        let page = config.with_extension("html");
+        if args.open
+            && let Err(error) = open_page(&page, &sandbox.live_url())
+        {
+            ui.say(&format!("warning: cannot open a browser: {error}"));
+        }
+        let served = serve_until_stopped(&sandbox, state.as_mut(), watched, &stop, ui);
+        if args.open {
+            let _ = fs::remove_file(&page);
+        }
+        served.map(|()| true)
     };
     if args.kubeconfig.is_none() && args.state.is_none() {
         // The token in it is of no use any more.
@@ -80,29 +109,40 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     Ok(if all_taken && as_promised { Exit::Clean } else { Exit::Findings })
 }
 
-/// Serves until the stop signal, and saves what changes meanwhile.
+/// Opens the live view in the user's browser. A private file leads there: other users can read the arguments of a
+/// process, and the address holds the token.
+fn open_page(page: &Path, url: &str) -> std::io::Result<()> {
+    write_private(page, &format!("<!doctype html><meta http-equiv=\"refresh\" content=\"0;url={url}\">\n"))?;
+    open::that_detached(page)
+}
+
+/// Serves until the stop signal; meanwhile saves what changes and applies files that change.
 fn serve_until_stopped(
-    sandbox: Sandbox,
-    state: Option<&mut StateFile>,
+    sandbox: &Sandbox,
+    mut state: Option<&mut StateFile>,
+    watched: Option<Watched>,
     stop: &Stop,
     ui: &Ui,
 ) -> Result<(), CommandError> {
-    let Some(state) = state else {
-        return Ok(sandbox.serve().context("the sandbox cannot serve")?);
-    };
-    let (identity, cluster) = (sandbox.identity().clone(), sandbox.cluster().clone());
     let served = std::thread::scope(|scope| {
-        scope.spawn(|| state.follow(&identity, &cluster, stop, ui));
+        if let Some(state) = state.as_deref_mut() {
+            scope.spawn(|| state.follow(sandbox.identity(), sandbox.cluster(), stop, ui));
+        }
+        if let Some(mut watched) = watched {
+            scope.spawn(move || watched.follow(sandbox, stop, ui));
+        }
         let served = sandbox.serve();
         stop.stop();
         served
     });
-    state.save(&identity, cluster.objects()).context("cannot save the state")?;
+    if let Some(state) = state {
+        state.save(sandbox.identity(), sandbox.cluster().objects()).context("cannot save the state")?;
+    }
     Ok(served.context("the sandbox cannot serve")?)
 }
 
 /// Serves as long as the tour takes. Returns whether every step behaved as expected.
-fn serve_tour(sandbox: Sandbox, config: &Path, begun: Instant, stop: &Stop, ui: &Ui) -> Result<bool, CommandError> {
+fn serve_tour(sandbox: &Sandbox, config: &Path, begun: Instant, stop: &Stop, ui: &Ui) -> Result<bool, CommandError> {
     std::thread::scope(|scope| {
         let serving = scope.spawn(|| sandbox.serve());
         let access = Access::Kubeconfig { path: config.to_owned(), context: None };
@@ -144,19 +184,4 @@ fn welcome(sandbox: &Sandbox, config: &Path) -> String {
         config.display(),
         sandbox.live_url()
     )
-}
-
-fn report(ui: &Ui, added: &[&Added]) {
-    let name = |object: &Value| {
-        let text = |keys: &[&str]| object.str_at(keys).unwrap_or_default();
-        format!("{} {}", text(&["kind"]), text(&["metadata", "name"]))
-    };
-    for added in added {
-        for (object, warning) in &added.warnings {
-            ui.say(&format!("warning: {}: {warning}", name(object)));
-        }
-        for Refused { object, error } in &added.refused {
-            ui.say(&format!("error: {}: {error}", name(object)));
-        }
-    }
 }

@@ -2,6 +2,7 @@
 
 mod controller;
 mod files;
+mod hostile;
 mod kubectl;
 mod process;
 mod state;

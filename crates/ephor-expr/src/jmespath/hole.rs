@@ -203,3 +203,68 @@ pub fn embed(value: &Value, budget: &Budget, out: &mut String) -> Result<(), Bud
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Value;
+    use crate::jmespath::{Expression, FixedRuntime, HOLE, RootKind};
+
+    /// The value, as JSON, of an expression in which `_` is a hole that `hole` fills, or what is wrong.
+    fn filled(text: &str, root: RootKind, hole: &str) -> String {
+        let data = Value::from_json(r#"{"o":{"k":"v","a.b":1},"l":[10,20],"secret":"TOP"}"#).unwrap();
+        let hole = Value::from_json(hole).unwrap();
+        let text = text.replace('_', &HOLE.to_string());
+        let holes = vec![hole; text.matches(HOLE).count()];
+        match Expression::compile_with_holes(&text, root) {
+            Ok(expression) => match expression.fill(&holes, &data, &FixedRuntime::default()) {
+                Ok(value) => value.to_json(),
+                Err(error) => error.to_string(),
+            },
+            Err(error) => format!("{}: {}", error.offset, error.message),
+        }
+    }
+
+    #[test]
+    fn a_value_fills_its_place_and_no_other() {
+        for (text, hole, want) in [
+            ("o._", r#""k""#, r#""v""#),
+            ("o._", r#""a.b""#, "1"),
+            ("o.a_b", r#"".""#, "1"),
+            ("o.\"a_b\"", r#"".""#, "1"),
+            ("o._", r#""k || secret""#, "Unknown key \"k || secret\" in path"),
+            ("o._ || 'none'", r#""k || secret""#, r#""none""#),
+            ("o.[_]", r#""k""#, r#"["v"]"#),
+            ("o.\"_\"", r#""k\" || secret""#, "Unknown key \"k\" || secret\" in path"),
+            ("l[_]", "1", "20"),
+            ("l[_]", r#""-1""#, "20"),
+            ("l[_]", r#""*""#, "an index must be an integer, but the variable in brackets is a string"),
+            ("'a_c_'", r#""' || secret || '""#, r#""a' || secret || 'c' || secret || '""#),
+            ("'_'", "[1]", r#""[1]""#),
+            ("`_`", "[1]", "[1]"),
+            ("`_`", r#""7""#, "7"),
+            ("`_`", r#""` || secret""#, r#""` || secret""#),
+            ("`[_, \"_\"]`", r#""1, 2""#, r#"["1, 2","1, 2"]"#),
+            ("`{\"_\": [_]}`", r#""k""#, r#"{"k":["k"]}"#),
+            ("`\"\\\\_\"`", r#""\"""#, r#""\\\"""#),
+        ] {
+            assert_eq!(filled(text, RootKind::Names, hole), want, "{text} with {hole}");
+        }
+    }
+
+    #[test]
+    fn a_value_names_no_variable() {
+        let refused = "the value of a variable cannot be an expression or the name of a variable";
+        for (text, offset) in [("_", 0), ("\"_\"", 0), ("o == _", 5), ("length(_)", 7), ("@._", 2), ("_.k", 0)] {
+            assert_eq!(filled(text, RootKind::Names, r#""secret""#), format!("{offset}: {refused}"), "{text}");
+        }
+        assert_eq!(filled("_", RootKind::Data, r#""secret""#), r#""TOP""#);
+        assert_eq!(filled("_", RootKind::Data, r#""o.k""#), "Unknown key \"o.k\" in path");
+    }
+
+    #[test]
+    fn a_text_without_holes_may_have_the_character() {
+        let text = format!("'a{HOLE}'");
+        let value = Expression::compile(&text).unwrap().evaluate(&Value::Null, &FixedRuntime::default()).unwrap();
+        assert_eq!(value.as_str(), Some(format!("a{HOLE}").as_str()));
+    }
+}

@@ -30,6 +30,7 @@
 //! - [`memory`]: the store. [`admission`]: who is asked before it stores. [`schema`]: how objects of a kind look.
 
 pub mod admission;
+mod backoff;
 mod cause;
 pub mod cluster;
 pub mod discovery;
@@ -42,6 +43,7 @@ pub mod resource;
 pub mod schema;
 pub mod write;
 
+pub use backoff::Backoff;
 pub use cluster::{Cluster, Watch, WatchEvent};
 pub use discovery::Discovery;
 pub use error::{ClusterError, ErrorKind};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ephor_cluster::ClusterError;
+use ephor_cluster::{Backoff, ClusterError};
 use ephor_expr::Value;
 use http::header::RETRY_AFTER;
 use http::{Method, StatusCode};
@@ -16,7 +16,7 @@ use crate::options::{ConnectOptions, Limits};
 use crate::request::{Repeat, Request};
 use crate::runtime::Background;
 
-/// The first pause before another attempt; it doubles each time.
+/// The first pause before another attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause, also when the server wants a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -79,7 +79,7 @@ impl Exchange {
         F: Fn(http::Response<Body>) -> A + Clone + Send + 'static,
         A: Future<Output = Result<T, Failure>> + Send,
     {
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         let begun = Instant::now();
         let attempts = if request.method == Method::GET { self.attempts } else { self.attempts_to_write };
         for attempt in 1.. {
@@ -91,6 +91,7 @@ impl Exchange {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };
+            let pause = backoff.pause();
             let wait = match &failure {
                 Failure::NotSent(_) => Some(pause),
                 Failure::Lost(_) => Some(pause).filter(|_| request.repeat == Repeat::Safe),
@@ -105,7 +106,6 @@ impl Exchange {
                     std::thread::sleep(wait);
                 }
             }
-            pause *= 2;
         }
         // The loop only ends by returning.
         Err(ClusterError::unreachable("no attempt was made"))

@@ -51,6 +51,8 @@ struct State {
     after: Option<Hook>,
     every_call: Option<CallHook>,
     allows: Option<ReviewHook>,
+    lists: usize,
+    every_watch: Option<CallHook>,
 }
 
 impl FaultyCluster {
@@ -88,6 +90,17 @@ impl FaultyCluster {
     pub(crate) fn with_rights(self, allows: impl Fn(&Value) -> bool + Send + 'static) -> Self {
         self.state.lock().unwrap().allows = Some(Box::new(allows));
         self
+    }
+
+    /// Calls `hook` before each watch is opened; an error that it gives is the answer instead.
+    pub(crate) fn before_watches(self, hook: impl FnMut() -> Option<ClusterError> + Send + 'static) -> Self {
+        self.state.lock().unwrap().every_watch = Some(Box::new(hook));
+        self
+    }
+
+    /// How often objects were listed.
+    pub(crate) fn lists(&self) -> usize {
+        self.state.lock().unwrap().lists
     }
 
     /// Whether the user has died.
@@ -186,6 +199,7 @@ impl Cluster for FaultyCluster {
 
     fn list(&self, resource: &Resource, query: &ListQuery) -> Result<List, ClusterError> {
         self.alive()?;
+        self.state.lock().unwrap().lists += 1;
         self.inner.list(resource, query)
     }
 
@@ -238,7 +252,8 @@ impl Cluster for FaultyCluster {
 
     fn watch(&self, resource: &Resource, query: &WatchQuery) -> Result<Box<dyn Watch>, ClusterError> {
         self.alive()?;
-        self.inner.watch(resource, query)
+        let failed = self.state.lock().unwrap().every_watch.as_mut().and_then(|hook| hook());
+        failed.map_or_else(|| self.inner.watch(resource, query), Err)
     }
 
     fn raw(&self, request: &RawRequest) -> Result<Value, ClusterError> {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ephor_cluster::query::Filter;
-use ephor_cluster::{Cluster, ClusterError, ErrorKind, ListQuery, Resource, WatchEvent, WatchQuery};
+use ephor_cluster::{Backoff, Cluster, ClusterError, ErrorKind, ListQuery, Resource, WatchEvent, WatchQuery};
 use ephor_expr::{Str, Value};
 
 use crate::stop::Stop;
@@ -88,9 +88,11 @@ struct Shared {
 
 /// Objects a page when listing.
 const PAGE: usize = 500;
-/// The pause after the first failure; it doubles up to [`LONGEST_PAUSE`].
+/// The pause after the first failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// How often in a row a watch may fail before everything is listed again.
+const WATCH_FAILURES: u32 = 5;
 /// How long a kind that is not served yet is waited for, at a time.
 const UNKNOWN_KIND_PAUSE: Duration = Duration::from_secs(1);
 /// How long the thread sleeps in a watch before it looks at its stop signal.
@@ -135,7 +137,7 @@ impl Feed {
 }
 
 fn run(cluster: &dyn Cluster, watched: &Watched, stop: &Stop, shared: &Shared, mut sink: impl FnMut(Change)) {
-    let mut pause = FIRST_PAUSE;
+    let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
     while !stop.is_stopped() {
         let resource = match cluster.resolve(&watched.api_version, &watched.kind) {
             Ok(resource) => resource,
@@ -146,7 +148,7 @@ fn run(cluster: &dyn Cluster, watched: &Watched, stop: &Stop, shared: &Shared, m
                 continue;
             }
             Err(error) => {
-                back_off(&error, watched, stop, &mut pause);
+                back_off(&error, watched, stop, &mut backoff);
                 continue;
             }
         };
@@ -154,19 +156,20 @@ fn run(cluster: &dyn Cluster, watched: &Watched, stop: &Stop, shared: &Shared, m
             Ok((items, version)) => {
                 sink(Change::Reset(items));
                 synced(shared);
-                pause = FIRST_PAUSE;
                 version
             }
             Err(error) => {
-                back_off(&error, watched, stop, &mut pause);
+                back_off(&error, watched, stop, &mut backoff);
                 continue;
             }
         };
-        match follow(cluster, &resource, watched, version, stop, &mut sink) {
-            // The kind is gone, or the cluster forgot where we stood: start over at once.
-            Err(error) if matches!(error.kind(), ErrorKind::Gone | ErrorKind::NotFound) => {}
-            Err(error) => back_off(&error, watched, stop, &mut pause),
+        match follow(cluster, &resource, watched, version, stop, &mut backoff, &mut sink) {
             Ok(()) => {}
+            // The kind is gone, or the cluster forgot where the watch stood: at once if that is the first time.
+            Err(error) if matches!(error.kind(), ErrorKind::Gone | ErrorKind::NotFound) && backoff.failures() == 0 => {
+                backoff.pause();
+            }
+            Err(error) => back_off(&error, watched, stop, &mut backoff),
         }
     }
 }
@@ -177,10 +180,9 @@ fn synced(shared: &Shared) {
     shared.changed.notify_all();
 }
 
-fn back_off(error: &ClusterError, watched: &Watched, stop: &Stop, pause: &mut Duration) {
+fn back_off(error: &ClusterError, watched: &Watched, stop: &Stop, backoff: &mut Backoff) {
     tracing::warn!(kind = %watched.kind, %error, "cannot watch");
-    stop.wait(*pause);
-    *pause = (*pause * 2).min(LONGEST_PAUSE);
+    stop.wait(backoff.pause());
 }
 
 /// All pages of a list, and the version to watch from.
@@ -205,41 +207,56 @@ fn pages(cluster: &dyn Cluster, resource: &Resource, mut query: ListQuery) -> Re
     }
 }
 
-/// Follows what happens, through watches that end without reason, until the cluster has forgotten where we stand.
+/// Follows what happens, through watches that end without reason, until the cluster has forgotten where this one stands.
+/// A watch that fails is opened again where the last one stood; what goes well resets `backoff`.
 fn follow(
     cluster: &dyn Cluster,
     resource: &Resource,
     watched: &Watched,
     mut version: Str,
     stop: &Stop,
+    backoff: &mut Backoff,
     sink: &mut impl FnMut(Change),
 ) -> Result<(), ClusterError> {
-    let mut failures = 0;
-    loop {
+    let fails_for_now = |error: &ClusterError, backoff: &Backoff| {
+        error.kind() == ErrorKind::Transient && backoff.failures() < WATCH_FAILURES
+    };
+    while !stop.is_stopped() {
         let query = WatchQuery {
             filter: watched.filter.clone(),
             resource_version: version.clone(),
             bookmarks: true,
             metadata_only: watched.metadata_only,
         };
-        let mut watch = cluster.watch(resource, &query)?;
+        let mut watch = match cluster.watch(resource, &query) {
+            Ok(watch) => watch,
+            Err(error) if fails_for_now(&error, backoff) => {
+                back_off(&error, watched, stop, backoff);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let opened = Instant::now();
         loop {
             if stop.is_stopped() {
                 return Ok(());
             }
             let event = match watch.next(LOOK) {
                 Ok(Some(event)) => event,
-                Ok(None) => continue,
-                Err(error) if error.kind() == ErrorKind::Transient && failures < 3 => {
-                    failures += 1;
-                    if stop.wait(FIRST_PAUSE) {
-                        return Ok(());
+                Ok(None) => {
+                    // A watch on which nothing happens goes well when it lasts.
+                    if opened.elapsed() > LONGEST_PAUSE {
+                        backoff.reset();
                     }
+                    continue;
+                }
+                Err(error) if fails_for_now(&error, backoff) => {
+                    back_off(&error, watched, stop, backoff);
                     break;
                 }
                 Err(error) => return Err(error),
             };
-            failures = 0;
+            backoff.reset();
             let change = match event {
                 WatchEvent::Bookmark(at) => {
                     version = at;
@@ -255,5 +272,45 @@ fn follow(
             }
             sink(change);
         }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use ephor_cluster::MemoryCluster;
+
+    use super::*;
+    use crate::faults::FaultyCluster;
+
+    /// Follows `ConfigMap`s until the watch of that number is opened; how often they were listed, and how long it took.
+    fn followed(watches: usize, error: fn() -> ClusterError) -> (usize, Duration) {
+        let (stop, mut opened) = (Stop::new(), 0);
+        let view = FaultyCluster::new(Arc::new(MemoryCluster::default())).before_watches({
+            let stop = stop.clone();
+            move || {
+                opened += 1;
+                if opened >= watches {
+                    stop.stop();
+                }
+                Some(error())
+            }
+        });
+        let begun = Instant::now();
+        run(&view, &Watched::all("v1", "ConfigMap"), &stop, &Shared::default(), |_| {});
+        (view.lists(), begun.elapsed())
+    }
+
+    #[test]
+    fn a_watch_that_cannot_be_opened_is_tried_again_without_listing() {
+        let (lists, _) = followed(3, || ClusterError::unreachable("no route"));
+        assert_eq!(lists, 1);
+    }
+
+    #[test]
+    fn a_version_that_is_forgotten_again_and_again_is_not_asked_for_without_pause() {
+        let (lists, took) = followed(3, || ClusterError::expired("too old"));
+        assert_eq!(lists, 3);
+        assert!(took >= FIRST_PAUSE, "{took:?}");
     }
 }

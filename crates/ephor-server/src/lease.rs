@@ -18,6 +18,9 @@ use ephor_expr::{Str, Value};
 
 use crate::stop::Stop;
 
+/// How often a write of the lease is tried when another write comes between.
+const TRIES: usize = 3;
+
 /// How a lease is held.
 #[derive(Debug, Clone)]
 pub struct LeaseOptions {
@@ -170,12 +173,26 @@ fn lease_resource(cluster: &dyn Cluster) -> Result<Resource, ClusterError> {
 
 /// Tries to get or keep the lease.
 fn hold(cluster: &dyn Cluster, options: &LeaseOptions, seen: &mut Option<Observed>) -> Result<Held, ClusterError> {
+    let mut conflict = None;
+    for _ in 0..TRIES {
+        match attempt(cluster, options, seen) {
+            // Somebody wrote the lease meanwhile: another holder, or just a label on it.
+            Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::AlreadyExists) => {
+                conflict = Some(error);
+            }
+            answer => return answer,
+        }
+    }
+    conflict.map_or(Ok(Held::Theirs), Err)
+}
+
+fn attempt(cluster: &dyn Cluster, options: &LeaseOptions, seen: &mut Option<Observed>) -> Result<Held, ClusterError> {
     let resource = lease_resource(cluster)?;
     let found = match cluster.get(&resource, Some(&options.namespace), &options.name) {
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let lease = written(options, None);
-            return taken(cluster.create(&resource, lease, &WriteOptions::default()));
+            return cluster.create(&resource, lease, &WriteOptions::default()).map(|_| Held::Mine);
         }
         Err(error) => return Err(error),
     };
@@ -197,15 +214,7 @@ fn hold(cluster: &dyn Cluster, options: &LeaseOptions, seen: &mut Option<Observe
         }
     }
     // The version in it makes this the write of one replica only.
-    taken(cluster.update(&resource, written(options, Some(&found)), &WriteOptions::default()))
-}
-
-fn taken(answer: Result<Value, ClusterError>) -> Result<Held, ClusterError> {
-    match answer {
-        Ok(_) => Ok(Held::Mine),
-        Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::AlreadyExists) => Ok(Held::Theirs),
-        Err(error) => Err(error),
-    }
+    cluster.update(&resource, written(options, Some(&found)), &WriteOptions::default()).map(|_| Held::Mine)
 }
 
 /// The lease as this identity holds it.
@@ -395,6 +404,28 @@ mod tests {
         assert!(leader.terms.lock().unwrap().len() > 1);
         leader.stop.stop();
         leader.thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_write_of_somebody_else_between_reading_and_renewing_ends_no_term() {
+        let memory = MemoryCluster::default();
+        let mut seen = None;
+        let held = hold(&memory, &options("first"), &mut seen);
+        assert!(matches!(held, Ok(Held::Mine)), "the lease is new");
+        let labelled = memory.clone();
+        let mut left = 1;
+        let view = FaultyCluster::new(Arc::new(memory.clone())).before_writes(move |_| {
+            if left > 0 {
+                left -= 1;
+                let resource = lease_resource(&labelled).unwrap();
+                let patch =
+                    ephor_cluster::Patch::merge(Value::from_json(r#"{"metadata":{"labels":{"a":"b"}}}"#).unwrap());
+                labelled.patch(&resource, Some("default"), "kyverno", &patch, &WriteOptions::default()).unwrap();
+            }
+            None
+        });
+        assert!(matches!(hold(&view, &options("first"), &mut seen), Ok(Held::Mine)));
+        assert!(matches!(hold(&view, &options("second"), &mut seen), Ok(Held::Theirs)));
     }
 
     #[test]

@@ -43,12 +43,12 @@ impl Stop {
 
     /// Waits as long as `wait`, or until the signal; whether it was given.
     pub fn wait(&self, wait: Duration) -> bool {
-        let until = Instant::now() + wait;
+        let begun = Instant::now();
         loop {
             if self.is_stopped() {
                 return true;
             }
-            let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
+            let Some(left) = wait.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) else {
                 return false;
             };
             // Signals of parents are not heard by this condition, so they are looked for.

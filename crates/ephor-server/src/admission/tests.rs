@@ -386,6 +386,15 @@ fn beyond_the_threshold_nothing_is_handed_over_and_the_client_is_told() {
     stop.stop();
 }
 
+#[test]
+fn a_request_whose_work_cannot_be_handed_over_is_told_as_blocked_and_not_audited() {
+    let bench = Bench::new(&[GENERATE, &wants_team("require", "", "Enforce"), &wants_team("audited", "", "Audit")]);
+    let namespaces = bench.cluster.resolve("v1", "Namespace").unwrap();
+    bench.cluster.delete(&namespaces, None, "kyverno", &ephor_cluster::DeleteOptions::default()).unwrap();
+    assert!(!bench.validate(&request("CREATE", "Pod", "", &pod("{team: x}"))).allowed);
+    assert_eq!(bench.seen(), ["require/team pass blocked", "validate false"]);
+}
+
 /// Whether a policy's work for a request is lost, and the client told, where too much waits already.
 fn is_urgent(policy: &str, request: &AdmissionRequest) -> bool {
     let bench = Bench::new(&[policy]);

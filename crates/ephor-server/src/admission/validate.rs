@@ -41,6 +41,7 @@ impl Inner {
 
         // Before anybody is told: a request that has to wait for the cluster is judged once more.
         let handed_over = if blocked { Ok(()) } else { self.hand_over(prepared, policies, judge)? };
+        let refused = handed_over.as_ref().is_err_and(|answer| !answer.allowed);
 
         if !outcomes.is_empty() {
             self.parts.observer.decided(&Decided {
@@ -52,12 +53,17 @@ impl Inner {
                 programs,
                 outcomes: &outcomes,
                 explained: &explained,
-                blocked,
+                blocked: blocked || refused,
                 took: prepared.begun.elapsed(),
             });
         }
         if blocked {
             return Ok(Answer::deny(denial(request, programs, &outcomes, &weigh)));
+        }
+        if let Err(answer) = &handed_over
+            && refused
+        {
+            return Ok(answer.clone());
         }
         self.audit.take(
             Job {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ephor_cluster::query::Filter;
 use ephor_cluster::raw::RawRequest;
-use ephor_cluster::{Cluster, ClusterError, ErrorKind, ListQuery, Resource};
+use ephor_cluster::{Backoff, Cluster, ClusterError, ErrorKind, ListQuery, Resource};
 use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::gate;
 use ephor_engine::policy::{GlobalApiCall, GlobalContextSpec, HttpMethod, WatchedResource};
@@ -22,8 +22,8 @@ use crate::stop::Stop;
 /// How often a call is repeated, without a `refreshInterval`.
 const REFRESH: Duration = Duration::from_mins(10);
 /// How often a failing call is tried, without a `retryLimit`.
-const RETRIES: i64 = 3;
-/// The pause after the first failure; it doubles.
+const RETRIES: u32 = 3;
+/// The pause after the first failure.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The pause after the last retry, if the next refresh is not nearer.
 const LONG_PAUSE: Duration = Duration::from_secs(30);
@@ -257,16 +257,15 @@ fn reason(error: &ClusterError) -> String {
 /// Follows the objects of a resource, as soon as it is defined and may be read.
 fn follow(cluster: &Arc<dyn Cluster>, watched: &WatchedResource, state: &Arc<State>, stop: &Stop) {
     let filter = filter_of(watched);
-    let mut pause = PAUSE;
+    let mut backoff = Backoff::new(PAUSE, LONG_PAUSE);
     let resource = loop {
         match readable(&**cluster, watched, &filter) {
             Ok(resource) => break resource,
             Err(why) => state.fail(why),
         }
-        if stop.wait(pause) {
+        if stop.wait(backoff.pause()) {
             return;
         }
-        pause = (pause * 2).min(LONG_PAUSE);
     };
     let watched =
         Watched { api_version: resource.api_version(), kind: resource.kind.clone(), filter, metadata_only: false };
@@ -294,22 +293,20 @@ fn readable(cluster: &dyn Cluster, watched: &WatchedResource, filter: &Filter) -
 fn poll(cluster: &dyn Cluster, services: Option<&dyn Source>, call: &GlobalApiCall, state: &State, stop: &Stop) {
     let interval = call.refresh_interval.as_ref().and_then(|text| duration::Duration::parse(text).ok());
     let interval = interval.map_or(REFRESH, |interval| Duration::from_secs_f64(interval.as_secs_f64().max(0.001)));
-    let retries = call.retry_limit.unwrap_or(RETRIES).clamp(1, 100);
-    let mut pause = PAUSE;
-    let mut failures = 0;
+    let retries = call.retry_limit.map_or(RETRIES, |limit| u32::try_from(limit.clamp(1, 100)).unwrap_or(RETRIES));
+    let mut backoff = Backoff::new(PAUSE, LONG_PAUSE);
     loop {
         let wait = match ask(cluster, services, call) {
             Ok(answer) => {
                 state.answered(answer);
-                (pause, failures) = (PAUSE, 0);
+                backoff.reset();
                 interval
             }
             Err(why) => {
                 state.fail(why);
-                failures += 1;
-                let wait = if failures <= retries { pause } else { LONG_PAUSE };
-                pause *= 2;
-                wait.min(LONG_PAUSE).min(interval)
+                let pause = backoff.pause();
+                let wait = if backoff.failures() <= retries { pause } else { LONG_PAUSE };
+                wait.min(interval)
             }
         };
         if stop.wait(wait) {

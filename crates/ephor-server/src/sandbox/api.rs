@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method as Verb, Response, StatusCode, header};
 use ephor_cluster::raw::{self, Method, RawRequest, Target};
 use ephor_cluster::schema::wire;
-use ephor_cluster::{Cluster as _, ClusterError, MemoryCluster, PatchKind};
+use ephor_cluster::{Cluster as _, ClusterError, ErrorKind, MemoryCluster, PatchKind};
 use ephor_expr::{Value, yaml};
 
 use super::{openapi, table, versions};
@@ -157,13 +157,20 @@ fn respond(cluster: &MemoryCluster, parts: &Parts, body: &Bytes) -> Result<Reply
     }
     let request =
         RawRequest { method: method(parts)?, path: with_manager(parts), body: decoded(parts, body)?, dry_run: false };
-    let answer = cluster.raw(&request)?;
     let target = raw::target(&discovery, path);
-    let status = match request.method {
-        Method::Post if target.as_ref().is_some_and(|t| t.subresource.is_none()) => StatusCode::CREATED,
-        Method::Post => StatusCode::CREATED,
-        _ => StatusCode::OK,
+    // An apply creates what is not there.
+    let creates = match (&request.method, &target) {
+        (
+            Method::Patch(PatchKind::Apply),
+            Some(Target { resource, namespace, name: Some(name), subresource: None }),
+        ) => {
+            let found = cluster.get(resource, namespace.as_deref(), name);
+            found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        }
+        (method, _) => *method == Method::Post,
     };
+    let answer = cluster.raw(&request)?;
+    let status = if creates { StatusCode::CREATED } else { StatusCode::OK };
     let warning = target.as_ref().and_then(|target| versions::deprecation(cluster, &target.resource));
     let answer = match &target {
         Some(target) => shaped(cluster, target, form, query, answer),

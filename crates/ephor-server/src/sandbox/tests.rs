@@ -340,3 +340,30 @@ fn there_are_only_so_many_watches() {
     }
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
+
+#[test]
+fn a_watch_may_be_asked_for_as_long_as_numbers_go() {
+    let running = run(&[]);
+    let path = format!("/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds={}", u64::MAX);
+    let mut stream = TcpStream::connect(("127.0.0.1", running.port)).unwrap();
+    let (port, token) = (running.port, &running.token);
+    let head = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut byte = [0];
+    stream.read_exact(&mut byte).unwrap();
+    running.post("/api/v1/namespaces/default/configmaps", r#"{"metadata":{"name":"a"}}"#);
+    let mut told = String::new();
+    while !told.contains("ADDED") {
+        assert_eq!(stream.read(&mut byte).unwrap(), 1, "the watch ended: {told}");
+        told.push(char::from(byte[0]));
+    }
+}
+
+#[test]
+fn an_apply_that_creates_says_so() {
+    let running = run(&[]);
+    let path = "/api/v1/namespaces/default/configmaps/a?fieldManager=me";
+    let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}"#;
+    let apply = || running.send("PATCH", path, &[("Content-Type", "application/apply-patch+yaml")], body).0;
+    assert_eq!([apply(), apply()], [201, 200]);
+}

@@ -20,6 +20,8 @@ const LOOK: Duration = Duration::from_millis(250);
 const BOOKMARKS: Duration = Duration::from_secs(5);
 /// How long a watch goes on when the client does not say.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
+/// How long it goes on at most, whatever the client says.
+const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
 /// How many events wait for a slow reader.
 const BACKLOG: usize = 64;
 
@@ -39,7 +41,7 @@ impl Asked {
 
     fn timeout(&self) -> Duration {
         let seconds = self.parameter("timeoutSeconds").and_then(|text| text.parse().ok());
-        seconds.filter(|seconds| *seconds > 0).map_or(DEFAULT_TIMEOUT, Duration::from_secs)
+        seconds.filter(|seconds| *seconds > 0).map_or(DEFAULT_TIMEOUT, Duration::from_secs).min(LONGEST_TIMEOUT)
     }
 
     /// Whether the present objects come first, with a mark at their end.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use ephor_cluster::{Cluster, ClusterError, ErrorKind};
+use ephor_cluster::{Backoff, Cluster, ClusterError, ErrorKind};
 use ephor_engine::compile::Program;
 use ephor_expr::{Str, Value};
 use jiff::Timestamp;
@@ -49,7 +49,7 @@ pub struct WebhookController {
 const LOOK: Duration = Duration::from_mins(1);
 /// How often the table of kinds is looked at.
 const KINDS: Duration = Duration::from_millis(250);
-/// The pause after the first failure; it doubles up to [`LONGEST_PAUSE`].
+/// The pause after the first failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -106,14 +106,13 @@ impl WebhookController {
     /// Works until the term ends.
     pub fn run(&self, term: &Term, metrics: &Metrics) {
         self.watch(term);
-        let mut failures = 0;
         let mut memory = Memory::default();
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             metrics.reconciled("webhooks", Reconciled::Done);
             let rest = match self.reconcile(term, &mut memory, Timestamp::now()) {
                 Ok(rest) => {
-                    (pause, failures) = (FIRST_PAUSE, 0);
+                    backoff.reset();
                     rest
                 }
                 Err(ReconcileError::Put { error: PutError::Lost(_), .. }) => return,
@@ -121,11 +120,10 @@ impl WebhookController {
                 Err(ReconcileError::NoCa) => LOOK,
                 Err(error) => {
                     tracing::error!(%error, "webhooks cannot be registered");
-                    failures += 1;
-                    metrics.reconciled("webhooks", Reconciled::Again { failures });
+                    let pause = backoff.pause();
+                    metrics.reconciled("webhooks", Reconciled::Again { failures: backoff.failures() });
                     let before = self.board.get();
                     self.board.publish(Registration { failure: Some(error.to_string()), ..(*before).clone() });
-                    pause = (pause * 2).min(LONGEST_PAUSE);
                     pause
                 }
             };

@@ -6,6 +6,7 @@
 use ephor_expr::{Str, Value};
 use rustc_hash::FxHashMap;
 
+use crate::gate::ApiPath;
 use crate::policy::HttpMethod;
 
 /// A question to the outside. Only [`crate::gate`] makes one into an [`crate::gate::AllowedFetch`].
@@ -23,7 +24,7 @@ pub enum Fetch {
         /// GET or POST.
         method: HttpMethod,
         /// The path, query included.
-        path: Str,
+        path: ApiPath,
         /// The JSON body of a POST.
         body: Option<Str>,
     },

@@ -23,6 +23,32 @@ pub struct Redactor {
 /// words that have nothing to do with it.
 const TELLING: usize = 4;
 
+/// How deep lists within lists are searched for Secrets.
+const DEPTH: usize = 4;
+
+/// The Secrets in what an API server or a service answered, known by their kind: the document itself, the items of a
+/// list or of an array, the objects of a table or of an event. `None` if there are none.
+pub fn secrets_of(answer: &Value) -> Option<Value> {
+    let mut found = Vec::new();
+    search(answer, DEPTH, &mut found);
+    (!found.is_empty()).then(|| Value::array(found))
+}
+
+fn search(value: &Value, depth: usize, found: &mut Vec<Value>) {
+    let Some(depth) = depth.checked_sub(1) else { return };
+    if matches!(value.str_at(&["kind"]), Some("Secret" | "SecretList")) {
+        return found.push(value.clone());
+    }
+    let items = value.as_array().or_else(|| value.get("items").and_then(Value::as_array));
+    for item in items.unwrap_or_default() {
+        search(item, depth, found);
+    }
+    let rows = value.get("rows").and_then(Value::as_array).unwrap_or_default().iter();
+    for object in rows.chain([value]).filter_map(|holder| holder.get("object")) {
+        search(object, depth, found);
+    }
+}
+
 impl Redactor {
     /// Hides the values of those objects that are Secrets.
     pub fn of<'v>(objects: impl IntoIterator<Item = &'v Value>) -> Self {
@@ -174,6 +200,28 @@ mod tests {
         let value = Value::from_json(r#"{"a":["x hunter2"],"hunter2":1}"#).unwrap();
         let want = Value::from_json(r#"{"a":["x <redacted>"],"<redacted>":1}"#).unwrap();
         assert_eq!(redactor.value(&value), want);
+    }
+
+    #[test]
+    fn secrets_are_known_by_their_kind_wherever_an_answer_holds_them() {
+        let secret = r#"{"apiVersion":"v1","kind":"Secret","data":{"password":"aHVudGVyMg=="}}"#;
+        let part = r#"{"kind":"PartialObjectMetadata","metadata":{"name":"s"}}"#;
+        for (answer, hidden) in [
+            (secret.to_owned(), true),
+            (format!("[{part},{secret}]"), true),
+            (format!(r#"{{"kind":"List","items":[{part},{secret}]}}"#), true),
+            (r#"{"kind":"SecretList","items":[{"data":{"p":"aHVudGVyMg=="}}]}"#.to_owned(), true),
+            (format!(r#"{{"kind":"Table","rows":[{{"cells":["s"],"object":{secret}}}]}}"#), true),
+            (format!(r#"{{"type":"ADDED","object":{secret}}}"#), true),
+            (r#"{"kind":"ConfigMapList","items":[{"data":{"p":"aHVudGVyMg=="}}]}"#.to_owned(), false),
+            (r#""hunter2""#.to_owned(), false),
+        ] {
+            let mut redactor = Redactor::default();
+            if let Some(secrets) = secrets_of(&Value::from_json(&answer).unwrap()) {
+                redactor.learn(&secrets);
+            }
+            assert_eq!(redactor.text("hunter2") == REDACTED, hidden, "{answer}");
+        }
     }
 
     #[test]

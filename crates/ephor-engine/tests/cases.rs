@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ephor_engine::fetch::{Fact, Fetch};
+use ephor_engine::gate::ApiPath;
 use ephor_engine::matching::UserInfo;
 use ephor_engine::policy::{HttpMethod, Operation};
 use ephor_engine::review::{Mode, Review};
@@ -120,7 +121,11 @@ impl GivenFact {
             let (namespace, name) = text.split_once('/').expect("namespace/name");
             (Str::new(namespace), Str::new(name))
         };
-        let api = |method, path: &Str| Fetch::Api { method, path: path.clone(), body: self.body.clone() };
+        let api = |method, path: &Str| Fetch::Api {
+            method,
+            path: ApiPath::parse(path).expect("a path"),
+            body: self.body.clone(),
+        };
         if let Some(text) = &self.config_map {
             let (namespace, name) = pair(text);
             Fetch::ConfigMap { namespace, name }

@@ -12,9 +12,10 @@ use ephor_cluster::{Cluster, ClusterError, ErrorKind, Resource};
 use ephor_engine::evaluation::{Done, Evaluation, Step};
 use ephor_engine::exceptions::ExceptionSet;
 use ephor_engine::fetch::{Fact, Facts, Fetch};
-use ephor_engine::gate::AllowedFetch;
+use ephor_engine::gate::{AllowedFetch, ApiPath, ObjectsPath};
 use ephor_engine::outcome::Phase;
 use ephor_engine::policy::HttpMethod;
+use ephor_engine::redact::secrets_of;
 use ephor_engine::review::Review;
 use ephor_engine::select::PolicySet;
 use ephor_expr::scalar::wildcard::has_wildcard;
@@ -36,18 +37,23 @@ pub trait Answers: Send + Sync {
     fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value>;
 }
 
-/// The Secrets that an answer was made from: a source may know, and what an API server says about Secrets is some.
+/// The Secrets that an answer was made from: a source may know them, a question may ask for them, and an answer says
+/// by its kinds what it holds.
 pub fn secrets_in<'s>(
     mut sources: impl Iterator<Item = &'s dyn Source>,
     fetch: &Fetch,
     answer: &Value,
 ) -> Option<Value> {
-    let about_secrets = match fetch {
-        Fetch::Api { path, .. } => path.contains("/secrets"),
-        Fetch::Object { kind, .. } | Fetch::Objects { kind, .. } => kind == "Secret",
-        _ => false,
-    };
-    sources.find_map(|source| source.secrets(fetch)).or_else(|| about_secrets.then(|| answer.clone()))
+    if let Some(secrets) = sources.find_map(|source| source.secrets(fetch)) {
+        return Some(secrets);
+    }
+    match fetch {
+        Fetch::Api { path, .. } if path.is_about_secrets() => Some(answer.clone()),
+        Fetch::Object { kind, .. } | Fetch::Objects { kind, .. } if kind == "Secret" => Some(answer.clone()),
+        // The source of entries knows; their data may be long lists, which are not searched for every request.
+        Fetch::Global { .. } => None,
+        _ => secrets_of(answer),
+    }
 }
 
 /// Takes a review through one phase, asking `answers` for what the policies need.
@@ -230,8 +236,18 @@ fn below(
 ) -> Fact {
     match resolve(cluster, api_version, kind) {
         Ok(resource) if resource.subresource(subresource).is_some() => {
-            let path = resource.path(Some(namespace), Some(name));
-            fact(cluster.raw(&RawRequest::get(format!("{path}/{subresource}"))))
+            let object = ObjectsPath {
+                group: resource.group.clone(),
+                version: resource.version.clone(),
+                namespace: resource.namespaced.then(|| Str::new(namespace)),
+                resource: resource.plural.clone(),
+                name: Some(Str::new(name)),
+                below: vec![Str::new(subresource)],
+            };
+            match ApiPath::of_object(object) {
+                Some(path) => fact(cluster.raw(&RawRequest::get(path.to_string()))),
+                None => Fact::Failed(format!("`{namespace}/{name}` is no namespace and name of an object")),
+            }
         }
         // Missing would mean that such an object is not there.
         Ok(resource) => Fact::Failed(format!("{} have no subresource `{subresource}`", resource.qualified_plural())),
@@ -258,7 +274,8 @@ pub fn objects(cluster: &dyn Cluster, api_version: &str, kind: &str, namespace: 
 }
 
 /// A call of the API.
-pub fn api(cluster: &dyn Cluster, method: HttpMethod, path: &str, body: Option<&str>, dry_run: bool) -> Fact {
+pub fn api(cluster: &dyn Cluster, method: HttpMethod, path: &ApiPath, body: Option<&str>, dry_run: bool) -> Fact {
+    let path = path.to_string();
     let request = match method {
         HttpMethod::Get => RawRequest::get(path),
         HttpMethod::Post => {
@@ -321,3 +338,37 @@ impl NamespaceLabels {
 
 /// How long a start waits for mirrors to be filled before it says what is missing.
 pub const SYNC_PATIENCE: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use ephor_cluster::{MemoryCluster, raw};
+
+    use super::*;
+
+    #[test]
+    fn a_cluster_takes_a_path_for_what_the_gate_takes_it_for() {
+        let discovery = MemoryCluster::default().discovery().unwrap();
+        for text in [
+            "/api/v1/pods",
+            "/api/v1/namespaces",
+            "/api/v1/namespaces/a",
+            "/api/v1/namespaces/a/status",
+            "/api/v1/namespaces/a/finalize",
+            "/api/v1/namespaces/a/pods/b/log",
+            "/api/v1/%6eamespaces/a/%73ecrets/b",
+            "/api/v1/nodes/n/proxy/namespaces/own/x",
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Aadmin",
+            "/apis/apps/v1/namespaces/a/deployments/b%20c/scale",
+        ] {
+            let path = ApiPath::parse(text).unwrap();
+            let objects = path.objects().unwrap();
+            for spelling in [text, &path.to_string()] {
+                let target = raw::target(&discovery, spelling).unwrap();
+                assert_eq!((&target.resource.group, &target.resource.plural), (&objects.group, &objects.resource));
+                assert_eq!(target.namespace.as_deref(), objects.namespace.as_deref(), "{spelling}");
+                assert_eq!(target.name.as_deref(), objects.name.as_deref(), "{spelling}");
+                assert_eq!(target.subresource.unwrap_or_default(), objects.below.join("/"), "{spelling}");
+            }
+        }
+    }
+}

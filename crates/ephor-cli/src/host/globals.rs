@@ -2,6 +2,7 @@
 
 use ephor_cluster::Cluster;
 use ephor_engine::fetch::Fact;
+use ephor_engine::gate::ApiPath;
 use ephor_engine::policy::{GlobalApiCall, GlobalContextEntry, HttpMethod, WatchedResource};
 use ephor_expr::Value;
 use ephor_expr::jmespath::{Expression, FixedRuntime};
@@ -114,7 +115,10 @@ fn existing(cluster: &dyn Cluster, watched: &WatchedResource) -> Fact {
 
 fn called(cluster: &dyn Cluster, call: &GlobalApiCall, name: &str) -> Fact {
     match (&call.url_path, call.method.unwrap_or(HttpMethod::Get)) {
-        (Some(path), HttpMethod::Get) if call.service.is_none() => api(cluster, HttpMethod::Get, path, None, true),
+        (Some(path), HttpMethod::Get) if call.service.is_none() => match ApiPath::parse(path) {
+            Ok(path) => api(cluster, HttpMethod::Get, &path, None, true),
+            Err(invalid) => Fact::Failed(format!("global context entry `{name}`: {invalid}")),
+        },
         _ => Fact::Unavailable(format!(
             "global context entry `{name}` calls a service or posts something, which is not done here: give its data \
              in a values file"

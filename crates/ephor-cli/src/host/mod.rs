@@ -18,6 +18,7 @@ use std::fmt;
 
 use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::gate::AllowedFetch;
+use ephor_engine::redact::secrets_of;
 use ephor_expr::{Str, Value};
 pub use ephor_server::facts::Source;
 use ephor_server::facts::{Answers, secrets_in};
@@ -60,7 +61,8 @@ impl Answers for Host {
     }
 
     fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {
-        secrets_in(self.sources.iter().map(|source| &**source), fetch, answer)
+        // Entries are read here when they are asked for, by sources that do not look at their kinds.
+        secrets_in(self.sources.iter().map(|source| &**source), fetch, answer).or_else(|| secrets_of(answer))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ephor_engine::fetch::{Fact, Fetch};
+use ephor_engine::gate::ApiPath;
 use ephor_engine::policy::HttpMethod;
 use ephor_expr::jmespath::{Expression, FixedRuntime};
 use ephor_expr::value::Path as FieldPath;
@@ -32,9 +33,20 @@ impl Mocks {
                 continue;
             }
             let present = |text: Option<Str>| text.filter(|t| !t.is_empty());
-            let ((Some(address), None) | (None, Some(address))) = (present(call.url), present(call.url_path)) else {
-                case.fault("mock", at, "an answer needs exactly one of `url` and `urlPath`");
-                continue;
+            let address = match (present(call.url), present(call.url_path)) {
+                (Some(url), None) => url,
+                // Written as rules ask for it.
+                (None, Some(path)) => match ApiPath::parse(&path) {
+                    Ok(path) => path.to_string().into(),
+                    Err(invalid) => {
+                        case.fault("mock", at.key("urlPath"), invalid.to_string());
+                        continue;
+                    }
+                },
+                _ => {
+                    case.fault("mock", at, "an answer needs exactly one of `url` and `urlPath`");
+                    continue;
+                }
             };
             if calls.contains_key(&(method.clone(), address.clone())) {
                 case.fault("mock", at, format!("`{address}` is answered twice"));
@@ -73,7 +85,7 @@ impl Mocks {
 impl Source for Mocks {
     fn answer(&self, fetch: &Fetch) -> Option<Fact> {
         match fetch {
-            Fetch::Api { method, path, .. } => self.call(*method, path),
+            Fetch::Api { method, path, .. } => self.call(*method, &path.to_string().into()),
             Fetch::Service { method, url, .. } => self.call(*method, url),
             Fetch::Global { name } => self.globals.get(name).cloned().map(Fact::Found),
             _ => None,

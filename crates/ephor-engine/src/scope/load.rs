@@ -6,10 +6,12 @@ use ephor_expr::{Map, Str, Value};
 use super::context::{Failure, Scope};
 use super::entry::{Call, Entry, Query, Source};
 use super::error::{Cause, ScopeError};
+use super::pieces::Resolved;
 use super::resolve::filled;
 use super::template::Template;
 use super::world::Answer;
 use crate::fetch::{Fact, Fetch};
+use crate::gate::{self, InvalidPath};
 use crate::policy::HttpMethod;
 
 impl<'e> Scope<'e> {
@@ -24,13 +26,13 @@ impl<'e> Scope<'e> {
             Source::ConfigMap { name, namespace } => self.load_config_map(name, namespace.as_ref()).map(Some),
             Source::Call(call) => self.load_call(call).map(Some),
             Source::Global { name, query } => {
-                let name = self.string(name)?;
+                let name = name.text(self)?;
                 let fetched = self.fetch(Fetch::Global { name: name.clone() })?;
                 let data = fetched.ok_or_else(|| LoadError::Missing(format!("global context entry `{name}`")))?;
                 self.query_over(query.as_ref(), data).map(Some)
             }
             Source::Image { reference, credentials, query } => {
-                let reference = self.string(reference)?;
+                let reference = reference.text(self)?;
                 let credentials = credentials.as_ref().map(|c| c.to_json().into());
                 let fetched = self.fetch(Fetch::Image { reference: reference.clone(), credentials })?;
                 let data = fetched.ok_or_else(|| LoadError::Missing(format!("image `{reference}`")))?;
@@ -83,9 +85,9 @@ impl<'e> Scope<'e> {
     }
 
     fn load_config_map(&mut self, name: &Template, namespace: Option<&Template>) -> Result<Value, LoadError> {
-        let name = self.string(name)?;
+        let name = name.text(self)?;
         let namespace = match namespace {
-            Some(template) => self.string(template)?,
+            Some(template) => template.text(self)?,
             None => Str::new(self.world().namespace().unwrap_or("default")),
         };
         let what = format!("ConfigMap `{namespace}/{name}`");
@@ -95,22 +97,28 @@ impl<'e> Scope<'e> {
     }
 
     fn load_call(&mut self, call: &'e Call) -> Result<Value, LoadError> {
-        let address = self.string(&call.address)?;
         let mut body = Map::new();
         for (key, template) in &call.data {
             body.insert(key.clone(), template.resolve(self)?);
         }
         let body = (call.method == HttpMethod::Post).then(|| Str::from(Value::object(body).to_json()));
-        let fetch = match &call.service {
-            None => Fetch::Api { method: call.method, path: address.clone(), body },
+        let (fetch, address) = match &call.service {
+            None => {
+                let pieces = call.address.pieces(self)?;
+                let pieces: Vec<_> = pieces.iter().map(Resolved::as_piece).collect();
+                let path = gate::assemble(&pieces)?;
+                let address = path.to_string();
+                (Fetch::Api { method: call.method, path, body }, address)
+            }
             Some(service) => {
+                let url = call.address.text(self)?;
                 let mut headers = Vec::with_capacity(service.headers.len());
                 for (key, template) in &service.headers {
-                    headers.push((key.clone(), self.string(template)?));
+                    headers.push((key.clone(), template.text(self)?));
                 }
                 headers.sort();
-                let ca_bundle = service.ca_bundle.clone();
-                Fetch::Service { method: call.method, url: address.clone(), headers, body, ca_bundle }
+                let (address, ca_bundle) = (url.to_string(), service.ca_bundle.clone());
+                (Fetch::Service { method: call.method, url, headers, body, ca_bundle }, address)
             }
         };
         match (self.fetch(fetch), &call.default) {
@@ -148,13 +156,6 @@ impl<'e> Scope<'e> {
             }),
         }
     }
-
-    fn string(&mut self, template: &Template) -> Result<Str, LoadError> {
-        match template.resolve(self)? {
-            Value::String(text) => Ok(text),
-            other => Err(LoadError::NotAString(other.type_name())),
-        }
-    }
 }
 
 /// Why a context entry has no value.
@@ -181,6 +182,8 @@ pub(super) enum LoadError {
     Unavailable(String),
     #[error("{0}")]
     Refused(String),
+    #[error(transparent)]
+    Path(#[from] InvalidPath),
 }
 
 impl LoadError {

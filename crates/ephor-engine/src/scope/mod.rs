@@ -11,6 +11,7 @@ mod error;
 mod load;
 mod names;
 mod patch_text;
+mod pieces;
 mod resolve;
 mod scan;
 mod template;

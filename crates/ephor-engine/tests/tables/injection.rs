@@ -329,7 +329,7 @@ fn answers_are_data() {
         validate: {message: 'not {{ request.object.data.x }} {{ own.note }}', deny: {}}";
     let own = Fetch::Api {
         method: ephor_engine::policy::HttpMethod::Get,
-        path: "/api/v1/namespaces/a/configmaps".into(),
+        path: ephor_engine::gate::ApiPath::parse("/api/v1/namespaces/a/configmaps").unwrap(),
         body: None,
     };
     let ask = |fact: Fact| {

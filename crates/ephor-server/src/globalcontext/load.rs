@@ -8,8 +8,9 @@ use ephor_cluster::query::Filter;
 use ephor_cluster::raw::RawRequest;
 use ephor_cluster::{Backoff, Cluster, ClusterError, ErrorKind, ListQuery, Resource};
 use ephor_engine::fetch::{Fact, Fetch};
-use ephor_engine::gate;
+use ephor_engine::gate::{self, ApiPath};
 use ephor_engine::policy::{GlobalApiCall, GlobalContextSpec, HttpMethod, WatchedResource};
+use ephor_engine::redact::secrets_of;
 use ephor_expr::scalar::duration;
 use ephor_expr::{Map, Str, Value};
 
@@ -59,8 +60,8 @@ enum Data {
     Loading,
     /// Objects of a watch, and what was made of them since the last change.
     Objects(BTreeMap<(Str, Str), Value>, Option<Arc<View>>),
-    /// The answer to a call.
-    Answer(Arc<View>),
+    /// The answer to a call, and the Secrets in it.
+    Answer(Arc<View>, Option<Value>),
     /// The last error.
     Failed(String),
 }
@@ -91,7 +92,10 @@ impl Entry {
         };
         let secret = match (&decoded.kubernetes_resource, &decoded.api_call) {
             (Some(resource), _) => resource.group.is_empty() && resource.resource == "secrets",
-            (None, Some(call)) => call.url_path.as_ref().is_some_and(|path| path.contains("/secrets")),
+            (None, Some(call)) => {
+                let path = call.url_path.as_deref().and_then(|path| ApiPath::parse(path).ok());
+                path.is_some_and(|path| path.is_about_secrets())
+            }
             (None, None) => false,
         };
         let state = State::new(projections, decoded.api_call.is_some(), secret);
@@ -167,9 +171,15 @@ impl Entry {
         }
     }
 
-    /// The data if they are Secrets.
+    /// The data if they are Secrets, or the Secrets in them.
     pub(super) fn secrets(&self) -> Option<Value> {
-        self.state.secret.then(|| self.state.view().ok()?.get(None).ok()).flatten()
+        if self.state.secret {
+            return self.state.view().ok()?.get(None).ok();
+        }
+        match &*self.state.data.lock().unwrap_or_else(PoisonError::into_inner) {
+            Data::Answer(_, secrets) => secrets.clone(),
+            _ => None,
+        }
     }
 
     /// Whether there is data, and since when; an error otherwise.
@@ -189,8 +199,9 @@ impl State {
     }
 
     fn answered(&self, answer: Value) {
+        let secrets = secrets_of(&answer);
         let view = Arc::new(self.projections.view(answer));
-        *self.data.lock().unwrap_or_else(PoisonError::into_inner) = Data::Answer(view);
+        *self.data.lock().unwrap_or_else(PoisonError::into_inner) = Data::Answer(view, secrets);
         self.set_refreshed();
     }
 
@@ -203,7 +214,7 @@ impl State {
         match &mut *data {
             Data::Loading => Err("not loaded yet".to_owned()),
             Data::Failed(why) => Err(why.clone()),
-            Data::Answer(view) => Ok(Arc::clone(view)),
+            Data::Answer(view, _) => Ok(Arc::clone(view)),
             Data::Objects(objects, view) => {
                 let make = || Arc::new(self.projections.view(Value::array(objects.values().cloned().collect())));
                 Ok(Arc::clone(view.get_or_insert_with(make)))
@@ -337,14 +348,17 @@ fn ask(cluster: &dyn Cluster, services: Option<&dyn Source>, call: &GlobalApiCal
                 ca_bundle: service.ca_bundle.clone(),
             }
         }
-        (None, path) => Fetch::Api { method, path: path.clone().unwrap_or_default(), body: None },
+        (None, path) => {
+            let path = ApiPath::parse(path.as_deref().unwrap_or_default()).map_err(|invalid| invalid.to_string())?;
+            Fetch::Api { method, path, body: None }
+        }
     };
     let fetch = gate::allow(fetch, None).map_err(|refused| refused.to_string())?;
     match fetch.fetch() {
         Fetch::Api { path, .. } => {
             let request = match body {
-                Some(body) => RawRequest::post(path.as_str(), body),
-                None => RawRequest::get(path.as_str()),
+                Some(body) => RawRequest::post(path.to_string(), body),
+                None => RawRequest::get(path.to_string()),
             };
             cluster.raw(&request).map_err(|error| reason(&error))
         }

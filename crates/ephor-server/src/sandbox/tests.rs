@@ -367,3 +367,71 @@ fn an_apply_that_creates_says_so() {
     let apply = || running.send("PATCH", path, &[("Content-Type", "application/apply-patch+yaml")], body).0;
     assert_eq!([apply(), apply()], [201, 200]);
 }
+
+/// A rule about `ConfigMaps` that reads a path and shows what it finds.
+fn reading(name: &str, path: &str) -> String {
+    format!(
+        r#"{{"name":"{name}","match":{{"any":[{{"resources":{{"kinds":["ConfigMap"]}}}}]}},
+            "context":[{{"name":"c","apiCall":{{"urlPath":"{path}"}}}}],
+            "validate":{{"failureAction":"Enforce","message":"found {{{{ c }}}}",
+                "deny":{{"conditions":{{"any":[{{"key":"{{{{ to_string(c) }}}}","operator":"NotEquals","value":""}}]}}}}}}}}"#
+    )
+}
+
+fn reading_policy(kind: &str, namespace: &str, rules: &[String]) -> String {
+    format!(
+        r#"{{"apiVersion":"kyverno.io/v1","kind":"{kind}","metadata":{{"name":"reading"{namespace}}},"spec":{{"rules":[{}]}}}}"#,
+        rules.join(",")
+    )
+}
+
+const TEAM_A: &str =
+    r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"team-a","labels":{"billing":"topsecret"}}}"#;
+const FOREIGN: &str = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x","namespace":"kube-system"},"data":{"k":"dG9wc2VjcmV0"}}"#;
+
+#[test]
+fn a_policy_of_a_namespace_reads_nothing_outside_whatever_its_paths_and_its_data_say() {
+    let rules: Vec<String> = [
+        "/api/v1/namespaces/kube-system/%73ecrets/x",
+        "/api/v1/namespaces/team-a",
+        "/api/v1/namespaces/team-a/status",
+        "/api/v1/nodes/n/proxy/namespaces/team-a/x",
+        "/api/v1/namespaces/team-a/..%2fkube-system/secrets/x",
+        "/api/v1/namespaces/team-a/pods?watch=true",
+        "/api/v1/namespaces/team-a/services/http:s:80/proxy/",
+        "/api/v1/namespaces/team-a/configmaps/{{ request.object.data.steps }}",
+        "/api/v1/namespaces/team-a/configmaps/{{ request.object.data.encoded }}",
+        "/api/v1/namespaces/team-a/configmaps/{{ request.object.data.query }}",
+        "/api/v1/namespaces/{{ request.object.data.namespace }}/secrets/x",
+        "/api/v1/{{ request.object.data.resource }}/kube-system/secrets",
+    ]
+    .iter()
+    .enumerate()
+    .map(|(i, path)| reading(&format!("r{i}."), path))
+    .collect();
+    let policy = reading_policy("Policy", r#","namespace":"team-a""#, &rules);
+    let running = run(&[TEAM_A, FOREIGN, &policy]);
+    let map = r#"{"metadata":{"name":"m"},"data":{"steps":"../../kube-system/secrets/x","encoded":"..%2f..%2fkube-system%2fsecrets%2fx",
+        "query":"x?watch=true","namespace":"kube-system","resource":"namespaces"}}"#;
+    let (code, answer) = running.post("/api/v1/namespaces/team-a/configmaps", map);
+    let message = answer.str_at(&["message"]).unwrap();
+    assert_eq!(code, 400, "{message}");
+    for i in 0..rules.len() {
+        assert!(message.contains(&format!("r{i}.")), "rule {i}: {message}");
+    }
+    let shown = format!("{message}{}", Value::array(running.decisions()).to_json());
+    assert!(!shown.contains("topsecret") && !shown.contains("dG9wc2VjcmV0"), "{shown}");
+    assert!(!message.contains("found "), "{message}");
+}
+
+#[test]
+fn secrets_are_hidden_however_the_path_spells_them() {
+    let paths = ["/api/v1/namespaces/kube-system/%73ecrets/x", "/api/v1/%73ecrets?limit=9"];
+    let rules: Vec<String> = paths.iter().enumerate().map(|(i, path)| reading(&format!("r{i}."), path)).collect();
+    let running = run(&[TEAM_A, FOREIGN, &reading_policy("ClusterPolicy", "", &rules)]);
+    let (_, answer) = running.post("/api/v1/namespaces/team-a/configmaps", r#"{"metadata":{"name":"m"}}"#);
+    let message = answer.str_at(&["message"]).unwrap();
+    assert_eq!(message.matches("found ").count(), paths.len(), "{message}");
+    assert!(message.contains("<redacted>"), "{message}");
+    assert!(!message.contains("topsecret") && !message.contains("dG9wc2VjcmV0"), "{message}");
+}

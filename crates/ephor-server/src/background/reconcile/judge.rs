@@ -48,8 +48,7 @@ impl Answers for Recorder<'_, '_> {
             }
             Fetch::Api { method: HttpMethod::Get, path, .. } => {
                 let mut state = self.pass.lock();
-                let path = path.split('?').next().unwrap_or_default();
-                if let Some(target) = raw::target(&state.discovery, path) {
+                if let Some(target) = raw::target(&state.discovery, &path.without_query()) {
                     let text = |part: &Option<String>| part.clone().unwrap_or_default();
                     let (namespace, name) = (text(&target.namespace), text(&target.name));
                     let api_version = target.resource.api_version();

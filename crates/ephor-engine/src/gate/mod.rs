@@ -1,0 +1,132 @@
+//! The one gate between a policy and the outside: what a policy may ask for.
+//!
+//! A namespaced policy reads objects of its own namespace and nothing else: no `ConfigMaps` of others, no
+//! cluster-scoped objects (its own Namespace is one), no services. A fetch that has passed is an [`AllowedFetch`], and
+//! executors take nothing else.
+
+mod path;
+#[cfg(test)]
+mod tests;
+mod url;
+
+use crate::fetch::Fetch;
+use crate::policy::HttpMethod;
+
+pub use path::{ApiPath, InvalidPath, ObjectsPath, Route};
+pub use url::{Piece, assemble};
+
+/// A fetch that its policy may make. Only [`allow`] makes one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AllowedFetch(Fetch);
+
+impl AllowedFetch {
+    /// The question.
+    pub fn fetch(&self) -> &Fetch {
+        &self.0
+    }
+
+    /// The question, taken out.
+    pub fn into_fetch(self) -> Fetch {
+        self.0
+    }
+}
+
+/// Why a policy may not ask.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The thing is in another namespace.
+    #[error("a Policy of namespace `{own}` may not read {what} in namespace `{other}`")]
+    ForeignNamespace {
+        /// The kind of thing.
+        what: &'static str,
+        /// The policy's namespace.
+        own: String,
+        /// The other namespace.
+        other: String,
+    },
+    /// The API path leaves the namespace.
+    #[error("path `{path}` is not under `/namespaces/{own}`, which is all that a Policy of that namespace may read")]
+    ForeignPath {
+        /// The path.
+        path: String,
+        /// The policy's namespace.
+        own: String,
+    },
+    /// A part of an object would act with Ephor's rights on what the object stands for.
+    #[error("a namespaced Policy may not call `{path}`, which passes the call on to a Pod, Service or Node")]
+    Proxy {
+        /// The path.
+        path: String,
+    },
+    /// A namespaced policy would write with Ephor's rights.
+    #[error("a namespaced Policy may not POST to `{path}`: it may only ask for a LocalSubjectAccessReview")]
+    Post {
+        /// The path.
+        path: String,
+    },
+    /// A namespace or name is more than one segment of a path.
+    #[error("`{name}` is no name of an object: a name has no `/` or `%` and is not `.` or `..`")]
+    OddName {
+        /// The name.
+        name: String,
+    },
+    /// HTTP from a namespaced policy.
+    #[error("a namespaced Policy may not call services")]
+    Service,
+}
+
+/// Whether a policy of `namespace` (`None`: a cluster-wide policy) may make this fetch.
+pub fn allow(fetch: Fetch, namespace: Option<&str>) -> Result<AllowedFetch, Refused> {
+    check_names(&fetch)?;
+    if let Some(own) = namespace {
+        check_own(&fetch, own)?;
+    }
+    Ok(AllowedFetch(fetch))
+}
+
+/// Whether names are names: an executor puts them into paths. Those that are empty it refuses itself.
+fn check_names(fetch: &Fetch) -> Result<(), Refused> {
+    let names = match fetch {
+        Fetch::ConfigMap { namespace, name } | Fetch::Object { namespace, name, .. } => [namespace.as_str(), name],
+        Fetch::Objects { namespace, .. } => [namespace.as_str(), ""],
+        Fetch::NamespaceLabels { name } => [name.as_str(), ""],
+        Fetch::Api { .. } | Fetch::Service { .. } | Fetch::Global { .. } | Fetch::Image { .. } | Fetch::Host { .. } => {
+            return Ok(());
+        }
+    };
+    match names.into_iter().find(|name| !name.is_empty() && !url::is_name(name)) {
+        Some(name) => Err(Refused::OddName { name: name.escape_debug().to_string() }),
+        None => Ok(()),
+    }
+}
+
+fn check_own(fetch: &Fetch, own: &str) -> Result<(), Refused> {
+    let foreign = |what, other: &str| {
+        if other == own {
+            Ok(())
+        } else {
+            Err(Refused::ForeignNamespace { what, own: own.to_owned(), other: other.to_owned() })
+        }
+    };
+    match fetch {
+        Fetch::ConfigMap { namespace, .. } => foreign("ConfigMaps", namespace),
+        Fetch::Object { namespace, .. } | Fetch::Objects { namespace, .. } => foreign("objects", namespace),
+        Fetch::Service { .. } => Err(Refused::Service),
+        Fetch::Api { method, path, .. } => check_own_path(*method, path, own),
+        // Namespace labels and host names are facts of the engine's own making; global entries are shared by intent.
+        Fetch::Global { .. } | Fetch::Image { .. } | Fetch::Host { .. } | Fetch::NamespaceLabels { .. } => Ok(()),
+    }
+}
+
+fn check_own_path(method: HttpMethod, path: &ApiPath, own: &str) -> Result<(), Refused> {
+    let Some(objects) = path.objects().filter(|objects| objects.namespace.as_deref() == Some(own)) else {
+        return Err(Refused::ForeignPath { path: path.to_string(), own: own.to_owned() });
+    };
+    if objects.below.first().is_some_and(|below| below == "proxy") {
+        return Err(Refused::Proxy { path: path.to_string() });
+    }
+    if method == HttpMethod::Post && !path.is_review() {
+        return Err(Refused::Post { path: path.to_string() });
+    }
+    Ok(())
+}

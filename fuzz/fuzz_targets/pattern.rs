@@ -4,6 +4,7 @@
 
 use ephor_engine::rules::references;
 use ephor_engine::rules::validate::pattern::Pattern;
+use ephor_expr::budget::Budget;
 use ephor_expr::yaml::{Limits, parse_values};
 use libfuzzer_sys::fuzz_target;
 
@@ -12,5 +13,5 @@ fuzz_target!(|text: &str| {
     let [pattern, resource, ..] = values.as_slice() else { return };
     let resolved = references::resolve(pattern).unwrap_or_else(|_| pattern.clone());
     let pattern = Pattern::compile(&resolved);
-    assert_eq!(pattern.matches(resource).is_ok(), pattern.is_match(resource));
+    assert_eq!(pattern.matches(resource, &Budget::default()).is_ok(), pattern.is_match(resource, &Budget::default()).is_ok_and(|fits| fits));
 });

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ephor_engine::rules::validate::pattern::Pattern;
+use ephor_expr::budget::Budget;
 use ephor_expr::yaml::parse_value;
 
 const PATTERN: &str = "
@@ -26,7 +27,7 @@ fn pattern(criterion: &mut Criterion) {
              {{limits: {{memory: {memory}}}}}}}]}}}}"
         ));
         let pod = pod.expect("the Pod is YAML");
-        criterion.bench_function(name, |bencher| bencher.iter(|| pattern.matches(black_box(&pod))));
+        criterion.bench_function(name, |bencher| bencher.iter(|| pattern.matches(black_box(&pod), &Budget::default())));
     }
 }
 

@@ -1,15 +1,30 @@
 //! Bounds on the work and memory of evaluation.
 
 use std::cell::Cell;
+use std::fmt;
+use std::sync::Arc;
 
 use crate::value::Value;
 
-/// What a stranger's expression may spend. Charged by every evaluator step and for every byte a function builds,
-/// so that no expression loops long or grows a string without end (lessons 25).
-#[derive(Debug)]
+/// What one evaluation may spend. Every evaluator step and every byte that a function reads or builds is charged, so
+/// that no expression loops long or grows a string without end, whatever the expression and the data are.
 pub struct Budget {
     steps: Cell<u64>,
     bytes: Cell<u64>,
+    interrupt: Option<Arc<dyn Interrupt>>,
+    /// With fewer steps left than this the interrupt is asked.
+    ask_below: Cell<u64>,
+    /// The steps that were left when the interrupt was asked last, and those of before this budget.
+    asked_at: Cell<u64>,
+    interrupted: Cell<bool>,
+}
+
+/// Ends an evaluation before its budget is spent: when its time is over, or when it has to go on elsewhere.
+///
+/// Evaluation has no clock. Its host has one, and implements this.
+pub trait Interrupt: Send + Sync {
+    /// Whether the evaluation has to end. `steps` counts the steps since the last question.
+    fn is_due(&self, steps: u64) -> bool;
 }
 
 /// The budget is spent.
@@ -24,6 +39,9 @@ pub enum BudgetError {
     /// A value nested too deeply was built.
     #[error("evaluation nests data too deeply")]
     Depth,
+    /// The host ended the evaluation.
+    #[error("evaluation takes too long")]
+    Interrupted,
 }
 
 impl Budget {
@@ -32,22 +50,86 @@ impl Budget {
     /// Bytes a single rule evaluation may build.
     pub const DEFAULT_BYTES: u64 = 64 << 20;
 
-    /// How deep a value may nest; beyond what texts can say, by what expressions can add.
-    const MAX_DEPTH: usize = 512;
+    /// After so many steps the interrupt is asked again.
+    const STEPS_BETWEEN_QUESTIONS: u64 = 1024;
+
+    /// How many bytes that are built count as one step.
+    const BYTES_A_STEP: u64 = 64;
+
+    /// How deep a value may nest: what an API server accepts, and what expressions can add.
+    const MAX_DEPTH: usize = 10_000 + 512;
+
+    /// From this depth on a walk keeps its place on the heap instead of the stack.
+    const MAX_RECURSION: usize = 64;
 
     /// A budget of `steps` evaluation steps and `bytes` built bytes.
     pub fn new(steps: u64, bytes: u64) -> Self {
-        Self { steps: Cell::new(steps), bytes: Cell::new(bytes) }
+        Self {
+            steps: Cell::new(steps),
+            bytes: Cell::new(bytes),
+            interrupt: None,
+            ask_below: Cell::new(0),
+            asked_at: Cell::new(steps),
+            interrupted: Cell::new(false),
+        }
+    }
+
+    /// The same, ended by `interrupt`, which has not heard of `unreported` steps that were taken before.
+    #[must_use]
+    pub fn interrupted_by(self, interrupt: Arc<dyn Interrupt>, unreported: u64) -> Self {
+        let left = self.steps.get();
+        self.asked_at.set(left.saturating_add(unreported));
+        self.ask_below.set(self.asked_at.get().saturating_sub(Self::STEPS_BETWEEN_QUESTIONS).max(1));
+        Self { interrupt: Some(interrupt), ..self }
+    }
+
+    /// The steps that the interrupt has not heard of.
+    pub fn unreported(&self) -> u64 {
+        self.asked_at.get().saturating_sub(self.steps.get())
+    }
+
+    /// Whether the interrupt has ended the evaluation.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.get()
+    }
+
+    /// The steps that are left.
+    pub fn steps_left(&self) -> u64 {
+        self.steps.get()
     }
 
     /// Takes `n` steps. Once they do not suffice none are left, so that what comes after fails as well.
     pub fn charge_steps(&self, n: u64) -> Result<(), BudgetError> {
-        take(&self.steps, n).ok_or(BudgetError::Steps)
+        let rest = take(&self.steps, n);
+        if self.steps.get() < self.ask_below.get() {
+            self.ask()?;
+        }
+        rest.ok_or(BudgetError::Steps)
+    }
+
+    /// Takes the steps of reading `bytes` once.
+    pub fn charge_reading(&self, bytes: usize) -> Result<(), BudgetError> {
+        self.charge_steps(1 + bytes as u64 / 16)
     }
 
     /// Takes `n` bytes. Once they do not suffice none are left.
     pub fn charge_bytes(&self, n: usize) -> Result<(), BudgetError> {
-        take(&self.bytes, n as u64).ok_or(BudgetError::Bytes)
+        take(&self.bytes, n as u64).ok_or(BudgetError::Bytes)?;
+        self.charge_steps(n as u64 / Self::BYTES_A_STEP)
+    }
+
+    #[cold]
+    fn ask(&self) -> Result<(), BudgetError> {
+        let Some(interrupt) = &self.interrupt else { return Ok(()) };
+        if self.interrupted.get() || interrupt.is_due(self.unreported()) {
+            self.interrupted.set(true);
+            self.steps.set(0);
+            self.asked_at.set(0);
+            return Err(BudgetError::Interrupted);
+        }
+        self.asked_at.set(self.steps.get());
+        self.ask_below.set(self.steps.get().saturating_sub(Self::STEPS_BETWEEN_QUESTIONS).max(1));
+        Ok(())
     }
 
     /// Walks all of `value`, a step for every node and every 16 bytes of text, and gives about the length of its
@@ -55,25 +137,58 @@ impl Budget {
     /// hold another several times: shared parts take no memory but count in full here, so that doubling again
     /// and again ends at the budget.
     pub fn charge_tree(&self, value: &Value) -> Result<usize, BudgetError> {
-        self.walk(value, Self::MAX_DEPTH)
+        self.walk(value, 0)
     }
 
     fn walk(&self, value: &Value, depth: usize) -> Result<usize, BudgetError> {
-        let inner = depth.checked_sub(1).ok_or(BudgetError::Depth)?;
-        let size = match value {
-            Value::Null | Value::Bool(_) => 5,
-            Value::Int(_) | Value::Float(_) => 20,
-            Value::String(text) => text.len() + 2,
+        if depth >= Self::MAX_RECURSION {
+            return self.walk_deep(value, depth);
+        }
+        match value {
             Value::Array(items) => {
                 self.charge_steps(1)?;
-                return items.iter().try_fold(2_usize, |sum, item| Ok(sum.saturating_add(self.walk(item, inner)? + 1)));
+                items.iter().try_fold(2_usize, |sum, item| Ok(sum.saturating_add(self.walk(item, depth + 1)? + 1)))
             }
             Value::Object(map) => {
                 self.charge_steps(1)?;
-                return map.iter().try_fold(2_usize, |sum, (key, item)| {
-                    Ok(sum.saturating_add(key.len() + 4 + self.walk(item, inner)?))
-                });
+                map.iter().try_fold(2_usize, |sum, (key, item)| {
+                    Ok(sum.saturating_add(key.len() + 4 + self.walk(item, depth + 1)?))
+                })
             }
+            scalar => self.charge_scalar(scalar),
+        }
+    }
+
+    /// [`Budget::walk`] without recursion.
+    fn walk_deep(&self, value: &Value, depth: usize) -> Result<usize, BudgetError> {
+        let (mut pending, mut size) = (vec![(value, depth)], 0_usize);
+        while let Some((value, depth)) = pending.pop() {
+            if depth >= Self::MAX_DEPTH {
+                return Err(BudgetError::Depth);
+            }
+            let added = match value {
+                Value::Array(items) => {
+                    self.charge_steps(1)?;
+                    pending.extend(items.iter().map(|item| (item, depth + 1)));
+                    2 + items.len()
+                }
+                Value::Object(map) => {
+                    self.charge_steps(1)?;
+                    pending.extend(map.values().map(|item| (item, depth + 1)));
+                    map.keys().fold(2, |sum, key| sum + key.len() + 4)
+                }
+                scalar => self.charge_scalar(scalar)?,
+            };
+            size = size.saturating_add(added);
+        }
+        Ok(size)
+    }
+
+    fn charge_scalar(&self, scalar: &Value) -> Result<usize, BudgetError> {
+        let size = match scalar {
+            Value::String(text) => text.len() + 2,
+            Value::Int(_) | Value::Float(_) => 20,
+            _ => 5,
         };
         self.charge_steps(1 + size as u64 / 16)?;
         Ok(size)
@@ -89,5 +204,68 @@ fn take(left: &Cell<u64>, n: u64) -> Option<()> {
 impl Default for Budget {
     fn default() -> Self {
         Self::new(Self::DEFAULT_STEPS, Self::DEFAULT_BYTES)
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Budget({} steps, {} bytes)", self.steps.get(), self.bytes.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    /// Is due once it has heard of so many steps.
+    struct After(AtomicU64);
+
+    impl Interrupt for After {
+        fn is_due(&self, steps: u64) -> bool {
+            let left = self.0.load(Ordering::Relaxed).saturating_sub(steps);
+            self.0.store(left, Ordering::Relaxed);
+            left == 0
+        }
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_evaluation_and_keeps_it_ended() {
+        let budget = Budget::default().interrupted_by(Arc::new(After(AtomicU64::new(5_000))), 0);
+        let taken = (0..100_000).take_while(|_| budget.charge_steps(1).is_ok()).count();
+        assert!((5_000..7_000).contains(&taken), "{taken}");
+        assert!(budget.is_interrupted());
+        assert_eq!(budget.charge_steps(1), Err(BudgetError::Interrupted));
+        assert_eq!(budget.charge_bytes(100), Err(BudgetError::Interrupted));
+    }
+
+    #[test]
+    fn an_interrupt_hears_of_the_steps_of_all_budgets_in_a_row() {
+        let interrupt = Arc::new(After(AtomicU64::new(5_000)));
+        let (mut unreported, mut budgets) = (0, 0);
+        loop {
+            let budget = Budget::default().interrupted_by(interrupt.clone(), unreported);
+            if budget.charge_steps(10).is_err() {
+                break;
+            }
+            unreported = budget.unreported();
+            budgets += 1;
+        }
+        assert!((500..700).contains(&budgets), "{budgets}");
+    }
+
+    #[test]
+    fn one_large_charge_is_reported_before_the_work() {
+        let budget = Budget::default().interrupted_by(Arc::new(After(AtomicU64::new(5_000))), 0);
+        assert_eq!(budget.charge_steps(6_000), Err(BudgetError::Interrupted));
+    }
+
+    #[test]
+    fn a_tree_is_walked_without_recursion_as_deep_as_an_api_server_reads() {
+        let nested = |depth: usize| (0..depth).fold(Value::Null, |inner, _| Value::array(vec![inner]));
+        let (deep, too_deep) = (nested(10_000), nested(11_000));
+        assert!(Budget::default().charge_tree(&deep).is_ok());
+        assert_eq!(Budget::default().charge_tree(&too_deep), Err(BudgetError::Depth));
     }
 }

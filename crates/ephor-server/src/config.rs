@@ -203,7 +203,7 @@ fn parse_json(text: &str) -> Result<Value, String> {
 
 fn parse_array(text: &str) -> Result<Vec<Value>, String> {
     match parse_json(text)? {
-        Value::Array(items) => Ok(Arc::unwrap_or_clone(items)),
+        Value::Array(items) => Ok(Arc::unwrap_or_clone(items).into_vec()),
         other => Err(format!("expected an array, found {}", other.type_name())),
     }
 }

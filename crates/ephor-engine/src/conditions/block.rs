@@ -1,5 +1,6 @@
 //! Blocks of conditions: `any`, `all`, and the order in which they are looked at.
 
+use ephor_expr::budget::{Budget, BudgetError};
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
@@ -144,19 +145,23 @@ impl<T> BlockOutcome<'_, T> {
 
 /// Evaluates a block. `resolve` gives key and value of a condition and is called only for those that are looked at:
 /// `any` up to its first true one, then, whatever that gave, `all` up to its first false one. The first error of
-/// `resolve` ends the evaluation.
+/// `resolve` ends the evaluation, and so does the end of `budget`.
+/// `decided` hears of each comparison.
 ///
 /// An absent part holds; an empty `any` does not, an empty `all` does.
-pub fn evaluate_block<'b, T, E>(
+pub fn evaluate_block<'b, T, E: From<BudgetError>>(
     block: &'b CompiledConditions<T>,
+    budget: &Budget,
     mut resolve: impl FnMut(&CompiledCondition<T>) -> Result<(Value, Value), E>,
+    decided: impl Fn(&CompiledCondition<T>, Value, Value, bool),
 ) -> Result<BlockOutcome<'b, T>, E> {
     let (mut of_true, mut of_false) = (Vec::new(), Vec::new());
-    let mut test = |condition: &'b CompiledCondition<T>| {
+    let mut test = |condition: &'b CompiledCondition<T>| -> Result<bool, E> {
         let (key, value) = resolve(condition)?;
-        let holds = evaluate(condition.operator, &key, &value);
+        let holds = evaluate(condition.operator, &key, &value, budget)?;
         let messages = if holds { &mut of_true } else { &mut of_false };
         messages.extend(&condition.message);
+        decided(condition, key, value, holds);
         Ok(holds)
     };
     let mut any = block.any.is_none();

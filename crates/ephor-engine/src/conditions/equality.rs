@@ -1,17 +1,18 @@
 //! `Equals`.
 
 use ephor_expr::Value;
+use ephor_expr::budget::BudgetError;
 use ephor_expr::scalar::number::parse_go_float;
 use ephor_expr::scalar::quantity::Quantity;
-use ephor_expr::scalar::wildcard::matches;
 
 use super::order::durations;
 use super::text::MAX_DEPTH;
+use super::work::{Decided, Work};
 
 /// Whether `key` equals `value`: numbers by size, strings as durations, then as quantities, then by wildcards of the
 /// value, lists and maps part by part.
-pub(super) fn equals(key: &Value, value: &Value) -> bool {
-    match (key, value) {
+pub(super) fn equals(key: &Value, value: &Value, work: Work<'_>) -> Decided<bool> {
+    Ok(match (key, value) {
         (Value::Bool(key), Value::Bool(value)) => key == value,
         (Value::Int(_) | Value::Float(_), _) => {
             let value = match value {
@@ -20,37 +21,44 @@ pub(super) fn equals(key: &Value, value: &Value) -> bool {
             };
             value.is_some() && key.as_f64() == value
         }
-        (Value::String(text), _) => string_equals(text, key, value),
-        (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_)) => same(key, value, 0),
+        (Value::String(text), _) => string_equals(text, key, value, work)?,
+        (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_)) => same(key, value, 0, work)?,
         _ => false,
-    }
+    })
 }
 
-fn string_equals(text: &str, key: &Value, value: &Value) -> bool {
+fn string_equals(text: &str, key: &Value, value: &Value, work: Work<'_>) -> Decided<bool> {
     if let Some((left, right)) = durations(key, value) {
-        return left == right;
+        return Ok(left == right);
     }
-    let Value::String(pattern) = value else { return false };
+    let Value::String(pattern) = value else { return Ok(false) };
     match Quantity::parse(text) {
         // A quantity equals nothing but quantities, so `"10"` is not `"1*"`.
-        Ok(quantity) => Quantity::parse(pattern).is_ok_and(|other| quantity == other),
-        Err(_) => matches(pattern, text),
+        Ok(quantity) => Ok(Quantity::parse(pattern).is_ok_and(|other| quantity == other)),
+        Err(_) => work.matches(pattern, text),
     }
 }
 
 /// Equality of parts, in which a literal integer is never a float.
-fn same(a: &Value, b: &Value, depth: usize) -> bool {
-    match (a, b) {
-        _ if depth > MAX_DEPTH => false,
+fn same(a: &Value, b: &Value, depth: usize, work: Work<'_>) -> Decided<bool> {
+    Ok(match (a, b) {
+        // Not false: what is not compared may be the same.
+        _ if depth > MAX_DEPTH => return Err(BudgetError::Depth),
         (Value::Int(a), Value::Int(b)) => a == b,
         (Value::Float(a), Value::Float(b)) => a == b,
         (Value::Int(_), Value::Float(_)) | (Value::Float(_), Value::Int(_)) => false,
+        (Value::String(a), Value::String(b)) => work.same(a, b)?,
         (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same(a, b, depth + 1))
+            work.0.charge_steps(a.len() as u64)?;
+            let mut pairs = a.iter().zip(b.iter());
+            a.len() == b.len() && pairs.try_fold(true, |all, (a, b)| Ok(all && same(a, b, depth + 1, work)?))?
         }
         (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().zip(b.iter()).all(|((k, a), (l, b))| k == l && same(a, b, depth + 1))
+            work.0.charge_steps(a.len() as u64)?;
+            let mut pairs = a.iter().zip(b.iter());
+            a.len() == b.len()
+                && pairs.try_fold(true, |all, ((k, a), (l, b))| Ok(all && k == l && same(a, b, depth + 1, work)?))?
         }
         (a, b) => a == b,
-    }
+    })
 }

@@ -3,19 +3,25 @@
 use std::cmp::Ordering;
 
 use ephor_expr::Value;
+use ephor_expr::budget::{Budget, BudgetError};
 
 use super::Operator;
 use super::equality::equals;
 use super::membership::{Quantifier, exact_membership, membership};
 use super::order::{compare, compare_durations};
+use super::work::Work;
 
 /// Whether `key` stands to `value` as `operator` says. Both are free of variables.
 ///
 /// A null key makes every operator false, the negative ones too. What cannot be compared is false as well, except
-/// that it is `NotEquals`.
-pub fn evaluate(operator: Operator, key: &Value, value: &Value) -> bool {
+/// that it is `NotEquals`. The work is charged to `budget`.
+pub fn evaluate(operator: Operator, key: &Value, value: &Value, budget: &Budget) -> Result<bool, BudgetError> {
+    let work = Work(budget);
+    for text in [key, value].into_iter().filter_map(Value::as_str) {
+        work.read(text)?;
+    }
     if key.is_null() {
-        return false;
+        return Ok(false);
     }
     // Upstream: false for a null value. But the documented exemption of owned Pods asks whether a kind is not in
     // `ownerReferences[].kind`, which is null for a bare Pod and would let it through.
@@ -30,17 +36,18 @@ pub fn evaluate(operator: Operator, key: &Value, value: &Value) -> bool {
     };
     let ordered = |holds: fn(Ordering) -> bool| compare(key, value).is_some_and(holds);
     let timed = |holds: fn(Ordering) -> bool| compare_durations(key, value).is_some_and(holds);
-    let any = || membership(key, value, Quantifier::Any);
-    let all = || membership(key, value, Quantifier::All);
-    match operator {
-        Operator::Equals => equals(key, value),
-        Operator::NotEquals => !equals(key, value),
-        Operator::AnyIn => any().is_some_and(|m| m.some_in),
-        Operator::AllIn => all().is_some_and(|m| !m.some_out),
-        Operator::AnyNotIn => any().is_some_and(|m| m.some_out),
-        Operator::AllNotIn => all().is_some_and(|m| !m.some_in),
-        Operator::In => exact_membership(key, value).is_some_and(|m| m.is_in),
-        Operator::NotIn => exact_membership(key, value).is_some_and(|m| m.not_in),
+    let any = || membership(key, value, Quantifier::Any, work);
+    let all = || membership(key, value, Quantifier::All, work);
+    let exact = || exact_membership(key, value, work);
+    Ok(match operator {
+        Operator::Equals => equals(key, value, work)?,
+        Operator::NotEquals => !equals(key, value, work)?,
+        Operator::AnyIn => any()?.is_some_and(|m| m.some_in),
+        Operator::AllIn => all()?.is_some_and(|m| !m.some_out),
+        Operator::AnyNotIn => any()?.is_some_and(|m| m.some_out),
+        Operator::AllNotIn => all()?.is_some_and(|m| !m.some_in),
+        Operator::In => exact()?.is_some_and(|m| m.is_in),
+        Operator::NotIn => exact()?.is_some_and(|m| m.not_in),
         Operator::GreaterThan => ordered(Ordering::is_gt),
         Operator::GreaterThanOrEquals => ordered(Ordering::is_ge),
         Operator::LessThan => ordered(Ordering::is_lt),
@@ -49,5 +56,5 @@ pub fn evaluate(operator: Operator, key: &Value, value: &Value) -> bool {
         Operator::DurationGreaterThanOrEquals => timed(Ordering::is_ge),
         Operator::DurationLessThan => timed(Ordering::is_lt),
         Operator::DurationLessThanOrEquals => timed(Ordering::is_le),
-    }
+    })
 }

@@ -17,6 +17,7 @@ mod membership;
 mod operator;
 mod order;
 mod text;
+mod work;
 
 #[cfg(test)]
 mod tests;

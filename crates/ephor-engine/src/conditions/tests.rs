@@ -4,6 +4,7 @@
 //! release (string keys that measure something against strings that do not: never equal, so always `NotEquals`) the
 //! tables here say what upstream does now.
 
+use ephor_expr::budget::{Budget, BudgetError};
 use ephor_expr::value::{Path, decode};
 use ephor_expr::{Str, Value};
 
@@ -22,7 +23,9 @@ fn operand(text: &str) -> Value {
 /// `T` and `F` for each operator on one pair.
 fn verdicts(operators: &[&str], key: &str, value: &str) -> String {
     let (key, value) = (operand(key), operand(value));
-    let verdict = |name: &&str| if evaluate(Operator::parse(name).unwrap(), &key, &value) { 'T' } else { 'F' };
+    let verdict = |name: &&str| {
+        if evaluate(Operator::parse(name).unwrap(), &key, &value, &Budget::default()).unwrap() { 'T' } else { 'F' }
+    };
     operators.iter().map(verdict).collect()
 }
 
@@ -235,6 +238,13 @@ fn a_null_value_holds_nothing() {
 
 /// What a block of `t1`, `f1` and `x` conditions came to: whether it holds, and the messages.
 fn outcome(block: &str) -> Result<(bool, Option<Str>), &'static str> {
+    #[derive(Debug)]
+    struct Unresolved;
+    impl From<BudgetError> for Unresolved {
+        fn from(error: BudgetError) -> Self {
+            panic!("{error}")
+        }
+    }
     let mut json = block.to_owned();
     for name in ["t1", "t2", "t3", "t4", "f1", "f2", "f3", "f4", "x"] {
         let condition = format!(r#"{{"key":"{name}","operator":"Equals","value":"t*","message":"{name}"}}"#);
@@ -242,10 +252,12 @@ fn outcome(block: &str) -> Result<(bool, Option<Str>), &'static str> {
     }
     let block: Conditions = decode(&operand(&json)).unwrap_or_else(|e| panic!("{json}: {e:?}"));
     let block = CompiledConditions::compile(&block, &Path::root(), |value, _| value.clone()).unwrap();
-    let outcome = evaluate_block(&block, |condition| match condition.key.as_str() {
-        Some("x") => Err("unresolved"),
+    let resolve = |condition: &CompiledCondition<Value>| match condition.key.as_str() {
+        Some("x") => Err(Unresolved),
         _ => Ok((condition.key.clone(), condition.value.clone())),
-    })?;
+    };
+    let outcome =
+        evaluate_block(&block, &Budget::default(), resolve, |_, _, _, _| {}).map_err(|Unresolved| "unresolved")?;
     Ok((outcome.holds, outcome.message()))
 }
 
@@ -313,7 +325,7 @@ fn templates_learn_where_they_stand() {
 fn deep_values_end_the_comparison_not_the_process() {
     let nest = |leaf: Value| (0..2_000).fold(leaf, |inner, _| Value::array(vec![inner]));
     let (a, b) = (nest(Value::Int(1)), nest(Value::Int(1)));
-    assert!(!evaluate(Operator::Equals, &a, &b));
-    assert!(!evaluate(Operator::AnyIn, &a, &Value::from("x")));
+    assert_eq!(evaluate(Operator::Equals, &a, &b, &Budget::default()), Err(BudgetError::Depth));
+    assert_eq!(evaluate(Operator::AnyIn, &a, &Value::from("x"), &Budget::default()), Ok(false));
     let _ = as_data(a);
 }

@@ -3,9 +3,12 @@
 use std::cell::OnceCell;
 use std::hash::{Hash, Hasher};
 
+use ephor_expr::budget::{Budget, BudgetError};
+use ephor_expr::jmespath::Runtime as _;
 use ephor_expr::{Map, Str, Value};
 use rustc_hash::FxHasher;
 
+use super::step::Meter;
 use crate::compile::{Body, CompiledRule, Program, ValidateBody, ValidateCheck};
 use crate::exceptions::ExceptionSet;
 use crate::fetch::{Fact, Facts, Fetch};
@@ -40,7 +43,11 @@ pub(super) struct RuleRun<'e> {
     pub(super) bodies: Bodies,
     /// Whether the steps are wanted.
     pub(super) traced: bool,
+    pub(super) meter: &'e Meter,
 }
+
+/// What looking at a rule counts for, in evaluation steps, beside what its blocks look at.
+const RULE_STEPS: u64 = 16;
 
 /// Whether rules do what they are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +74,16 @@ impl<'e> RuleRun<'e> {
     /// Runs the rule; `notes` gets its steps, if they are wanted.
     pub(super) fn run(&self, notes: &mut Vec<Note>) -> Ran {
         let world = World::new(self.facts, self.program.namespace.as_deref(), self.review.now, self.seed());
+        let world = world.with_budget(self.meter.budget());
         let world = if self.traced { world.traced() } else { world };
-        let judged = self.judge(&world);
+        let judged = match self.charge_matching(world.budget()) {
+            Ok(()) => self.judge(&world),
+            Err(error) => {
+                let text = format!("cannot tell whether the rule matches: {error}");
+                Ok(Some((Judgement::new(Verdict::Error, text), None)))
+            }
+        };
+        self.meter.read(world.budget());
         *notes = world.take_notes();
         match judged {
             Ok(None) => Ran::NoResponse,
@@ -79,6 +94,18 @@ impl<'e> RuleRun<'e> {
             }
             Err(Pending) => Ran::Needs(world.into_needs()),
         }
+    }
+
+    /// Charges for `match` and `exclude`, whose wildcards are compared with texts of the request.
+    fn charge_matching(&self, budget: &Budget) -> Result<(), BudgetError> {
+        let Review { name, namespace, user, .. } = self.review;
+        let user = user
+            .as_ref()
+            .map_or(0, |user| user.username.len() + user.groups.iter().map(|group| group.len() + 16).sum::<usize>());
+        let metadata = self.review.subject().get("metadata");
+        let pairs = |key| metadata.and_then(|m| m.get(key)).and_then(Value::as_object).map_or(0, Map::len) * 64;
+        let texts = name.len() + namespace.len() + user + pairs("labels") + pairs("annotations");
+        budget.charge_steps(RULE_STEPS + texts as u64 / 16)
     }
 
     fn outcome(&self, judgement: Judgement) -> Outcome {

@@ -1,9 +1,11 @@
 //! Reviews through phases.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use ephor_expr::Value;
+use ephor_expr::budget::{Budget, Interrupt};
 use rustc_hash::FxHashMap;
 
 use super::rule::{Bodies, Ran, RuleRun};
@@ -37,7 +39,6 @@ pub struct Done {
 }
 
 /// One review on its way through one phase.
-#[derive(Debug)]
 pub struct Evaluation<'e> {
     set: &'e PolicySet,
     exceptions: &'e ExceptionSet,
@@ -56,6 +57,40 @@ pub struct Evaluation<'e> {
     bodies: Bodies,
     /// The steps of the rules that ran, by position in `queue`; `None` unless they are wanted.
     notes: Option<Vec<Vec<Note>>>,
+    meter: Meter,
+}
+
+/// What all rules of an evaluation together report to its host.
+#[derive(Default)]
+pub(super) struct Meter {
+    interrupt: Option<Arc<dyn Interrupt>>,
+    /// The steps that the interrupt has not heard of.
+    unreported: Cell<u64>,
+    interrupted: Cell<bool>,
+}
+
+impl Meter {
+    /// The budget of the next rule.
+    pub(super) fn budget(&self) -> Budget {
+        // What comes after an interrupt gets nothing, whatever the host says now.
+        let budget = if self.interrupted.get() { Budget::new(0, 0) } else { Budget::default() };
+        match &self.interrupt {
+            Some(interrupt) => budget.interrupted_by(Arc::clone(interrupt), self.unreported.get()),
+            None => budget,
+        }
+    }
+
+    /// Takes over what a rule has taken.
+    pub(super) fn read(&self, budget: &Budget) {
+        self.unreported.set(budget.unreported());
+        self.interrupted.set(self.interrupted.get() || budget.is_interrupted());
+    }
+}
+
+impl std::fmt::Debug for Evaluation<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Evaluation({:?} of {} candidates)", self.phase, self.queue.len())
+    }
 }
 
 /// The rules of one policy: mutations depend on one another, and `applyRules: One` ends a policy early.
@@ -100,7 +135,20 @@ impl<'e> Evaluation<'e> {
             rounds: 0,
             bodies: Bodies::Run,
             notes: None,
+            meter: Meter::default(),
         }
+    }
+
+    /// The same, ended by `interrupt`: rules that it finds unfinished are errors.
+    #[must_use]
+    pub fn interrupted_by(mut self, interrupt: Arc<dyn Interrupt>) -> Self {
+        self.meter.interrupt = Some(interrupt);
+        self
+    }
+
+    /// Whether the interrupt has ended the evaluation, so that some outcomes are errors for that reason alone.
+    pub fn is_interrupted(&self) -> bool {
+        self.meter.interrupted.get()
     }
 
     /// The same, for the question which rules apply: a rule that is matched, meets its preconditions and has no
@@ -170,6 +218,7 @@ impl<'e> Evaluation<'e> {
                 give_up: self.rounds >= MAX_ROUNDS,
                 bodies: self.bodies,
                 traced: self.notes.is_some(),
+                meter: &self.meter,
             };
             let mut notes = Vec::new();
             let ran = run.run(&mut notes);
@@ -253,6 +302,7 @@ impl<'e> Evaluation<'e> {
                         give_up: false,
                         bodies: Bodies::LeftAlone,
                         traced: true,
+                        meter: &self.meter,
                     };
                     run.explain_selection()
                 });

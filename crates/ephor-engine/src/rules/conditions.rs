@@ -5,9 +5,7 @@ use ephor_expr::budget::BudgetError;
 use ephor_expr::jmespath::Runtime;
 use ephor_expr::value::Path;
 
-use crate::conditions::{
-    BlockOutcome, CompiledCondition, CompiledConditions, as_data, evaluate as compare, evaluate_block,
-};
+use crate::conditions::{BlockOutcome, CompiledCondition, CompiledConditions, as_data, evaluate_block};
 use crate::outcome::Fault;
 use crate::scope::{Scope, ScopeError, Template};
 use crate::trace::Note;
@@ -23,6 +21,12 @@ pub(crate) enum ConditionError {
     Failed(String, Fault),
     /// The work allowed is used up.
     Budget(BudgetError),
+}
+
+impl From<BudgetError> for ConditionError {
+    fn from(error: BudgetError) -> Self {
+        ConditionError::Budget(error)
+    }
 }
 
 impl ConditionError {
@@ -43,7 +47,8 @@ pub(crate) fn evaluate<'b>(
     block: &'b CompiledConditions<Template>,
     scope: &mut Scope<'_>,
 ) -> Result<BlockOutcome<'b, Template>, ConditionError> {
-    evaluate_block(block, |condition: &CompiledCondition<Template>| {
+    let world = scope.world();
+    let resolve = |condition: &CompiledCondition<Template>| {
         let mut side = |template: &Template, name: &'static str| {
             operand(template, scope).map_err(|error| match error {
                 ScopeError::Pending => ConditionError::Pending,
@@ -54,20 +59,11 @@ pub(crate) fn evaluate<'b>(
                 }
             })
         };
-        let (key, value) = (side(&condition.key, "key")?, side(&condition.value, "value")?);
-        // Each element of one list is compared with each of the other.
-        if let (Value::Array(left), Value::Array(right)) = (&key, &value) {
-            let comparisons = left.len() as u64 * right.len() as u64;
-            scope.world().budget().charge_steps(comparisons / 8).map_err(ConditionError::Budget)?;
-        }
-        scope.world().note(|| Note::Compared {
-            path: condition.path.clone(),
-            key: key.clone(),
-            operator: condition.operator,
-            value: value.clone(),
-            holds: compare(condition.operator, &key, &value),
-        });
-        Ok((key, value))
+        Ok((side(&condition.key, "key")?, side(&condition.value, "value")?))
+    };
+    evaluate_block(block, world.budget(), resolve, |condition, key, value, holds| {
+        let operator = condition.operator;
+        world.note(|| Note::Compared { path: condition.path.clone(), key, operator, value, holds });
     })
 }
 

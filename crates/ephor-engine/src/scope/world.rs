@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use ephor_expr::budget::Budget;
 use ephor_expr::jmespath::{EvalError, Runtime};
+use ephor_expr::scalar::go_regex::RegexCache;
 use ephor_expr::{Str, Value};
 
 use crate::fetch::{Fact, Facts, Fetch};
@@ -20,6 +21,7 @@ pub struct World<'e> {
     now: jiff::Timestamp,
     seed: Cell<u64>,
     budget: Budget,
+    regexes: RegexCache,
     needs: RefCell<Vec<AllowedFetch>>,
     /// The steps so far, if somebody wants to know them.
     notes: Option<RefCell<Vec<Note>>>,
@@ -45,6 +47,7 @@ impl<'e> World<'e> {
             now,
             seed: Cell::new(seed),
             budget: Budget::default(),
+            regexes: RegexCache::default(),
             needs: RefCell::new(Vec::new()),
             notes: None,
         }
@@ -54,6 +57,13 @@ impl<'e> World<'e> {
     #[must_use]
     pub(crate) fn traced(mut self) -> Self {
         self.notes = Some(RefCell::default());
+        self
+    }
+
+    /// The same with another budget.
+    #[must_use]
+    pub fn with_budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
         self
     }
 
@@ -128,5 +138,9 @@ impl Runtime for World<'_> {
 
     fn budget(&self) -> &Budget {
         &self.budget
+    }
+
+    fn regexes(&self) -> &RegexCache {
+        &self.regexes
     }
 }

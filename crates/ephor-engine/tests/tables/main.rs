@@ -14,3 +14,4 @@ mod manifests;
 mod properties;
 mod selection;
 mod substitution;
+mod work;

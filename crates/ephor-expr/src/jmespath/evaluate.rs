@@ -26,10 +26,13 @@ pub(super) fn evaluate(
 ) -> Result<Value, EvalError> {
     let evaluation = Evaluation { holes, root, runtime, budget: runtime.budget() };
     evaluation.eval(node, &Value::Null).map(Cow::into_owned).map_err(|stop| match stop {
-        Stop::Missing { key, holder } => EvalError::UnknownKey {
-            key: key.into_owned(),
-            known: holder.as_ref().map_or_else(|| root.keys(), Root::keys),
-        },
+        Stop::Missing { key, holder } => {
+            let known = holder.as_ref().map_or_else(|| root.keys(), Root::keys);
+            match evaluation.budget.charge_steps(known.len() as u64) {
+                Ok(()) => EvalError::UnknownKey { key: key.into_owned(), known },
+                Err(error) => error.into(),
+            }
+        }
         Stop::Refused(error) | Stop::Failed(error) => error,
     })
 }

@@ -6,12 +6,16 @@ use crate::value::Value;
 /// The text of `value`.
 pub(super) fn go_text(value: &Value) -> String {
     let mut out = String::new();
-    write(&mut out, value);
+    write(&mut out, value, 0);
     out
 }
 
-fn write(out: &mut String, value: &Value) {
+/// Deeper parts print as `…`.
+const MAX_DEPTH: usize = 256;
+
+fn write(out: &mut String, value: &Value, depth: usize) {
     match value {
+        _ if depth > MAX_DEPTH => out.push('…'),
         Value::Null => out.push_str("<nil>"),
         Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
         // The reference has floats only.
@@ -24,7 +28,7 @@ fn write(out: &mut String, value: &Value) {
                 if i > 0 {
                     out.push(' ');
                 }
-                write(out, item);
+                write(out, item, depth + 1);
             }
             out.push(']');
         }
@@ -36,7 +40,7 @@ fn write(out: &mut String, value: &Value) {
                 }
                 out.push_str(key);
                 out.push(':');
-                write(out, item);
+                write(out, item, depth + 1);
             }
             out.push(']');
         }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use super::EvalError;
 use crate::budget::Budget;
+use crate::scalar::go_regex::RegexCache;
 use crate::value::{Str, Value};
 
 /// The document that an expression starts from. A scope need not be one value: identifiers at the start of an
@@ -60,6 +61,9 @@ pub trait Runtime {
 
     /// What this evaluation may spend.
     fn budget(&self) -> &Budget;
+
+    /// The regular expressions that this evaluation has compiled.
+    fn regexes(&self) -> &RegexCache;
 }
 
 /// A runtime of fixed answers, for expressions outside a review: a given time, seeds in sequence, the default
@@ -69,12 +73,13 @@ pub struct FixedRuntime {
     now: jiff::Timestamp,
     seed: Cell<u64>,
     budget: Budget,
+    regexes: RegexCache,
 }
 
 impl FixedRuntime {
     /// A runtime in which it is `now` and whose first seed is `seed`.
     pub fn new(now: jiff::Timestamp, seed: u64) -> Self {
-        Self { now, seed: Cell::new(seed), budget: Budget::default() }
+        Self { now, seed: Cell::new(seed), ..Self::default() }
     }
 
     /// The same with another budget.
@@ -101,5 +106,9 @@ impl Runtime for FixedRuntime {
 
     fn budget(&self) -> &Budget {
         &self.budget
+    }
+
+    fn regexes(&self) -> &RegexCache {
+        &self.regexes
     }
 }

@@ -4,57 +4,79 @@
 //! pattern matches only the empty text (engine.md 2.1).
 
 use crate::Str;
+use crate::budget::{Budget, BudgetError};
 
 /// Whether `text` as a whole fits `pattern`.
 ///
-/// Iterative with one restart point (the last `*`), so at worst `pattern.len() * text.len()` steps, and without
+/// The pieces between stars are searched one after the other, each from where the one before ended, and none of the
+/// text is searched twice. So the time is linear, but for pieces with a `?`, which are tried place by place. No
 /// allocation.
 pub fn matches(pattern: &str, text: &str) -> bool {
-    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
-    let (mut p, mut t) = (0, 0);
-    // The position after the last `*` seen, and where in the text the rest of the pattern is being tried.
-    let mut restart: Option<(usize, usize)> = None;
-    while let Some(&byte) = text.get(t) {
-        match pattern.get(p) {
-            Some(b'*') => {
-                p += 1;
-                if p == pattern.len() {
-                    return true;
-                }
-                restart = Some((p, t));
-            }
-            Some(b'?') => {
-                p += 1;
-                t += char_width(byte);
-            }
-            Some(&literal) if literal == byte => {
-                p += 1;
-                t += 1;
-            }
-            _ => {
-                let Some((after_star, tried)) = restart else { return false };
-                let next = tried + text.get(tried).map_or(1, |&lead| char_width(lead));
-                restart = Some((after_star, next));
-                (p, t) = (after_star, next);
-            }
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return prefix(pattern, text).is_some_and(str::is_empty);
+    };
+    let Some(text) = prefix(first, text) else { return false };
+    let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let Some(mut text) = without_suffix(last, text) else { return false };
+    for piece in middle.split('*').filter(|piece| !piece.is_empty()) {
+        match after(piece, text) {
+            Some(rest) => text = rest,
+            None => return false,
         }
     }
-    pattern.get(p..).is_some_and(|rest| rest.iter().all(|&b| b == b'*'))
+    true
+}
+
+/// [`matches()`] of texts that anybody may have written: the work is charged before it is done.
+pub fn matches_within(pattern: &str, text: &str, budget: &Budget) -> Result<bool, BudgetError> {
+    budget.charge_steps(cost(pattern, text))?;
+    Ok(matches(pattern, text))
+}
+
+/// What [`matches()`] counts for, in evaluation steps.
+pub fn cost(pattern: &str, text: &str) -> u64 {
+    let (pattern_length, length) = (pattern.len() as u64, text.len() as u64);
+    let tried = if pattern.contains('?') { pattern_length.min(length).saturating_mul(length) } else { 0 };
+    1 + (pattern_length + length) / 16 + tried / 16
+}
+
+/// What follows `piece`, which has no star, at the start of `text`.
+fn prefix<'t>(piece: &str, text: &'t str) -> Option<&'t str> {
+    if !piece.contains('?') {
+        return text.strip_prefix(piece);
+    }
+    let mut rest = text.chars();
+    let fits = piece.chars().all(|wanted| rest.next().is_some_and(|c| wanted == '?' || wanted == c));
+    fits.then_some(rest.as_str())
+}
+
+/// What comes before `piece`, which has no star, at the end of `text`.
+fn without_suffix<'t>(piece: &str, text: &'t str) -> Option<&'t str> {
+    if !piece.contains('?') {
+        return text.strip_suffix(piece);
+    }
+    let mut rest = text.chars();
+    let fits = piece.chars().rev().all(|wanted| rest.next_back().is_some_and(|c| wanted == '?' || wanted == c));
+    fits.then_some(rest.as_str())
+}
+
+/// What follows the first place of `piece`, which has no star, in `text`.
+fn after<'t>(piece: &str, text: &'t str) -> Option<&'t str> {
+    if !piece.contains('?') {
+        return text.split_once(piece).map(|(_, rest)| rest);
+    }
+    let mut rest = text.chars();
+    loop {
+        if let Some(found) = prefix(piece, rest.as_str()) {
+            return Some(found);
+        }
+        rest.next()?;
+    }
 }
 
 /// Whether `s` has a `*` or `?`.
 pub fn has_wildcard(s: &str) -> bool {
     s.bytes().any(|b| b == b'*' || b == b'?')
-}
-
-/// The length of the UTF-8 character that starts with this byte.
-const fn char_width(lead: u8) -> usize {
-    match lead {
-        0..=0xBF => 1,
-        0xC0..=0xDF => 2,
-        0xE0..=0xEF => 3,
-        0xF0..=0xFF => 4,
-    }
 }
 
 /// A pattern examined once, so that the common shapes are a single comparison.
@@ -116,6 +138,12 @@ impl Wildcard {
             Shape::Contains => text.contains(pattern.trim_matches(star)),
             Shape::General => matches(pattern, text),
         }
+    }
+
+    /// [`Wildcard::matches`] of a text that anybody may have written: the work is charged before it is done.
+    pub fn matches_within(&self, text: &str, budget: &Budget) -> Result<bool, BudgetError> {
+        budget.charge_steps(cost(&self.pattern, text))?;
+        Ok(self.matches(text))
     }
 
     /// The pattern as written.
@@ -180,10 +208,18 @@ mod tests {
     }
 
     #[test]
-    fn many_stars_against_a_long_text_stay_fast() {
-        let pattern = "a*".repeat(1_000) + "b";
-        let text = "a".repeat(20_000);
-        assert!(!matches(&pattern, &text));
+    fn many_stars_against_a_long_text_take_linear_time() {
+        let text = "a".repeat(1 << 20);
+        for pattern in ["*a*a*a*a*b".to_owned(), "a*".repeat(100_000) + "b", "*".repeat(100_000) + "b"] {
+            assert!(!matches(&pattern, &text));
+            assert!(cost(&pattern, &text) < 100_000);
+        }
+    }
+
+    #[test]
+    fn pieces_with_question_marks_are_charged_for_every_place() {
+        let (pattern, text) = (format!("*{}b*", "?".repeat(10_000)), "a".repeat(1 << 20));
+        assert_eq!(matches_within(&pattern, &text, &Budget::default()), Err(BudgetError::Steps));
     }
 
     proptest! {

@@ -2,7 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
-use super::{Map, Value, deep};
+use super::list::MAX_RECURSION;
+use super::{Str, Value, deep};
 
 /// Text that is not JSON: where, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,14 +43,14 @@ impl Value {
     /// escaped, integral floats without fraction, exponents below 1e-6 and from 1e21 on.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
-        write_value(&mut out, self, None);
+        write_value(&mut out, self, None, 0);
         out
     }
 
     /// JSON indented by `indent` spaces a level, otherwise as [`Value::to_json`].
     pub fn to_json_pretty(&self, indent: usize) -> String {
         let mut out = String::new();
-        write_value(&mut out, self, Some((indent, 0)));
+        write_value(&mut out, self, Some((indent, 0)), 0);
         out
     }
 }
@@ -60,15 +61,47 @@ impl fmt::Display for Value {
     }
 }
 
-fn newline(out: &mut String, layout: Option<(usize, usize)>) {
+/// Spaces a level, and the level; `None` for compact text.
+type Layout = Option<(usize, usize)>;
+
+fn newline(out: &mut String, layout: Layout) {
     if let Some((step, depth)) = layout {
         out.push('\n');
         out.extend(std::iter::repeat_n(' ', step * depth));
     }
 }
 
-fn write_value(out: &mut String, value: &Value, layout: Option<(usize, usize)>) {
-    let inner = layout.map(|(step, depth)| (step, depth + 1));
+fn below(layout: Layout) -> Layout {
+    layout.map(|(step, depth)| (step, depth + 1))
+}
+
+fn write_value(out: &mut String, value: &Value, layout: Layout, depth: usize) {
+    match value {
+        _ if depth >= MAX_RECURSION => write_deep(out, value, layout),
+        Value::Array(items) if !items.is_empty() => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                begin_item(out, i, below(layout));
+                write_value(out, item, below(layout), depth + 1);
+            }
+            newline(out, layout);
+            out.push(']');
+        }
+        Value::Object(map) if !map.is_empty() => {
+            out.push('{');
+            for (i, (key, member)) in map.iter().enumerate() {
+                begin_member(out, i, key, below(layout));
+                write_value(out, member, below(layout), depth + 1);
+            }
+            newline(out, layout);
+            out.push('}');
+        }
+        flat => write_flat(out, flat),
+    }
+}
+
+/// A scalar or an empty container.
+fn write_flat(out: &mut String, value: &Value) {
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(true) => out.push_str("true"),
@@ -78,44 +111,76 @@ fn write_value(out: &mut String, value: &Value, layout: Option<(usize, usize)>) 
         }
         Value::Float(f) => write_float(out, *f),
         Value::String(s) => write_string(out, s),
-        Value::Array(items) if items.is_empty() => out.push_str("[]"),
-        Value::Array(items) => {
-            out.push('[');
-            for (i, item) in items.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                newline(out, inner);
-                write_value(out, item, inner);
-            }
-            newline(out, layout);
-            out.push(']');
-        }
-        Value::Object(map) => write_map(out, map, layout),
+        Value::Array(_) => out.push_str("[]"),
+        Value::Object(_) => out.push_str("{}"),
     }
 }
 
-fn write_map(out: &mut String, map: &Map, layout: Option<(usize, usize)>) {
-    if map.is_empty() {
-        out.push_str("{}");
-        return;
-    }
-    let inner = layout.map(|(step, depth)| (step, depth + 1));
-    out.push('{');
-    for (i, (key, value)) in map.iter().enumerate() {
-        if i > 0 {
-            out.push(',');
-        }
-        newline(out, inner);
-        write_string(out, key);
-        out.push(':');
-        if layout.is_some() {
-            out.push(' ');
-        }
-        write_value(out, value, inner);
+fn begin_item(out: &mut String, i: usize, layout: Layout) {
+    if i > 0 {
+        out.push(',');
     }
     newline(out, layout);
-    out.push('}');
+}
+
+fn begin_member(out: &mut String, i: usize, key: &str, layout: Layout) {
+    begin_item(out, i, layout);
+    write_string(out, key);
+    out.push(':');
+    if layout.is_some() {
+        out.push(' ');
+    }
+}
+
+/// A container that is being written: the items or members that are left, and the layout around it.
+enum Open<'v> {
+    Array(std::iter::Enumerate<std::slice::Iter<'v, Value>>, Layout),
+    Object(std::iter::Enumerate<Members<'v>>, Layout),
+}
+
+type Members<'v> = std::slice::Iter<'v, (Str, Value)>;
+
+/// [`write_value`] without recursion.
+fn write_deep(out: &mut String, value: &Value, layout: Layout) {
+    let mut open: Vec<Open<'_>> = Vec::new();
+    let (mut value, mut layout) = (value, layout);
+    loop {
+        match value {
+            Value::Array(items) if !items.is_empty() => {
+                out.push('[');
+                open.push(Open::Array(items.iter().enumerate(), layout));
+            }
+            Value::Object(map) if !map.is_empty() => {
+                out.push('{');
+                open.push(Open::Object(map.entries().iter().enumerate(), layout));
+            }
+            flat => write_flat(out, flat),
+        }
+        loop {
+            let Some(innermost) = open.last_mut() else { return };
+            match innermost {
+                Open::Array(items, around) => {
+                    if let Some((i, item)) = items.next() {
+                        (value, layout) = (item, below(*around));
+                        begin_item(out, i, layout);
+                        break;
+                    }
+                    newline(out, *around);
+                    out.push(']');
+                }
+                Open::Object(members, around) => {
+                    if let Some((i, (key, member))) = members.next() {
+                        (value, layout) = (member, below(*around));
+                        begin_member(out, i, key, layout);
+                        break;
+                    }
+                    newline(out, *around);
+                    out.push('}');
+                }
+            }
+            open.pop();
+        }
+    }
 }
 
 /// Go's `encoding/json` number text: shortest digits, plain notation between 1e-6 and 1e21, and an exponent of
@@ -202,6 +267,17 @@ mod tests {
     #[test]
     fn markup_characters_are_escaped() {
         assert_eq!(Value::from("<&>").to_json(), r#""\u003c\u0026\u003e""#);
+    }
+
+    #[test]
+    fn deep_values_are_written_without_deep_recursion() {
+        let deep = (0..100_000).fold(Value::array(vec![]), |inner, level| {
+            if level % 2 == 0 { Value::from([("a", inner), ("b", Value::Null)]) } else { Value::array(vec![inner]) }
+        });
+        let text = deep.to_json();
+        assert!(text.starts_with(r#"[{"a":[{"a":["#) && text.ends_with(r#""b":null}],"b":null}]"#), "{}", text.len());
+        let shallow = (0..50).fold(Value::array(vec![]), |inner, _| Value::from([("a", Value::array(vec![inner]))]));
+        assert_eq!(Value::from_json(&shallow.to_json()), Value::from_json(&shallow.to_json_pretty(2)));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Objects: vectors of entries sorted by key.
 
+use super::list::{maps_are_equal, release};
 use super::{Str, Value};
 
 /// An object's members, sorted by key, each key once.
 ///
 /// Kubernetes objects have few members each, so a sorted vector beats trees and hash tables in space and time.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct Map {
     entries: Vec<(Str, Value)>,
 }
@@ -78,6 +79,23 @@ impl Map {
         &mut self.entries[i].1
     }
 
+    /// The members after `changes`, which are in the order of their keys: members that are set, or removed by `None`.
+    /// However many there are, each member is looked at once.
+    #[must_use]
+    pub fn changed(&self, changes: Vec<(Str, Option<Value>)>) -> Self {
+        let mut entries = Vec::with_capacity(self.entries.len() + changes.len());
+        let mut old = self.entries.iter().peekable();
+        for (key, value) in changes {
+            while let Some(entry) = old.next_if(|(k, _)| *k < key) {
+                entries.push(entry.clone());
+            }
+            old.next_if(|(k, _)| *k == key);
+            entries.extend(value.map(|value| (key, value)));
+        }
+        entries.extend(old.cloned());
+        Self { entries }
+    }
+
     /// Removes `key`, giving back its value.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         self.position(key).ok().map(|i| self.entries.remove(i).1)
@@ -86,6 +104,15 @@ impl Map {
     /// Keeps the members for which `keep` says yes.
     pub fn retain(&mut self, mut keep: impl FnMut(&Str, &mut Value) -> bool) {
         self.entries.retain_mut(|(k, v)| keep(k, v));
+    }
+
+    pub(super) fn entries(&self) -> &[(Str, Value)] {
+        &self.entries
+    }
+
+    /// Takes out all members.
+    pub fn clear(&mut self) {
+        self.entries.clear();
     }
 
     /// How many members there are.
@@ -139,12 +166,24 @@ impl FromIterator<(Str, Value)> for Map {
     }
 }
 
+impl PartialEq for Map {
+    fn eq(&self, other: &Self) -> bool {
+        maps_are_equal(self, other, 0)
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        release(self.entries.iter_mut().map(|(_, value)| value));
+    }
+}
+
 impl IntoIterator for Map {
     type Item = (Str, Value);
     type IntoIter = std::vec::IntoIter<(Str, Value)>;
 
-    fn into_iter(self) -> Self::IntoIter {
-        self.entries.into_iter()
+    fn into_iter(mut self) -> Self::IntoIter {
+        std::mem::take(&mut self.entries).into_iter()
     }
 }
 
@@ -160,6 +199,14 @@ mod tests {
             .collect();
         let got: Vec<_> = map.iter().map(|(k, v)| (k.as_str(), v.as_i64())).collect();
         assert_eq!(got, [("a", Some(4)), ("b", Some(5))]);
+    }
+
+    #[test]
+    fn changes_set_and_remove_members_in_order() {
+        let map: Map = ["b", "d", "f"].into_iter().map(|k| (Str::new(k), Value::from(k))).collect();
+        let set = |k: &str| (Str::new(k), Some(Value::from("new")));
+        let changed = map.changed(vec![set("a"), set("b"), (Str::new("d"), None), (Str::new("e"), None), set("g")]);
+        assert_eq!(Value::object(changed).to_json(), r#"{"a":"new","b":"new","f":"f","g":"new"}"#);
     }
 
     #[test]

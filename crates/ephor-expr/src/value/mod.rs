@@ -9,6 +9,7 @@ mod decode;
 mod deep;
 mod encode;
 mod json;
+mod list;
 mod map;
 mod path;
 #[cfg(feature = "schema")]
@@ -18,6 +19,7 @@ mod tree;
 pub use decode::{DecodeError, decode, decode_rest};
 pub use encode::{EncodeError, encode};
 pub use json::JsonError;
+pub use list::List;
 pub use map::Map;
 pub use path::{Path, Segment};
 pub use tree::{Str, Value};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Map;
+use super::list::{List, are_equal};
 
 /// A shared immutable string; short ones are stored in place.
 pub type Str = smol_str::SmolStr;
@@ -24,7 +25,7 @@ pub enum Value {
     /// A string.
     String(Str),
     /// An array.
-    Array(Arc<Vec<Value>>),
+    Array(Arc<List>),
     /// An object, sorted by key.
     Object(Arc<Map>),
 }
@@ -32,7 +33,7 @@ pub enum Value {
 impl Value {
     /// Wraps a list.
     pub fn array(items: Vec<Value>) -> Self {
-        Value::Array(Arc::new(items))
+        Value::Array(Arc::new(items.into()))
     }
 
     /// Wraps a map.
@@ -123,7 +124,7 @@ impl Value {
     /// The items for change, if it is an array; a shared one is copied one level deep first.
     pub fn as_array_mut(&mut self) -> Option<&mut Vec<Value>> {
         match self {
-            Value::Array(a) => Some(Arc::make_mut(a)),
+            Value::Array(a) => Some(&mut **Arc::make_mut(a)),
             _ => None,
         }
     }
@@ -171,15 +172,7 @@ fn overlay(base: &Value, over: &Value, depth: usize) -> Value {
 
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Value::Null, Value::Null) => true,
-            (Value::Bool(a), Value::Bool(b)) => a == b,
-            (Value::Int(a), Value::Int(b)) => a == b,
-            (Value::String(a), Value::String(b)) => a == b,
-            (Value::Array(a), Value::Array(b)) => Arc::ptr_eq(a, b) || a == b,
-            (Value::Object(a), Value::Object(b)) => Arc::ptr_eq(a, b) || a == b,
-            (a, b) => matches!((a.as_f64(), b.as_f64()), (Some(x), Some(y)) if x == y),
-        }
+        are_equal(self, other, 0)
     }
 }
 

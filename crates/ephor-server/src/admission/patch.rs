@@ -89,8 +89,9 @@ mod tests {
             let value = |json| Value::from_json(json).unwrap();
             let patch = Value::array(between(&value(before), &value(after)));
             assert_eq!(patch.to_json(), want);
-            let applied =
-                ephor_engine::rules::mutate::JsonPatch::parse(&patch.to_json()).unwrap().apply(&value(before));
+            let applied = ephor_engine::rules::mutate::JsonPatch::parse(&patch.to_json())
+                .unwrap()
+                .apply(&value(before), &ephor_expr::budget::Budget::default());
             assert_eq!(applied.unwrap(), value(after), "{before} to {after}");
         }
     }

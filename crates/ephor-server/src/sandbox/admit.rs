@@ -11,6 +11,7 @@ use ephor_cluster::{ClusterError, MemoryCluster};
 use ephor_engine::policy::FailurePolicy;
 use ephor_engine::rules::mutate::JsonPatch;
 use ephor_expr::Value;
+use ephor_expr::budget::Budget;
 use rustc_hash::FxHasher;
 
 use super::observe::ShownDecisions;
@@ -103,7 +104,7 @@ fn judged(webhook: &str, answer: Answer) -> Result<Vec<String>, ClusterError> {
 fn patched(object: &Value, patch: &Value) -> Result<Value, ClusterError> {
     let fault = |why: String| ClusterError::denied(500, "InternalError", why);
     let patch = JsonPatch::from_value(patch).map_err(|error| fault(error.to_string()))?;
-    patch.apply(object).map_err(|error| fault(error.to_string()))
+    patch.apply(object, &Budget::default()).map_err(|error| fault(error.to_string()))
 }
 
 impl Admission for InProcess {

@@ -1,11 +1,15 @@
 //! JSON patch (RFC 6902), strictly: what is to be removed or replaced must be there.
 
+use ephor_expr::budget::Budget;
 use ephor_expr::{Str, Value};
 
 use super::PatchFault;
 
-/// An object may not grow beyond this by copying.
+/// The most operations of one patch, as API servers have it.
 const MAX_OPERATIONS: usize = 10_000;
+
+/// The most bytes that the copies of one patch may add together, as API servers have it.
+const MAX_COPIED: usize = 3 << 20;
 
 /// `object` with all operations done.
 pub(in crate::memory) fn apply(object: &Value, patch: &Value) -> Result<Value, PatchFault> {
@@ -16,6 +20,8 @@ pub(in crate::memory) fn apply(object: &Value, patch: &Value) -> Result<Value, P
         return Err(PatchFault::Malformed(why));
     }
     let mut document = object.clone();
+    // Copies share what they copy, so that a short patch could double an object again and again.
+    let (budget, mut left_to_copy) = (Budget::default(), MAX_COPIED);
     for operation in operations {
         let text = |key: &str| operation.str_at(&[key]);
         let op = text("op").ok_or_else(|| malformed("error decoding patch: an operation has no op"))?;
@@ -36,6 +42,8 @@ pub(in crate::memory) fn apply(object: &Value, patch: &Value) -> Result<Value, P
             "copy" => {
                 let from = from()?;
                 let copied = find(&document, &from).ok_or_else(|| missing(op, &from))?.clone();
+                let size = budget.charge_tree(&copied).ok();
+                left_to_copy = size.and_then(|size| left_to_copy.checked_sub(size)).ok_or_else(too_much)?;
                 add(&mut document, &path, copied, op)?;
             }
             "test" => {
@@ -48,6 +56,10 @@ pub(in crate::memory) fn apply(object: &Value, patch: &Value) -> Result<Value, P
         }
     }
     Ok(document)
+}
+
+fn too_much() -> PatchFault {
+    PatchFault::Malformed(format!("the copy operations of the patch add more than {MAX_COPIED} bytes"))
 }
 
 fn pointer(text: &str) -> Result<Vec<Str>, PatchFault> {
@@ -154,5 +166,13 @@ mod tests {
                 (got, want) => panic!("{patch}: {got:?}, not {want:?}"),
             }
         }
+    }
+
+    #[test]
+    fn copies_do_not_double_an_object_without_end() {
+        let operation = |i: usize| format!(r#"{{"op":"copy","from":"","path":"/m{i}"}}"#);
+        let patch = format!("[{}]", (0..64).map(operation).collect::<Vec<_>>().join(","));
+        let patch = Value::from_json(&patch).unwrap();
+        assert_eq!(apply(&Value::from_json(r#"{"a":1}"#).unwrap(), &patch), Err(too_much()));
     }
 }

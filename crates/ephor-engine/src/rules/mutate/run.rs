@@ -64,14 +64,15 @@ impl<'e> Run<'e> {
             let text = format!("failed to patch resource: {error}");
             Ok(Patched::Failed(Judgement::new(Verdict::Error, text)))
         };
-        let by_json = |patch: &JsonPatch| match patch.apply(resource) {
+        let budget = scope.world().budget();
+        let by_json = |patch: &JsonPatch| match patch.apply(resource, budget) {
             Ok(after) => Ok(Patched::Object(after)),
             Err(error) => failed(&error),
         };
         match patch {
             Patch::StrategicMerge(template) => match template.resolve_as(Shape::Merge, scope) {
                 Err(error) => unresolved("patchStrategicMerge", &error),
-                Ok(patch) => match apply_strategic_merge(&patch, resource) {
+                Ok(patch) => match apply_strategic_merge(&patch, resource, budget) {
                     Ok(after) => Ok(Patched::Object(after.unwrap_or_else(|| resource.clone()))),
                     Err(error) => failed(&error),
                 },

@@ -129,7 +129,7 @@ impl<'e> Run<'e> {
         };
         let Some(subject) = subject else { return Ok(None) };
         let name = &self.rule.name;
-        Ok(Some(match resolved.matches(subject) {
+        Ok(Some(match resolved.matches(subject, scope.world().budget()) {
             Ok(()) => Judgement::new(Verdict::Pass, self.body.pass_message.clone()),
             Err(Mismatch::Skip { message }) => Judgement::new(Verdict::Skip, message),
             Err(Mismatch::Fail { path, message }) => {
@@ -143,6 +143,7 @@ impl<'e> Run<'e> {
                 let own = self.message(scope)?.unwrap_or_default();
                 Judgement::new(Verdict::Error, messages::execution_error(own.as_deref(), name, &message))
             }
+            Err(Mismatch::Spent(error)) => Judgement::new(Verdict::Error, error.to_string()),
         }))
     }
 
@@ -175,11 +176,12 @@ impl<'e> Run<'e> {
         let name = &self.rule.name;
         let (mut failed, mut skipped) = (Vec::new(), Vec::new());
         for (i, pattern) in ready.iter().enumerate() {
-            match pattern.matches(subject) {
+            match pattern.matches(subject, scope.world().budget()) {
                 Ok(()) => return Ok(Some(Judgement::new(Verdict::Pass, messages::any_passed(name, i)))),
                 Err(Mismatch::Skip { message }) => skipped.push(messages::alternative_skipped(name, i, &message)),
                 Err(Mismatch::Fail { path, .. }) => failed.push(messages::alternative_failed(name, i, &path)),
                 Err(Mismatch::Error { message }) => failed.push(messages::alternative_error(name, i, &message)),
+                Err(Mismatch::Spent(error)) => return Ok(Some(Judgement::new(Verdict::Error, error.to_string()))),
             }
         }
         if failed.is_empty() {

@@ -1,5 +1,6 @@
 //! Lookups in and conversions between arrays and objects.
 
+use super::super::compare::equal;
 use super::{Call, Function, Param, Type};
 use crate::jmespath::EvalError;
 use crate::scalar::number::{format_g, format_print_full};
@@ -60,7 +61,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             (r#"label_match(`{}`,`{"a":"1"}`)"#, "true"),
             (r#"label_match(`{"a":"*"}`,`{"a":"1"}`)"#, "false"),
         ],
-        call: |call| Ok(label_match(call).into()),
+        call: label_match,
     },
 ];
 
@@ -134,8 +135,15 @@ fn key_text(key: &Value) -> Option<Str> {
     }
 }
 
-fn label_match(call: &Call<'_>) -> bool {
+fn label_match(call: &Call<'_>) -> Result<Value, EvalError> {
     let object = |i: usize| call.args.get(i).and_then(Value::as_object);
-    let (Some(want), Some(have)) = (object(0), object(1)) else { return false };
-    want.iter().all(|(key, value)| have.get(key) == Some(value))
+    let (Some(want), Some(have)) = (object(0), object(1)) else { return Ok(false.into()) };
+    for (key, value) in want.iter() {
+        call.charge_reading(key.len())?;
+        let Some(found) = have.get(key) else { return Ok(false.into()) };
+        if !equal(found, value, call.runtime.budget())? {
+            return Ok(false.into());
+        }
+    }
+    Ok(true.into())
 }

@@ -166,11 +166,13 @@ fn digest<D: Digest>(call: &Call<'_>) -> Result<Value, EvalError> {
 
 fn parse_json(call: &Call<'_>) -> Result<Value, EvalError> {
     call.charge(call.str(0).len())?;
+    call.charge_steps(call.str(0).len() as u64 / 4)?;
     json_text::parse(call.str(0)).map_err(|e| EvalError::Other(e.message))
 }
 
 fn parse_yaml(call: &Call<'_>) -> Result<Value, EvalError> {
     call.charge(call.str(0).len())?;
+    call.charge_steps(call.str(0).len() as u64)?;
     parse_first_document_lenient(call.str(0)).map_err(|e| EvalError::Other(format!("yaml: {e}")))
 }
 

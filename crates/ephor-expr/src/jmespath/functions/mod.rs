@@ -12,14 +12,11 @@ mod strings;
 mod time;
 mod x509;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 
-use regex::Regex;
-
 use super::{EvalError, Runtime};
-use crate::scalar::go_regex::{self, GoRegexError};
+use crate::scalar::go_regex::{self, GoRegex, GoRegexError};
 use crate::scalar::number::format_print_full;
 use crate::value::{Str, Value};
 
@@ -178,7 +175,7 @@ impl Function {
 }
 
 /// A regular expression that is compiled by the first call that needs it.
-pub type KeptRegex = OnceLock<Result<Regex, GoRegexError>>;
+pub type KeptRegex = OnceLock<Result<GoRegex, GoRegexError>>;
 
 /// One call: checked arguments and the world.
 pub struct Call<'a> {
@@ -207,7 +204,12 @@ impl Call<'_> {
 
     /// Takes steps from the budget for reading `bytes`, where that may be long and often.
     pub fn charge_reading(&self, bytes: usize) -> Result<(), EvalError> {
-        Ok(self.runtime.budget().charge_steps(bytes as u64 / 16)?)
+        Ok(self.runtime.budget().charge_reading(bytes)?)
+    }
+
+    /// Takes steps from the budget.
+    pub fn charge_steps(&self, steps: u64) -> Result<(), EvalError> {
+        Ok(self.runtime.budget().charge_steps(steps)?)
     }
 
     /// The text of argument `i`, declared as [`Param::TEXT`]: the string, or all digits of the number.
@@ -219,15 +221,17 @@ impl Call<'_> {
         }
     }
 
-    /// The regular expression that is the first argument; not compiled again if it is the same for every call.
-    pub fn regex(&self) -> Result<Cow<'_, Regex>, GoRegexError> {
-        match self.regex {
-            Some(kept) => match kept.get_or_init(|| go_regex::compile(self.str(0))) {
-                Ok(regex) => Ok(Cow::Borrowed(regex)),
-                Err(error) => Err(error.clone()),
-            },
-            None => go_regex::compile(self.str(0)).map(Cow::Owned),
+    /// Calls `then` with the regular expression that is the first argument, or with what is wrong with it. One that
+    /// is the same for every call is compiled once, one from data once in an evaluation.
+    pub fn with_regex<T>(
+        &self,
+        then: impl FnOnce(Result<&GoRegex, &GoRegexError>) -> Result<T, EvalError>,
+    ) -> Result<T, EvalError> {
+        if let Some(kept) = self.regex {
+            return then(kept.get_or_init(|| go_regex::compile(self.str(0))).as_ref());
         }
+        let compiled = self.runtime.regexes().get(self.str(0), self.runtime.budget())?;
+        then(compiled.as_ref().as_ref())
     }
 
     /// The string argument `i` (declared as one; empty otherwise).

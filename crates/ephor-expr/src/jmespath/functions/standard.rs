@@ -119,7 +119,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         returns: "any",
         doc: "The greatest of numbers or strings; null if there are none.",
         examples: &[("max(`[2, 10]`)", "10"), (r#"max(`["2", "10"]`)"#, r#""2""#), ("max(`[]`)", "null")],
-        call: |call| Ok(extreme(items(call, 0), Ordering::Greater)),
+        call: |call| extreme(call, Ordering::Greater),
     },
     Function {
         name: "max_by",
@@ -137,6 +137,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         examples: &[(r#"merge(`{"a": 1, "b": 2}`, `{"b": 3}`)"#, r#"{"a":1,"b":3}"#)],
         call: |call| {
             let members = call.args.iter().filter_map(Value::as_object).flat_map(Map::iter);
+            call.charge_steps(call.args.iter().filter_map(Value::as_object).map(|map| map.len() as u64).sum())?;
             Ok(Value::object(members.map(|(key, value)| (key.clone(), value.clone())).collect()))
         },
     },
@@ -146,7 +147,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         returns: "any",
         doc: "The least of numbers or strings; null if there are none.",
         examples: &[("min(`[2, 10]`)", "2"), (r#"min(`["2", "10"]`)"#, r#""10""#)],
-        call: |call| Ok(extreme(items(call, 0), Ordering::Less)),
+        call: |call| extreme(call, Ordering::Less),
     },
     Function {
         name: "min_by",
@@ -184,6 +185,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         doc: "The numbers or strings in ascending order, strings by their bytes.",
         examples: &[("sort(`[10, 9]`)", "[9,10]"), (r#"sort(`["b", "B", "a"]`)"#, r#"["B","a","b"]"#)],
         call: |call| {
+            charge_sorting(call, items(call, 0).iter())?;
             let mut sorted = items(call, 0).to_vec();
             sorted.sort_by(order);
             Ok(Value::array(sorted))
@@ -314,8 +316,18 @@ fn order(a: &Value, b: &Value) -> Ordering {
 }
 
 /// The first item that is `wanted` compared with all others.
-fn extreme(items: &[Value], wanted: Ordering) -> Value {
-    items.iter().reduce(|best, item| if order(item, best) == wanted { item } else { best }).cloned().unwrap_or_default()
+fn extreme(call: &Call<'_>, wanted: Ordering) -> Result<Value, EvalError> {
+    let items = items(call, 0);
+    call.charge_reading(items.iter().filter_map(Value::as_str).map(str::len).sum())?;
+    let best = items.iter().reduce(|best, item| if order(item, best) == wanted { item } else { best });
+    Ok(best.cloned().unwrap_or_default())
+}
+
+/// Takes what sorting by these keys costs: every key is compared about as often as the logarithm of their number.
+fn charge_sorting<'v>(call: &Call<'_>, keys: impl ExactSizeIterator<Item = &'v Value>) -> Result<(), EvalError> {
+    let (count, rounds) = (keys.len() as u64, u64::from(keys.len().max(1).ilog2()) + 1);
+    let text: usize = keys.filter_map(Value::as_str).map(str::len).sum();
+    call.charge_steps((count + text as u64 / 16).saturating_mul(rounds))
 }
 
 /// The items of argument 0, each with the value of the expression for it, all of these numbers or all strings.
@@ -341,6 +353,7 @@ fn extreme_by(call: &Call<'_>, wanted: Ordering) -> Result<Value, EvalError> {
         return Ok(only.clone());
     }
     let keyed = keyed(call, |first| format!("invalid type, must be {}", first.type_name()))?;
+    charge_sorting(call, keyed.iter().map(|(key, _)| key))?;
     let best = keyed.into_iter().reduce(|best, item| if order(&item.0, &best.0) == wanted { item } else { best });
     Ok(best.map(|(_, item)| item.clone()).unwrap_or_default())
 }
@@ -350,6 +363,7 @@ fn sort_by(call: &Call<'_>) -> Result<Value, EvalError> {
         return Ok(first(call));
     }
     let mut keyed = keyed(call, |_| "error in sort_by comparison".to_owned())?;
+    charge_sorting(call, keyed.iter().map(|(key, _)| key))?;
     keyed.sort_by(|a, b| order(&a.0, &b.0));
     Ok(Value::array(keyed.into_iter().map(|(_, item)| item.clone()).collect()))
 }

@@ -71,7 +71,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         returns: "string",
         doc: "The first text without the characters of the second at both ends.",
         examples: &[("trim('xxhixx','x')", "\"hi\""), ("trim('abcba','ab')", "\"c\"")],
-        call: |call| Ok(call.str(0).trim_matches(|c| call.str(1).contains(c)).into()),
+        call: trim,
     },
     Function {
         name: "trim_prefix",
@@ -250,32 +250,48 @@ fn to_boolean(call: &Call<'_>) -> Result<Value, EvalError> {
     }
 }
 
+fn trim(call: &Call<'_>) -> Result<Value, EvalError> {
+    let (text, cut) = (call.str(0), call.str(1));
+    // Each character of the one is looked for in the other.
+    call.charge_steps((text.len() as u64).saturating_mul(1 + cut.len() as u64 / 16))?;
+    Ok(text.trim_matches(|c| cut.contains(c)).into())
+}
+
 fn regex_match(call: &Call<'_>) -> Result<Value, EvalError> {
     let text = call.text(1);
-    call.charge_reading(text.len())?;
-    let regex = call.regex().map_err(|e| EvalError::Other(e.to_string()))?;
-    Ok(regex.is_match(&text).into())
+    call.with_regex(|regex| {
+        let regex = regex.map_err(|e| EvalError::Other(e.to_string()))?;
+        call.charge_steps(regex.cost(text.len()))?;
+        Ok(regex.is_match(&text).into())
+    })
 }
 
 /// Appends a replacement for one match.
 type Push = fn(&Call<'_>, &Captures<'_>, &str, &mut String) -> Result<(), EvalError>;
 
+/// How many bytes behind a match count as one step: finding the end of a short match may take a look at all of the
+/// rest.
+const BYTES_LOOKED_AHEAD: usize = 256;
+
 fn regex_replaced(call: &Call<'_>, push: Push) -> Result<Value, EvalError> {
     let (text, replacement) = (call.text(1), call.text(2));
-    call.charge_reading(text.len())?;
-    call.charge(text.len())?;
-    // The reference words this failure like its own, unlike that of `regex_match`.
-    let regex = call.regex().map_err(|e| call.error(e.to_string()))?;
-    let mut out = String::with_capacity(text.len());
-    let mut done = 0;
-    for captures in regex.captures_iter(&text) {
-        let Some(whole) = captures.get(0) else { continue };
-        out.push_str(text.get(done..whole.start()).unwrap_or_default());
-        push(call, &captures, &replacement, &mut out)?;
-        done = whole.end();
-    }
-    out.push_str(text.get(done..).unwrap_or_default());
-    Ok(out.into())
+    call.with_regex(|regex| {
+        // The reference words this failure like its own, unlike that of `regex_match`.
+        let regex = regex.map_err(|e| call.error(e.to_string()))?;
+        call.charge_steps(regex.cost(text.len()))?;
+        call.charge(text.len())?;
+        let mut out = String::with_capacity(text.len());
+        let mut done = 0;
+        for captures in regex.captures_iter(&text) {
+            let Some(whole) = captures.get(0) else { continue };
+            call.charge_steps(regex.cost(whole.len()) + ((text.len() - whole.end()) / BYTES_LOOKED_AHEAD) as u64)?;
+            out.push_str(text.get(done..whole.start()).unwrap_or_default());
+            push(call, &captures, &replacement, &mut out)?;
+            done = whole.end();
+        }
+        out.push_str(text.get(done..).unwrap_or_default());
+        Ok(out.into())
+    })
 }
 
 fn push_expanded(call: &Call<'_>, captures: &Captures<'_>, template: &str, out: &mut String) -> Result<(), EvalError> {
@@ -294,9 +310,7 @@ fn push_literal(call: &Call<'_>, _: &Captures<'_>, text: &str, out: &mut String)
 }
 
 fn pattern_match(call: &Call<'_>) -> Result<Value, EvalError> {
-    let text = call.text(1);
-    call.charge_reading(text.len())?;
-    Ok(wildcard::matches(call.str(0), &text).into())
+    Ok(wildcard::matches_within(call.str(0), &call.text(1), call.runtime.budget())?.into())
 }
 
 fn semver_compare(call: &Call<'_>) -> Result<Value, EvalError> {

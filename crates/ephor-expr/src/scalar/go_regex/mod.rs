@@ -19,26 +19,104 @@ mod translate;
 pub use error::{GoRegexError, GoRegexErrorKind};
 pub use expand::expand_replacement;
 
+use std::cell::RefCell;
+use std::ops::Deref;
+use std::sync::Arc;
+
 use regex::{Regex, RegexBuilder};
 
-/// The most memory one compiled expression may take, in bytes.
-const SIZE_LIMIT: usize = 10 << 20;
+use crate::Str;
+use crate::budget::{Budget, BudgetError};
+
+/// The most memory that compiled expressions are tried with, in bytes, one after the other. The first that suffices
+/// tells how heavy an expression is; one that needs more than the last is refused.
+const SIZE_LIMITS: [usize; 7] = [2 << 10, 8 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20, 10 << 20];
 
 /// The deepest nesting handed to `regex`; deeper expressions are refused (Go stops at 1000).
 const NEST_LIMIT: u32 = 250;
+
+/// The longest expression that is compiled, in bytes.
+const MAX_PATTERN: usize = 64 << 10;
+
+/// How many expressions a [`RegexCache`] keeps.
+const KEPT: usize = 16;
+
+/// A compiled expression, and how much work a search with it can be.
+#[derive(Debug, Clone)]
+pub struct GoRegex {
+    regex: Regex,
+    /// 1 for the smallest; in the worst case a search looks at all of the expression for every character.
+    weight: u64,
+}
+
+impl GoRegex {
+    /// What a search through `length` bytes counts for, in evaluation steps.
+    pub fn cost(&self, length: usize) -> u64 {
+        1 + (length as u64).saturating_mul(self.weight) / 4
+    }
+}
+
+impl Deref for GoRegex {
+    type Target = Regex;
+
+    fn deref(&self) -> &Regex {
+        &self.regex
+    }
+}
 
 /// Compiles a Go regular expression.
 ///
 /// The error prints as Go's, for example ``error parsing regexp: missing closing ]: `[a` ``. A group name that
 /// starts with a digit, which only Go allows, is dropped: the group still counts.
-pub fn compile(pattern: &str) -> Result<Regex, GoRegexError> {
-    let translated = translate::translate(pattern)?;
-    RegexBuilder::new(&translated).size_limit(SIZE_LIMIT).nest_limit(NEST_LIMIT).build().map_err(|e| {
-        let kind = match e {
-            regex::Error::CompiledTooBig(_) => GoRegexErrorKind::Large,
+pub fn compile(pattern: &str) -> Result<GoRegex, GoRegexError> {
+    let unbounded = Budget::new(u64::MAX, 0);
+    compile_within(pattern, &unbounded).unwrap_or_else(|_| Err(GoRegexError::new(GoRegexErrorKind::Large, pattern)))
+}
+
+/// [`compile()`] of an expression that anybody may have written: the work is charged before it is done.
+pub fn compile_within(pattern: &str, budget: &Budget) -> Result<Result<GoRegex, GoRegexError>, BudgetError> {
+    let refused = |kind| Ok(Err(GoRegexError::new(kind, pattern)));
+    if pattern.len() > MAX_PATTERN {
+        return refused(GoRegexErrorKind::Large);
+    }
+    budget.charge_steps(pattern.len() as u64)?;
+    let translated = match translate::translate(pattern) {
+        Ok(translated) => translated,
+        Err(error) => return Ok(Err(error)),
+    };
+    for size in SIZE_LIMITS {
+        budget.charge_steps(size as u64 / 64)?;
+        match RegexBuilder::new(&translated).size_limit(size).nest_limit(NEST_LIMIT).build() {
+            Ok(regex) => return Ok(Ok(GoRegex { regex, weight: (size / SIZE_LIMITS[0]) as u64 })),
+            Err(regex::Error::CompiledTooBig(_)) => {}
             // Everything else was checked by the translation.
-            _ => GoRegexErrorKind::NestingDepth,
-        };
-        GoRegexError::new(kind, pattern)
-    })
+            Err(_) => return refused(GoRegexErrorKind::NestingDepth),
+        }
+    }
+    refused(GoRegexErrorKind::Large)
+}
+
+/// The expressions that one evaluation has compiled from data, so that a loop does not compile one again and again.
+#[derive(Debug, Default)]
+pub struct RegexCache(RefCell<Vec<(Str, CompiledRegex)>>);
+
+/// A compiled expression, or what is wrong with it; clones are the same.
+type CompiledRegex = Arc<Result<GoRegex, GoRegexError>>;
+
+impl RegexCache {
+    /// The compiled `pattern`; compiling it is charged.
+    pub fn get(&self, pattern: &str, budget: &Budget) -> Result<CompiledRegex, BudgetError> {
+        budget.charge_reading(pattern.len())?;
+        let known = self.0.borrow().iter().find(|(known, _)| known == pattern).map(|(_, regex)| Arc::clone(regex));
+        if let Some(regex) = known {
+            return Ok(regex);
+        }
+        let regex = Arc::new(compile_within(pattern, budget)?);
+        let mut kept = self.0.borrow_mut();
+        if kept.len() >= KEPT {
+            kept.remove(0);
+        }
+        kept.push((Str::new(pattern), Arc::clone(&regex)));
+        Ok(regex)
+    }
 }

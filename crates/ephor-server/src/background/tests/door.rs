@@ -7,6 +7,7 @@ use ephor_cluster::admission::{Admission, Attributes, Mutated, Operation};
 use ephor_cluster::{Cluster, ClusterError, MemoryCluster};
 use ephor_engine::rules::mutate::JsonPatch;
 use ephor_expr::Value;
+use ephor_expr::budget::Budget;
 
 use crate::admission::observe::Unobserved;
 use crate::admission::path::Lane;
@@ -123,7 +124,7 @@ impl Admission for Door {
         assert!(answer.allowed, "{:?}", answer.message);
         mutated.object = answer.patch.map(|patch: Value| {
             let patch = JsonPatch::from_value(&patch).unwrap();
-            patch.apply(&attributes.object).unwrap()
+            patch.apply(&attributes.object, &Budget::default()).unwrap()
         });
         Ok(mutated)
     }

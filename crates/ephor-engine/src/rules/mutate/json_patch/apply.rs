@@ -2,17 +2,31 @@
 
 use std::sync::Arc;
 
+use ephor_expr::budget::Budget;
 use ephor_expr::{Map, Str, Value};
 
 use super::error::{JsonPatchError, PlaceFault};
 use super::operation::{JsonPatch, PatchOp};
 use super::pointer::{Index, Pointer, child, child_mut, item_place};
-use crate::rules::mutate::limits::{Allowance, MAX_DEPTH, parts_of};
+use crate::rules::mutate::limits::{Allowance, MAX_DEPTH};
+
+/// The most operations of one patch, as API servers have it.
+const MAX_OPERATIONS: usize = 10_000;
+
+/// The most bytes that the copies of one patch may add together, as API servers have it.
+const MAX_COPIED: usize = 3 << 20;
+
+/// How many members or items of a container that an operation moves aside count as one step.
+const MEMBERS_A_STEP: u64 = 32;
 
 impl JsonPatch {
-    /// The document with all operations done. If one fails there is no result.
-    pub fn apply(&self, document: &Value) -> Result<Value, JsonPatchError> {
-        let mut target = Target { document: document.clone(), allowance: Allowance::new() };
+    /// The document with all operations done. If one fails there is no result. The work is charged to `budget`.
+    pub fn apply(&self, document: &Value, budget: &Budget) -> Result<Value, JsonPatchError> {
+        if self.ops.len() > MAX_OPERATIONS {
+            return Err(JsonPatchError::TooManyOperations { max: MAX_OPERATIONS });
+        }
+        let mut target =
+            Target { document: document.clone(), allowance: Allowance::new(), left_to_copy: MAX_COPIED, budget };
         for op in &self.ops {
             target.apply(op)?;
         }
@@ -20,14 +34,27 @@ impl JsonPatch {
     }
 }
 
-struct Target {
+struct Target<'b> {
     document: Value,
-    /// For copies, and for nulls that fill lists.
+    /// For nulls that fill lists.
     allowance: Allowance,
+    /// How many bytes copies may still add.
+    left_to_copy: usize,
+    budget: &'b Budget,
 }
 
-impl Target {
+/// How many members or items `value` has.
+fn members(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.len(),
+        Value::Object(map) => map.len(),
+        _ => 0,
+    }
+}
+
+impl Target<'_> {
     fn apply(&mut self, op: &PatchOp) -> Result<(), JsonPatchError> {
+        self.charge(op)?;
         match op {
             PatchOp::Add { path, value } => self.add(path, value),
             PatchOp::Remove { path } => self.remove(path),
@@ -36,6 +63,33 @@ impl Target {
             PatchOp::Copy { from, path } => self.copy(from, path),
             PatchOp::Test { path, value } => self.test(path, value),
         }
+    }
+
+    /// Charges for going to the places of an operation, and for making room there.
+    fn charge(&self, op: &PatchOp) -> Result<(), JsonPatchError> {
+        let (path, value) = match op {
+            PatchOp::Add { path, value } | PatchOp::Replace { path, value } | PatchOp::Test { path, value } => {
+                (path, Some(value))
+            }
+            PatchOp::Remove { path } | PatchOp::Move { path, .. } | PatchOp::Copy { path, .. } => (path, None),
+        };
+        let from = match op {
+            PatchOp::Move { from, .. } | PatchOp::Copy { from, .. } => Some(from),
+            _ => None,
+        };
+        for pointer in [Some(path), from].into_iter().flatten() {
+            self.budget.charge_steps(1 + pointer.steps().len() as u64)?;
+            let mut place = &self.document;
+            for step in pointer.steps() {
+                self.budget.charge_steps(members(place) as u64 / MEMBERS_A_STEP)?;
+                let Some(next) = child(place, step) else { break };
+                place = next;
+            }
+        }
+        if let Some(value) = value {
+            self.budget.charge_tree(value)?;
+        }
+        Ok(())
     }
 
     /// What the steps lead to.
@@ -148,6 +202,7 @@ impl Target {
         let (parent, step) = self.container(from).ok_or_else(missing)?;
         find(parent, &step).map_err(|fault| at("move", &step, fault))?;
         let value = self.take(from).ok_or_else(missing)?;
+        self.budget.charge_tree(&value)?;
         self.put(path, value, "move", |fault| at("move", path.as_str(), fault))
     }
 
@@ -161,7 +216,9 @@ impl Target {
             find(parent, &step).map_err(fault)?.clone()
         };
         // Copies are shared, so that copying costs nothing here; printing the result would.
-        self.allowance.take(parts_of(&value)).ok_or(JsonPatchError::TooLarge)?;
+        let size = self.budget.charge_tree(&value)?;
+        let left = self.left_to_copy.checked_sub(size);
+        self.left_to_copy = left.ok_or(JsonPatchError::CopiesTooMuch { max: MAX_COPIED })?;
         self.put(path, value, "copy", JsonPatchError::CopyTo)
     }
 

@@ -1,5 +1,6 @@
 //! Why a JSON patch cannot be read or applied. The texts are those of the reference.
 
+use ephor_expr::budget::BudgetError;
 use ephor_expr::yaml::YamlError;
 
 use crate::rules::mutate::limits::MAX_DEPTH;
@@ -24,6 +25,21 @@ pub enum JsonPatchError {
         /// What is wrong with it.
         fault: OperationFault,
     },
+    /// The patch has too many operations.
+    #[error("the patch has more than {max} operations")]
+    TooManyOperations {
+        /// How many are allowed.
+        max: usize,
+    },
+    /// The copies of the patch are too large together.
+    #[error("the `copy` operations of the patch add more than {max} bytes")]
+    CopiesTooMuch {
+        /// How many bytes are allowed.
+        max: usize,
+    },
+    /// The work allowed is used up.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
     /// `add` cannot get to its place.
     #[error("add operation does not apply: doc is missing path: {0:?}: missing value")]
     AddMissingPath(String),

@@ -2,16 +2,18 @@
 
 use std::borrow::Cow;
 
+use ephor_expr::budget::{Budget, BudgetError};
 use ephor_expr::{Str, Value};
 
 use crate::rules::validate::pattern::Pattern;
 
 /// Whether `actual` matches `wanted`, a pattern as in `validate.pattern`. Scalars are compared as the texts they are
 /// written as, so `true` accepts `"true"` and `null` is the word.
-pub(super) fn hold(wanted: &Value, actual: &Value) -> bool {
+pub(super) fn hold(wanted: &Value, actual: &Value, budget: &Budget) -> Result<bool, BudgetError> {
+    budget.charge_tree(wanted)?;
     match wanted {
-        Value::Array(_) | Value::Object(_) => Pattern::compile(wanted).is_match(actual),
-        scalar => Pattern::compile(&as_text(scalar)).is_match(&as_text(actual)),
+        Value::Array(_) | Value::Object(_) => Pattern::compile(wanted).is_match(actual, budget),
+        scalar => Pattern::compile(&as_text(scalar)).is_match(&as_text(actual), budget),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use ephor_expr::Value;
+use ephor_expr::budget::BudgetError;
 
 use crate::rules::mutate::limits::MAX_DEPTH;
 
@@ -67,9 +68,20 @@ pub enum MergeError {
     /// The patch expands to too many parts, as nested conditional list items can.
     #[error("the patch expands to too many parts")]
     TooLarge,
+    /// The work allowed is used up.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
 }
 
 impl MergeError {
+    /// The same, found while anchors were still being evaluated.
+    pub(super) fn in_preprocessing(self) -> Self {
+        match self {
+            MergeError::Budget(_) => self,
+            error => MergeError::Preprocess(Box::new(error)),
+        }
+    }
+
     /// `actual` stands where something of kind `expected` should.
     pub(super) fn wrong_kind(expected: NodeKind, actual: &Value) -> Self {
         let mut contents = String::new();

@@ -87,7 +87,7 @@ pub(super) fn merge_map(patch: &Map, old: &Map, shape: Shape, depth: usize) -> R
         Directive::Replace => return fresh_map(patch, shape, depth),
         Directive::Merge => {}
     }
-    let mut new: Option<Map> = None;
+    let mut changes = Vec::new();
     for (key, value) in patch.iter().filter(|(key, _)| *key != DIRECTIVE) {
         let current = old.get(key);
         let shape = shape.of_member(key, current);
@@ -96,16 +96,12 @@ pub(super) fn merge_map(patch: &Map, old: &Map, shape: Shape, depth: usize) -> R
             None => fresh_value(value, shape, depth)?,
         };
         match merged {
-            Merged::New(value) => {
-                new.get_or_insert_with(|| old.clone()).insert(key.clone(), value);
-            }
-            Merged::Gone if old.contains_key(key) => {
-                new.get_or_insert_with(|| old.clone()).remove(key);
-            }
+            Merged::New(value) => changes.push((key.clone(), Some(value))),
+            Merged::Gone if old.contains_key(key) => changes.push((key.clone(), None)),
             Merged::Same | Merged::Gone => {}
         }
     }
-    Ok(new.map_or(Merged::Same, |map| Merged::New(Value::object(map))))
+    Ok(if changes.is_empty() { Merged::Same } else { Merged::New(Value::object(old.changed(changes))) })
 }
 
 /// What `patch` is where the resource has nothing: itself without nulls and directives. Never [`Merged::Same`].

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use ephor_expr::budget::Budget;
+use ephor_expr::value::List;
 use ephor_expr::{Map, Str, Value};
 
 use super::cleanup;
@@ -13,12 +15,12 @@ use crate::rules::mutate::limits::{Allowance, MAX_DEPTH, parts_of};
 /// Evaluates the anchors of `patch` against `resource`: conditions are checked, `+(key)` members that the resource
 /// lacks become plain members, and items of lists with conditions become one item for each item of the resource that
 /// meets them. `None` if a condition is not met, so that the whole patch does not apply.
-pub fn preprocess(patch: &Value, resource: &Value) -> Result<Option<Value>, MergeError> {
+pub fn preprocess(patch: &Value, resource: &Value, budget: &Budget) -> Result<Option<Value>, MergeError> {
     if !matches!(patch, Value::Object(_) | Value::Null) {
         return Err(MergeError::wrong_kind(NodeKind::Mapping, patch));
     }
     let mut patch = patch.clone();
-    let mut preprocessor = Preprocessor { allowance: Allowance::new() };
+    let mut preprocessor = Preprocessor { allowance: Allowance::new(), budget };
     match preprocessor.value(&mut patch, Some(resource), MAX_DEPTH) {
         Ok(()) => Ok(Some(cleanup::clean_root(&patch))),
         Err(Halt::Unmet | Halt::GlobalUnmet) => Ok(None),
@@ -51,17 +53,20 @@ pub(super) fn condition_key(key: &str) -> Option<&str> {
     anchor_of(key).filter(|(anchor, _)| *anchor != Anchor::AddIfAbsent).map(|(_, name)| name)
 }
 
-struct Preprocessor {
+struct Preprocessor<'b> {
     allowance: Allowance,
+    budget: &'b Budget,
 }
 
-impl Preprocessor {
+impl Preprocessor<'_> {
     fn charge(&mut self, parts: usize) -> Result<(), MergeError> {
+        self.budget.charge_steps(parts as u64)?;
         self.allowance.take(parts).ok_or(MergeError::TooLarge)
     }
 
     fn value(&mut self, patch: &mut Value, resource: Option<&Value>, depth: usize) -> Result<(), Halt> {
         let depth = depth.checked_sub(1).ok_or(MergeError::TooDeep)?;
+        self.budget.charge_tree(patch).map_err(MergeError::from)?;
         if cleanup::strongest_anchor(patch, depth).is_none() {
             return Ok(check_lists(patch, resource, depth)?);
         }
@@ -80,7 +85,7 @@ impl Preprocessor {
                 let Some((_, name)) = anchor_of(key).filter(|(anchor, _)| *anchor == wanted) else { continue };
                 let Some(actual) = resource.and_then(|map| map.get(name)) else { return Err(unmet) };
                 if !value.as_object().is_some_and(has_additions) {
-                    if !conditions::hold(value, actual) {
+                    if !conditions::hold(value, actual, self.budget).map_err(MergeError::from)? {
                         return Err(unmet);
                     }
                 } else if let Some(map) = value.as_object_mut() {
@@ -98,7 +103,7 @@ impl Preprocessor {
     }
 
     /// A list that begins with a map.
-    fn list(&mut self, patch: &mut Vec<Value>, resource: Option<&Value>, depth: usize) -> Result<(), Halt> {
+    fn list(&mut self, patch: &mut List, resource: Option<&Value>, depth: usize) -> Result<(), Halt> {
         let resource = resource.map(list_of).transpose()?;
         self.charge(patch.len())?;
         let mut expanded = Vec::new();

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use ephor_expr::Value;
+use ephor_expr::budget::{Budget, BudgetError};
 use ephor_expr::scalar::compare::{Measure, MeasureRange};
 use ephor_expr::scalar::duration::Duration;
 use ephor_expr::scalar::number::{format_e, format_f6};
@@ -48,18 +49,26 @@ impl Expression {
         Expression { alternatives: text.split('|').map(alternative).collect() }
     }
 
-    /// Whether the scalar `found` satisfies it; lists and maps never do.
-    pub(super) fn holds(&self, found: &Value) -> bool {
+    /// Whether the scalar `found` satisfies it; lists and maps never do. Each comparison is charged to `budget`.
+    pub(super) fn holds(&self, found: &Value, budget: &Budget) -> Result<bool, BudgetError> {
         match found {
-            Value::Array(_) | Value::Object(_) => false,
+            Value::Array(_) | Value::Object(_) => Ok(false),
             // An integral float reads like an integer.
-            Value::Float(n) => self.holds_for(&Value::number(*n)),
-            scalar => self.holds_for(scalar),
+            Value::Float(n) => self.holds_for(&Value::number(*n), budget),
+            scalar => self.holds_for(scalar, budget),
         }
     }
 
-    fn holds_for(&self, found: &Value) -> bool {
-        self.alternatives.iter().any(|all| all.iter().all(|comparison| comparison.holds(found)))
+    fn holds_for(&self, found: &Value, budget: &Budget) -> Result<bool, BudgetError> {
+        'alternatives: for all in &self.alternatives {
+            for comparison in all {
+                if !comparison.holds(found, budget)? {
+                    continue 'alternatives;
+                }
+            }
+            return Ok(true);
+        }
+        Ok(false)
     }
 }
 
@@ -86,10 +95,13 @@ impl Comparison {
         }
     }
 
-    fn holds(&self, found: &Value) -> bool {
+    fn holds(&self, found: &Value, budget: &Budget) -> Result<bool, BudgetError> {
         match self {
-            Comparison::One(operator, operand) => operand.compare(*operator, found),
-            Comparison::Range(range) => range.holds(&measure(found)),
+            Comparison::One(operator, operand) => operand.compare(*operator, found, budget),
+            Comparison::Range(range) => {
+                budget.charge_reading(found.as_str().map_or(0, str::len))?;
+                Ok(range.holds(&measure(found)))
+            }
         }
     }
 }
@@ -113,26 +125,26 @@ impl Operand {
     }
 
     /// As durations if both sides are, else as quantities if both are, else as texts, which know no order.
-    fn compare(&self, operator: Operator, found: &Value) -> bool {
+    fn compare(&self, operator: Operator, found: &Value, budget: &Budget) -> Result<bool, BudgetError> {
         if !self.measure.is_none()
             && let Some(order) = measure(found).compare(&self.measure)
         {
-            return operator.accepts(order);
+            return Ok(operator.accepts(order));
         }
         let equal = match operator {
             Operator::Equal => true,
             Operator::NotEqual => false,
-            _ => return false,
+            _ => return Ok(false),
         };
         let matches = match found {
-            Value::String(s) => self.text.matches(s),
-            Value::Bool(b) => self.text.matches(if *b { "true" } else { "false" }),
-            Value::Int(n) => self.text.matches(&format_smolstr!("{n}")),
-            Value::Float(n) => self.text.matches(&format_e(*n)),
+            Value::String(s) => self.text.matches_within(s, budget)?,
+            Value::Bool(b) => self.text.matches_within(if *b { "true" } else { "false" }, budget)?,
+            Value::Int(n) => self.text.matches_within(&format_smolstr!("{n}"), budget)?,
+            Value::Float(n) => self.text.matches_within(&format_e(*n), budget)?,
             // Nothing is neither equal nor unequal to a text.
-            Value::Null | Value::Array(_) | Value::Object(_) => return false,
+            Value::Null | Value::Array(_) | Value::Object(_) => return Ok(false),
         };
-        matches == equal
+        Ok(matches == equal)
     }
 }
 

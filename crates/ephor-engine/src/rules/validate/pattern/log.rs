@@ -14,6 +14,8 @@ pub(super) trait Log {
     type Text;
     /// Takes a text that is rendered only if somebody reads it.
     fn text(&self, render: impl FnOnce() -> String) -> Self::Text;
+    /// How many bytes a text has.
+    fn length(text: &Self::Text) -> usize;
     /// `prefix: text`.
     fn prefixed(&self, prefix: &str, text: Self::Text) -> Self::Text;
     /// Several messages as one.
@@ -28,6 +30,9 @@ pub(super) struct Quiet;
 impl Log for Quiet {
     type Text = ();
     fn text(&self, _: impl FnOnce() -> String) {}
+    fn length((): &()) -> usize {
+        0
+    }
     fn prefixed(&self, _: &str, (): ()) {}
     fn joined(&self, _: Vec<()>) {}
     fn anchor_key(&mut self, _: &Str, _: impl FnOnce() -> bool) {}
@@ -51,6 +56,9 @@ impl Log for Verbose {
     type Text = String;
     fn text(&self, render: impl FnOnce() -> String) -> String {
         render()
+    }
+    fn length(text: &String) -> usize {
+        text.len()
     }
     fn prefixed(&self, prefix: &str, text: String) -> String {
         format!("{prefix}: {text}")

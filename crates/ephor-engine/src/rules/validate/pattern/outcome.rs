@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ephor_expr::Value;
+use ephor_expr::budget::{Budget, BudgetError};
 
 use super::compile::{Compiler, MapNode, Node};
 use super::log::{Log, Quiet, Verbose};
@@ -44,6 +45,9 @@ pub enum Mismatch {
         /// As in [`Mismatch::Fail`].
         message: String,
     },
+    /// The work allowed is used up, so that nothing can be said.
+    #[error(transparent)]
+    Spent(#[from] BudgetError),
 }
 
 impl Pattern {
@@ -59,17 +63,23 @@ impl Pattern {
     }
 
     /// Whether `resource` matches. Cheaper than [`Pattern::matches`] when it does not, and the same otherwise.
-    pub fn is_match(&self, resource: &Value) -> bool {
-        self.walk(Quiet, resource).is_ok()
+    pub fn is_match(&self, resource: &Value, budget: &Budget) -> Result<bool, BudgetError> {
+        match self.walk(Quiet, resource, budget) {
+            Ok(()) => Ok(true),
+            Err((Stop::Spent(error), _)) => Err(error),
+            Err(_) => Ok(false),
+        }
     }
 
-    /// Matches `resource`, which stands at the root `/`; says why if it does not match.
-    pub fn matches(&self, resource: &Value) -> Result<(), Mismatch> {
+    /// Matches `resource`, which stands at the root `/`; says why if it does not match. The work is charged to
+    /// `budget`.
+    pub fn matches(&self, resource: &Value, budget: &Budget) -> Result<(), Mismatch> {
         // The second walk only finds the words for the answer of the first.
-        if self.is_match(resource) {
+        if self.is_match(resource, budget)? {
             return Ok(());
         }
-        self.walk(Verbose::default(), resource).map_err(|(stop, log)| match stop {
+        self.walk(Verbose::default(), resource, budget).map_err(|(stop, log)| match stop {
+            Stop::Spent(error) => Mismatch::Spent(error),
             Stop::Skip { text, .. } => Mismatch::Skip { message: text },
             Stop::Mismatch { path, text, negation: true } => Mismatch::Fail { path, message: text },
             Stop::Mismatch { path, text, .. } if path.is_empty() || log.keys_are_missing() => {
@@ -79,8 +89,8 @@ impl Pattern {
         })
     }
 
-    fn walk<L: Log>(&self, log: L, resource: &Value) -> Result<(), (Stop<L::Text>, L)> {
-        let mut walk = Walk::new(Picks::new(&self.blocks), log);
+    fn walk<L: Log>(&self, log: L, resource: &Value, budget: &Budget) -> Result<(), (Stop<L::Text>, L)> {
+        let mut walk = Walk::new(Picks::new(&self.blocks), log, budget);
         walk.node(&self.root, resource, &Trail::Root).map_err(|stop| (stop, walk.log))
     }
 }

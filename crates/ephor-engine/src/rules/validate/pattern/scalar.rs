@@ -1,6 +1,7 @@
 //! Scalars of patterns and what they accept (validate-mutate-autogen.md 1.2).
 
 use ephor_expr::Value;
+use ephor_expr::budget::{Budget, BudgetError};
 use ephor_expr::scalar::number::parse_go_float;
 
 use super::expression::Expression;
@@ -59,16 +60,24 @@ impl Scalar {
         &self.source
     }
 
-    /// Whether `found` fits; of a list, whether every item fits.
-    pub(super) fn accepts(&self, found: &Value) -> bool {
+    /// Whether `found` fits; of a list, whether every item fits. The work is charged to `budget`.
+    pub(super) fn accepts(&self, found: &Value, budget: &Budget) -> Result<bool, BudgetError> {
         match found {
-            Value::Array(items) => items.iter().all(|item| self.accepts_one(item)),
-            one => self.accepts_one(one),
+            Value::Array(items) => {
+                for item in items.iter() {
+                    if !self.accepts_one(item, budget)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            one => self.accepts_one(one, budget),
         }
     }
 
-    fn accepts_one(&self, found: &Value) -> bool {
-        match &self.test {
+    fn accepts_one(&self, found: &Value, budget: &Budget) -> Result<bool, BudgetError> {
+        budget.charge_reading(found.as_str().map_or(0, str::len))?;
+        Ok(match &self.test {
             Test::Null => is_nothing(found),
             Test::Bool(wanted) => found.as_bool() == Some(*wanted),
             Test::Int(wanted) => match found {
@@ -80,8 +89,8 @@ impl Scalar {
                 number => number.as_f64() == Some(*wanted),
             },
             // A text that equals the whole pattern fits, whatever operators are in it.
-            Test::Text(expression) => self.source == *found || expression.holds(found),
-        }
+            Test::Text(expression) => self.source == *found || expression.holds(found, budget)?,
+        })
     }
 }
 

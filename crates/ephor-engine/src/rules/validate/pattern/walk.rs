@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ephor_expr::budget::{Budget, BudgetError};
 use ephor_expr::{Map, Value};
 
 use super::compile::{Entry, ListNode, MapNode, Node, Rule};
@@ -31,12 +32,22 @@ pub(super) enum Stop<T> {
         /// Whether a negation anchor says so.
         negation: bool,
     },
+    /// The work allowed is used up: nothing can be said of the part, nor of any part around it.
+    Spent(BudgetError),
+}
+
+impl<T> From<BudgetError> for Stop<T> {
+    fn from(error: BudgetError) -> Self {
+        Stop::Spent(error)
+    }
 }
 
 impl<T> Stop<T> {
-    fn text(self) -> T {
+    /// As the reason why an anchor does not hold; `reason` words it.
+    fn unmet(self, global: bool, reason: impl FnOnce(T) -> T) -> Self {
         match self {
-            Stop::Skip { text, .. } | Stop::Mismatch { text, .. } => text,
+            Stop::Skip { text, .. } | Stop::Mismatch { text, .. } => Stop::Skip { text: reason(text), global },
+            spent @ Stop::Spent(_) => spent,
         }
     }
 }
@@ -44,6 +55,7 @@ impl<T> Stop<T> {
 /// One walk: the state that its parts share.
 pub(super) struct Walk<'p, L> {
     picks: Picks<'p>,
+    budget: &'p Budget,
     /// What the walk told.
     pub(super) log: L,
 }
@@ -51,13 +63,14 @@ pub(super) struct Walk<'p, L> {
 type Step<L> = Result<(), Stop<<L as Log>::Text>>;
 
 impl<'p, L: Log> Walk<'p, L> {
-    pub(super) fn new(picks: Picks<'p>, log: L) -> Self {
-        Walk { picks, log }
+    pub(super) fn new(picks: Picks<'p>, log: L, budget: &'p Budget) -> Self {
+        Walk { picks, budget, log }
     }
 
     /// Matches `node` against `resource`, which stands at `at`. Recursion is as deep as the pattern, which
     /// compilation bounds.
     pub(super) fn node(&mut self, node: &Node, resource: &Value, at: &Trail<'_>) -> Step<L> {
+        self.budget.charge_steps(1)?;
         match node {
             Node::Map(map) => match resource.as_object() {
                 Some(members) => self.map(map, members, at),
@@ -68,7 +81,7 @@ impl<'p, L: Log> Walk<'p, L> {
                 _ => Err(self.mismatch(at, || messages::structure(resource, at))),
             },
             Node::List(list) => self.list(list, resource, at),
-            Node::Scalar(scalar) if scalar.accepts(resource) => Ok(()),
+            Node::Scalar(scalar) if scalar.accepts(resource, self.budget)? => Ok(()),
             Node::Scalar(scalar) => Err(self.mismatch(at, || messages::value(resource, scalar.source(), at))),
             Node::TooDeep => Err(self.mismatch(at, || messages::too_deep(at))),
         }
@@ -76,7 +89,7 @@ impl<'p, L: Log> Walk<'p, L> {
 
     fn map(&mut self, map: &MapNode, resource: &Map, at: &Trail<'_>) -> Step<L> {
         for block in &map.blocks {
-            self.picks.pick(block, resource);
+            self.picks.pick(block, resource, self.budget)?;
         }
         for entry in &map.anchored {
             if matches!(entry.rule, Rule::Condition(_) | Rule::Existence(_)) {
@@ -91,6 +104,7 @@ impl<'p, L: Log> Walk<'p, L> {
                     direct |= global || matches!(entry.rule, Rule::Condition(_));
                     skips.push(text);
                 }
+                Err(spent @ Stop::Spent(_)) => return Err(spent),
                 // A map that will be skipped has nothing more to demand.
                 Err(Stop::Mismatch { .. }) if direct => {}
                 Err(mismatch) => return Err(mismatch),
@@ -112,14 +126,13 @@ impl<'p, L: Log> Walk<'p, L> {
             (Rule::Condition(_), None) => {
                 Err(Stop::Skip { text: self.log.text(messages::condition_absent), global: false })
             }
-            (Rule::Condition(node), Some(value)) => self.node(node, value, at).map_err(|stop| Stop::Skip {
-                text: self.log.prefixed(messages::CONDITION, stop.text()),
-                global: false,
-            }),
+            (Rule::Condition(node), Some(value)) => self
+                .node(node, value, at)
+                .map_err(|stop| stop.unmet(false, |text| self.log.prefixed(messages::CONDITION, text))),
             (Rule::Global(_) | Rule::Equality(_) | Rule::Existence(_) | Rule::Negation, None) => Ok(()),
             (Rule::Global(node), Some(value)) => self
                 .node(node, value, at)
-                .map_err(|stop| Stop::Skip { text: self.log.prefixed(messages::GLOBAL, stop.text()), global: true }),
+                .map_err(|stop| stop.unmet(true, |text| self.log.prefixed(messages::GLOBAL, text))),
             (Rule::Equality(node), Some(value)) => self.node(node, value, at),
             (Rule::Existence(wanted), Some(Value::Array(items))) => self.existence(wanted, items, at),
             (Rule::Existence(_), Some(other)) => Err(self.mismatch(at, || messages::existence_needs_list(other))),
@@ -134,8 +147,18 @@ impl<'p, L: Log> Walk<'p, L> {
     /// Each wanted item must match some item of the resource.
     fn existence(&mut self, wanted: &[Node], items: &[Value], at: &Trail<'_>) -> Step<L> {
         for node in wanted {
-            let matching = |(i, item): (usize, &Value)| self.node(node, item, &Trail::Index(at, i)).is_ok();
-            if !items.iter().enumerate().any(matching) {
+            let mut found = false;
+            for (i, item) in items.iter().enumerate() {
+                match self.node(node, item, &Trail::Index(at, i)) {
+                    Ok(()) => {
+                        found = true;
+                        break;
+                    }
+                    Err(spent @ Stop::Spent(_)) => return Err(spent),
+                    Err(_) => {}
+                }
+            }
+            if !found {
                 return Err(self.mismatch(at, || messages::no_such_item(at)));
             }
         }
@@ -146,7 +169,7 @@ impl<'p, L: Log> Walk<'p, L> {
         let Some(items) = resource.as_array() else { return Err(self.mismatch(at, || messages::not_a_list(at))) };
         match list {
             ListNode::Empty => Err(self.mismatch(at, messages::empty_list)),
-            ListNode::Scalars(scalar) if scalar.accepts(resource) => Ok(()),
+            ListNode::Scalars(scalar) if scalar.accepts(resource, self.budget)? => Ok(()),
             ListNode::Scalars(scalar) => Err(self.mismatch(at, || messages::value(resource, scalar.source(), at))),
             ListNode::Maps(node) => self.items(items.iter().map(|item| (&**node, item)), at),
             ListNode::Positional(nodes) if items.len() < nodes.len() => Err(Stop::Mismatch {
@@ -175,6 +198,10 @@ impl<'p, L: Log> Walk<'p, L> {
     }
 
     fn mismatch(&self, at: &Trail<'_>, text: impl FnOnce() -> String) -> Stop<L::Text> {
-        Stop::Mismatch { path: self.log.text(|| at.to_string()), text: self.log.text(text), negation: false }
+        let text = self.log.text(text);
+        match self.budget.charge_bytes(L::length(&text)) {
+            Ok(()) => Stop::Mismatch { path: self.log.text(|| at.to_string()), text, negation: false },
+            Err(error) => Stop::Spent(error),
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use ephor_expr::budget::{Budget, BudgetError};
 use ephor_expr::{Map, Value};
 
 use super::compile::{BlockRef, Entry, MapNode};
@@ -28,28 +29,38 @@ impl<'p> Picks<'p> {
     }
 
     /// Replaces the wildcard keys of a block of `holder`'s metadata, as far as `holder` has keys that fit.
-    pub(super) fn pick(&mut self, block: &BlockRef, holder: &Map) {
+    pub(super) fn pick(&mut self, block: &BlockRef, holder: &Map, budget: &Budget) -> Result<(), BudgetError> {
         let Some(found) = holder.get("metadata").and_then(|m| m.get(block.tag)).and_then(Value::as_object) else {
-            return;
+            return Ok(());
         };
-        let Some(picked) = self.current(block.id).and_then(|now| picked(now, found)) else { return };
+        let Some(now) = self.current(block.id) else { return Ok(()) };
+        let Some(picked) = picked(now, found, budget)? else { return Ok(()) };
         if self.changed.is_empty() {
             self.changed.resize(self.written.len(), None);
         }
         if let Some(slot) = self.changed.get_mut(block.id) {
             *slot = Some(Arc::new(picked));
         }
+        Ok(())
     }
 }
 
 /// The block with its wildcard keys replaced; `None` if nothing fits.
-fn picked(block: &MapNode, resource: &Map) -> Option<MapNode> {
+fn picked(block: &MapNode, resource: &Map, budget: &Budget) -> Result<Option<MapNode>, BudgetError> {
     let mut any = false;
     let mut entries: Vec<Entry> = Vec::with_capacity(block.anchored.len() + block.rest.len());
     for entry in block.anchored.iter().chain(&block.rest) {
-        let fits = entry.wildcard.as_ref().and_then(|w| resource.keys().find(|key| w.matches(key)));
+        let mut fits = None;
+        if let Some(wildcard) = &entry.wildcard {
+            for key in resource.keys() {
+                if wildcard.matches_within(key, budget)? {
+                    fits = Some(key);
+                    break;
+                }
+            }
+        }
         any |= fits.is_some();
         entries.push(fits.map_or_else(|| entry.clone(), |key| entry.renamed(key)));
     }
-    any.then(|| MapNode::arranged(entries, Vec::new()))
+    Ok(any.then(|| MapNode::arranged(entries, Vec::new())))
 }

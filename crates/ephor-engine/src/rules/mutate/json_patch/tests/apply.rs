@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ephor_expr::Value;
+use ephor_expr::budget::Budget;
 
 use super::{check, value};
 use crate::rules::mutate::json_patch::JsonPatch;
@@ -262,7 +263,7 @@ fn test_takes_a_missing_member_for_null() {
 fn a_failing_operation_leaves_no_result() {
     let document = value("{a: 1}");
     let patch = JsonPatch::parse("[{op: add, path: /b, value: 1}, {op: test, path: /a, value: 2}]").unwrap();
-    assert!(patch.apply(&document).is_err());
+    assert!(patch.apply(&document, &Budget::default()).is_err());
     assert_eq!(document, value("{a: 1}"));
 }
 
@@ -280,12 +281,14 @@ fn small_patches_cannot_build_huge_documents() {
     let too_large = "error: the patch builds too large a document";
     let doubling = (0..64).fold(String::new(), |text, i| text + &format!("- {{op: copy, from: '', path: /m{i}}}\n"));
     let deepening = "- {op: copy, from: '', path: /m}\n".repeat(300);
+    let many = "- {op: add, path: /a, value: 1}\n".repeat(10_001);
     let long = format!("[{{op: add, path: {}, value: 1}}]", "/a".repeat(300));
     check(&[
         ("[{op: add, path: /spec/l/1000000000, value: 1}]", "{}", too_large),
         ("[{op: add, path: /spec/l/1000000000/x, value: 1}]", "{spec: {l: [1]}}", too_large),
         ("[{op: add, path: /l/9223372036854775807/x, value: 1}]", "{l: [1]}", too_large),
-        (&doubling, "{a: 1}", too_large),
+        (&doubling, "{a: 1}", "error: the `copy` operations of the patch add more than 3145728 bytes"),
+        (&many, "{}", "error: the patch has more than 10000 operations"),
         (&deepening, "{a: 1}", "error: the patched document nests deeper than 256 levels"),
         (&long, "{}", "error: the patched document nests deeper than 256 levels"),
     ]);
@@ -295,7 +298,7 @@ fn small_patches_cannot_build_huge_documents() {
 fn untouched_parts_stay_shared() {
     let document = value("{a: {x: 1}, b: {z: [1, 2]}}");
     let patch = JsonPatch::parse("[{op: replace, path: /a/x, value: 2}]").unwrap();
-    let patched = patch.apply(&document).unwrap();
+    let patched = patch.apply(&document, &Budget::default()).unwrap();
     let (Some(Value::Object(old)), Some(Value::Object(new))) = (document.get("b"), patched.get("b")) else {
         panic!("b is a map")
     };

@@ -2,6 +2,7 @@
 
 use super::value;
 use crate::rules::mutate::json_patch::{JsonPatch, json_patch_between};
+use ephor_expr::budget::Budget;
 
 #[test]
 fn differences_are_the_smallest_changes_in_key_order() {
@@ -30,6 +31,6 @@ fn differences_are_the_smallest_changes_in_key_order() {
             None => format!("{} {}", op.name(), op.path()),
         };
         assert_eq!(format!("[{}]", ops.iter().map(text).collect::<Vec<_>>().join(", ")), want, "{old} to {new}");
-        assert_eq!(JsonPatch { ops }.apply(&old).unwrap(), new);
+        assert_eq!(JsonPatch { ops }.apply(&old, &Budget::default()).unwrap(), new);
     }
 }

@@ -5,6 +5,7 @@ mod diff;
 mod parse;
 mod properties;
 
+use ephor_expr::budget::Budget;
 use ephor_expr::{Value, yaml};
 
 use super::JsonPatch;
@@ -15,7 +16,7 @@ fn value(text: &str) -> Value {
 
 /// The patched document as JSON, or the error.
 fn patched(patch: &str, document: &str) -> String {
-    match JsonPatch::parse(patch).and_then(|patch| patch.apply(&value(document))) {
+    match JsonPatch::parse(patch).and_then(|patch| patch.apply(&value(document), &Budget::default())) {
         Ok(value) => value.to_json(),
         Err(error) => error.to_string(),
     }

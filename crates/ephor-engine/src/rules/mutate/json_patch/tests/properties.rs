@@ -1,5 +1,6 @@
 //! Laws of JSON patches.
 
+use ephor_expr::budget::Budget;
 use ephor_expr::{Map, Value};
 use proptest::prelude::*;
 
@@ -34,7 +35,7 @@ proptest! {
     ) {
         let ops = json_patch_between(&old, &new);
         let patch = JsonPatch { ops };
-        prop_assert_eq!(patch.apply(&old).unwrap(), new.clone());
+        prop_assert_eq!(patch.apply(&old, &Budget::default()).unwrap(), new.clone());
         prop_assert_eq!(JsonPatch::from_value(&patch.to_value()).unwrap(), patch);
         prop_assert_eq!(json_patch_between(&new, &new), vec![]);
     }
@@ -44,10 +45,10 @@ proptest! {
         ops in prop::collection::vec(operation(), 0..5),
         document in arbitrary::object(KEYS),
     ) {
-        let patched = JsonPatch::from_value(&Value::array(ops)).and_then(|patch| patch.apply(&document));
+        let patched = JsonPatch::from_value(&Value::array(ops)).and_then(|patch| patch.apply(&document, &Budget::default()));
         if let Ok(patched) = patched {
             let again = JsonPatch { ops: json_patch_between(&document, &patched) };
-            prop_assert_eq!(again.apply(&document).unwrap(), patched);
+            prop_assert_eq!(again.apply(&document, &Budget::default()).unwrap(), patched);
         }
     }
 

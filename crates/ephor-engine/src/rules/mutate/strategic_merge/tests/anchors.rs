@@ -2,6 +2,7 @@
 
 use super::{check, custom, outcome, pod, value};
 use crate::rules::mutate::strategic_merge::preprocess;
+use ephor_expr::budget::Budget;
 
 #[test]
 fn additions_leave_what_is_there() {
@@ -77,7 +78,7 @@ fn conditions_on_maps_and_lists_are_merged_without_their_anchors() {
         ],
     );
     // At the root they keep their parentheses.
-    let patched = preprocess(&value("{(spec): {a: 1}, b: 1}"), &custom("{a: 1}")).unwrap().unwrap();
+    let patched = preprocess(&value("{(spec): {a: 1}, b: 1}"), &custom("{a: 1}"), &Budget::default()).unwrap().unwrap();
     assert_eq!(patched, value("{(spec): {a: 1}, b: 1}"));
 }
 

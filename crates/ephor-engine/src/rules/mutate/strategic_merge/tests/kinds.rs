@@ -1,6 +1,7 @@
 //! Which lists of which kinds have keys.
 
 use ephor_expr::Value;
+use ephor_expr::budget::Budget;
 
 use super::value;
 use crate::rules::mutate::strategic_merge::apply_strategic_merge;
@@ -24,7 +25,7 @@ fn treatment(api_version: &str, kind: &str, path: &str, key: &str) -> &'static s
     let map = resource.as_object_mut().unwrap();
     map.insert("apiVersion", api_version);
     map.insert("kind", kind);
-    let patched = apply_strategic_merge(&list(&["b", "c"]), &resource).unwrap().unwrap().to_json();
+    let patched = apply_strategic_merge(&list(&["b", "c"]), &resource, &Budget::default()).unwrap().unwrap().to_json();
     if patched.contains(&list(&["b", "c", "a"]).to_json()[..]) || patched.contains(r#""a""#) {
         "keyed"
     } else {
@@ -129,7 +130,7 @@ fn sets_of_scalars_keep_each_once() {
     let finalizers = |api_version: &str, patch: &str, resource: &str| {
         let resource = value(&format!("{{apiVersion: {api_version}, kind: Pod, metadata: {resource}}}"));
         let patch = value(&format!("{{metadata: {{finalizers: {patch}}}}}"));
-        match apply_strategic_merge(&patch, &resource) {
+        match apply_strategic_merge(&patch, &resource, &Budget::default()) {
             Ok(patched) => patched.unwrap_or(resource).at(&["metadata"]).unwrap().to_json(),
             Err(error) => error.to_string(),
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ephor_expr::Value;
+use ephor_expr::budget::Budget;
 
 use super::{check, check_containers, custom, outcome, pod, value};
 use crate::rules::mutate::strategic_merge::{MergeSchema, apply_strategic_merge, merge};
@@ -360,7 +361,9 @@ fn lists_with_two_keys_match_on_both() {
 fn untouched_parts_stay_shared() {
     let resource = pod("{containers: [{name: a, args: [x]}, {name: b, image: x}], volumes: [{name: v}]}");
     let patched =
-        apply_strategic_merge(&value("{spec: {containers: [{name: a, image: z}]}}"), &resource).unwrap().unwrap();
+        apply_strategic_merge(&value("{spec: {containers: [{name: a, image: z}]}}"), &resource, &Budget::default())
+            .unwrap()
+            .unwrap();
     let shared = |path: &[&str], items: &[usize]| {
         let find =
             |root: &Value| items.iter().try_fold(root.at(path)?.clone(), |value, i| value.as_array()?.get(*i).cloned());

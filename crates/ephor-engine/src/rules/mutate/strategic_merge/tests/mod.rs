@@ -11,6 +11,7 @@ mod kinds;
 mod merging;
 mod properties;
 
+use ephor_expr::budget::Budget;
 use ephor_expr::{Value, yaml};
 
 use super::apply_strategic_merge;
@@ -35,7 +36,7 @@ fn object(api_version: &str, kind: &str, spec: &str) -> Value {
 
 /// The patched resource as JSON, `skip` or `error: …`.
 fn outcome(patch: &Value, resource: &Value) -> String {
-    match apply_strategic_merge(patch, resource) {
+    match apply_strategic_merge(patch, resource, &Budget::default()) {
         Ok(Some(patched)) => patched.to_json(),
         Ok(None) => "skip".to_owned(),
         Err(error) => format!("error: {error}"),

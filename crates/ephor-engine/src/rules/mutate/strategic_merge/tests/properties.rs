@@ -1,5 +1,6 @@
 //! Laws of strategic merge patches.
 
+use ephor_expr::budget::Budget;
 use ephor_expr::{Map, Value};
 use proptest::prelude::*;
 
@@ -97,7 +98,7 @@ proptest! {
 
     #[test]
     fn any_patch_applies_or_fails(patch in arbitrary::value(KEYS), resource in resource()) {
-        if let Ok(Some(patched)) = apply_strategic_merge(&patch, &resource) {
+        if let Ok(Some(patched)) = apply_strategic_merge(&patch, &resource, &Budget::default()) {
             prop_assert_ne!(patched, resource);
         }
     }
@@ -128,6 +129,6 @@ proptest! {
 
     #[test]
     fn preprocessing_leaves_patches_without_anchors_and_empty_maps_alone(patch in containers(), resource in containers()) {
-        prop_assert_eq!(preprocess(&patch, &resource).unwrap(), Some(patch));
+        prop_assert_eq!(preprocess(&patch, &resource, &Budget::default()).unwrap(), Some(patch));
     }
 }

@@ -1,5 +1,6 @@
 //! Laws of matching.
 
+use ephor_expr::budget::Budget;
 use proptest::prelude::*;
 
 use super::{Mismatch, Pattern, Value};
@@ -36,8 +37,8 @@ proptest! {
         resource in tree(EXPRESSION, PLAIN),
     ) {
         let pattern = Pattern::compile(&pattern);
-        let result = pattern.matches(&resource);
-        prop_assert_eq!(pattern.is_match(&resource), result.is_ok());
+        let result = pattern.matches(&resource, &Budget::default());
+        prop_assert_eq!(pattern.is_match(&resource, &Budget::default()).unwrap(), result.is_ok());
         if let Err(Mismatch::Fail { path, .. }) = result {
             prop_assert!(path.starts_with('/') && path.ends_with('/'));
         }
@@ -46,14 +47,14 @@ proptest! {
     #[test]
     fn any_text_is_a_pattern(pattern in ".*", resource in ".*") {
         let compiled = Pattern::compile(&Value::from(pattern.as_str()));
-        let _ = compiled.matches(&Value::from(resource));
+        let _ = compiled.matches(&Value::from(resource), &Budget::default());
         // The whole text always matches itself.
-        prop_assert!(compiled.is_match(&Value::from(pattern)));
+        prop_assert!(compiled.is_match(&Value::from(pattern), &Budget::default()).unwrap());
     }
 
     #[test]
     fn maps_of_scalars_match_themselves(value in tree("[a-z]{0,4}", PLAIN).prop_filter("maps only", no_lists)) {
-        prop_assert!(Pattern::compile(&value).is_match(&value), "{}", value);
+        prop_assert!(Pattern::compile(&value).is_match(&value, &Budget::default()).unwrap(), "{}", value);
     }
 
     #[test]
@@ -63,7 +64,7 @@ proptest! {
     ) {
         let mut larger = value.clone();
         larger.as_object_mut().unwrap().insert("zz", more);
-        prop_assert!(Pattern::compile(&value).is_match(&larger));
+        prop_assert!(Pattern::compile(&value).is_match(&larger, &Budget::default()).unwrap());
     }
 }
 

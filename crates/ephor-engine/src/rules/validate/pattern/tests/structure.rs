@@ -1,6 +1,7 @@
 //! Maps, lists, anchors and their order (validate-mutate-autogen.md 6.2).
 
 use super::{Mismatch, Pattern, Value, json, verdict};
+use ephor_expr::budget::Budget;
 
 /// Rows of pattern, then resources with their verdicts; both stand under `spec`.
 type Rows = &'static [(&'static str, &'static [(&'static str, &'static str)])];
@@ -263,7 +264,7 @@ fn messages_quote_values_as_go_prints_them() {
         ),
     ] {
         let pattern = Pattern::compile(&Value::from([("a", json(pattern))]));
-        match pattern.matches(&Value::from([("a", json(resource))])) {
+        match pattern.matches(&Value::from([("a", json(resource))]), &Budget::default()) {
             Err(Mismatch::Fail { path, message }) => assert_eq!((path.as_str(), message.as_str()), ("/a/", want)),
             other => panic!("{other:?}"),
         }

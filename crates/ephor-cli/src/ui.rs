@@ -31,6 +31,11 @@ impl Ui {
         self.quiet
     }
 
+    /// Whether people read the result as it comes.
+    pub fn to_terminal(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
     /// Prints a part of the result. A closed pipe ends the run quietly: the caller gets the error and stops. A terminal
     /// gets no control characters but colours; a program gets the text as it is.
     pub fn result(&self, text: &str) -> io::Result<()> {

@@ -266,11 +266,10 @@ fn variables_in_a_circle_are_an_error_of_the_rule() {
     - {name: b, variable: {value: '{{ a }}'}}
 ";
     is_rule_error(&denies(context, "{{ a }}"), "", "failed to load context entry a");
-    is_rule_error(
-        &denies("", "-{{ request.object.metadata.labels.x }}"),
-        "-{{ request.object.metadata.labels.x }}",
-        "variables nest too deep",
-    );
+    // A text of an object is no template, whatever stands in it.
+    let variable = "-{{ request.object.metadata.labels.x }}";
+    let (code, output) = apply(&denies("", variable), variable);
+    assert_eq!(code, Some(0), "{output}");
 }
 
 #[test]
@@ -307,4 +306,26 @@ fn resources_that_cannot_be_read_are_located() {
         assert_eq!(run.code, Some(2), "{}", run.output);
         assert!(run.output.contains(message), "{}", run.output);
     }
+}
+
+#[test]
+fn a_run_without_tests_fails_unless_that_is_accepted() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let run = |words: &[&str]| {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_ephor")).arg("test").args(words).current_dir(&root).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    for (words, why) in [
+        (&["examples/policies"][..], "no file is called `kyverno-test.yaml`"),
+        (&["examples/tests", "-t", "policy=foo"], "`--test-case-selector` selects nothing of 1 test file(s)"),
+    ] {
+        let (code, text) = run(words);
+        assert_eq!(code, Some(1), "{text}");
+        assert!(text.contains("No tests found") && text.contains(why), "{text}");
+        assert_eq!(run(&[words, &["--allow-empty"]].concat()).0, Some(0));
+    }
+    let (code, text) = run(&["examples/tests", "-t", "polcy=foo"]);
+    assert_eq!(code, Some(2));
+    assert!(text.contains("did you mean `policy`?"), "{text}");
 }

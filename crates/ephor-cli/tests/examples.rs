@@ -21,6 +21,42 @@ fn the_example_workloads_break_six_rules() {
     assert!(told.ends_with("\npass: 19, fail: 6, warn: 0, error: 0, skip: 1 \n"), "{told}");
 }
 
+/// The commands of the README with what it shows of their output: a line `…` stands for any number of lines.
+#[test]
+fn the_readme_shows_what_the_commands_print() {
+    let readme = include_str!("../../../README.md");
+    let blocks = readme.split("```").skip(1).step_by(2).filter_map(|block| block.trim_start().strip_prefix("$ ephor "));
+    let mut commands = 0;
+    for block in blocks {
+        let (command, shown) = block.split_once('\n').unwrap();
+        let output = ephor(&words(command));
+        let told = steady(&text(&output.stdout));
+        let mut rest = told.as_str();
+        for part in steady(shown).split("…\n").map(str::trim).filter(|part| !part.is_empty()) {
+            let at = rest.find(part).unwrap_or_else(|| panic!("`ephor {command}` does not print\n{part}\nbut\n{rest}"));
+            rest = &rest[at + part.len()..];
+        }
+        commands += 1;
+    }
+    assert_eq!(commands, 8);
+}
+
+/// The words of a command, the last of which may be in single quotes.
+fn words(command: &str) -> Vec<&str> {
+    let (plain, quoted) = command.split_once('\'').map_or((command, None), |(plain, rest)| (plain, Some(rest)));
+    plain.split_whitespace().chain(quoted.map(|rest| rest.trim_end_matches('\''))).collect()
+}
+
+/// Text without what differs from run to run: ports, durations, spaces at the ends of lines.
+fn steady(text: &str) -> String {
+    let line = |line: &str| {
+        let line = line.split("127.0.0.1:").next().unwrap_or_default();
+        let line = if line.ends_with("s after the start.") { line.split(',').next().unwrap_or_default() } else { line };
+        format!("{}\n", line.trim_end())
+    };
+    text.lines().map(line).collect()
+}
+
 #[test]
 fn the_tour_of_the_sandbox_comes_out_as_promised() {
     let output = ephor(&["sandbox", "examples/policies", "--resources", "examples/workloads.yaml", "--tour"]);

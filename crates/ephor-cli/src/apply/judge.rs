@@ -29,7 +29,7 @@ use crate::locate::{Located, Origin, SourceFile};
 pub struct Place {
     /// The file.
     pub file: Arc<str>,
-    /// The line where the document begins, from 1.
+    /// The line where the document begins, from 1; 0 if it is in no file.
     pub line: u32,
 }
 

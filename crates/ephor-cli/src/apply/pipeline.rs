@@ -95,7 +95,7 @@ fn work(plan: &Plan, queue: &Mutex<Receiver<Chunk>>, done: &SyncSender<Judged>) 
             // A fault of Ephor's own ends one document, not the run; the exit code says that something was not done.
             let judging = AssertUnwindSafe(|| match item {
                 Item::Document(document) => plan.judge_document(document, file, &mut judged),
-                Item::Object(object) => plan.judge(object.clone(), &Place::new(Arc::clone(file), 1), &mut judged),
+                Item::Object(object) => plan.judge(object.clone(), &Place::new(Arc::clone(file), 0), &mut judged),
             });
             if catch_unwind(judging).is_err() {
                 let place = match item {

@@ -21,7 +21,7 @@ pub struct Subject {
     pub uid: Str,
     /// The file it comes from.
     pub file: Arc<str>,
-    /// The line where its document begins, from 1.
+    /// The line where its document begins, from 1; 0 if it is in no file.
     pub line: u32,
 }
 

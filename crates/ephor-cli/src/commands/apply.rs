@@ -1,7 +1,7 @@
 //! `ephor apply`: policies over resources in files, or over what exists in a cluster.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::bail;
@@ -185,6 +185,14 @@ pub(super) fn ran(
     if args.cluster.cluster && !args.targets.is_empty() {
         bail!("`--target-resource`: with `--cluster` the targets are those of the cluster");
     }
+    if let Some(name) = args.output.as_deref().filter(|path| !path.exists()).and_then(Path::to_str)
+        && Format::from_str(name, true).is_ok()
+    {
+        bail!(
+            "`--output {name}` names a directory for changed objects: the format of results is `--output-format \
+             {name}`, a directory of that name `--output ./{name}`"
+        );
+    }
     let dashes = [&args.policies, &args.resources, &args.targets, &args.exceptions];
     if dashes.into_iter().flatten().filter(|argument| *argument == "-").count() > 1 {
         bail!("`-` stands for standard input, which can be read only once");
@@ -233,6 +241,10 @@ pub(super) fn ran(
             Format::Github => github::render(&results),
         }
     };
+    if text_only && nothing_done(&results) {
+        // Counts of nothing would look like a clean run.
+        text.clear();
+    }
     if text_only && let Exit::Chosen(code) = exit {
         let _ = match results.tally.warn {
             0 => writeln!(text, "exit as no objects satisfied policy"),
@@ -240,6 +252,12 @@ pub(super) fn ran(
         };
     }
     Ok(Ran { results, text, exit })
+}
+
+/// Whether there was nothing to apply, or nothing to apply it to, because something could not be loaded.
+fn nothing_done(results: &Results) -> bool {
+    let policies = results.plan.cards.len() + results.refused.len();
+    results.could_not && (results.resources == 0 || policies == 0)
 }
 
 /// Which objects of a cluster are judged.

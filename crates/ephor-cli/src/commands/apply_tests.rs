@@ -262,6 +262,16 @@ fn what_cannot_be_loaded_is_said_and_ends_in_two() {
 }
 
 #[test]
+fn missing_inputs_print_no_counts() {
+    let desk = validating();
+    for words in ["@/missing.yaml -r @/pods.yaml", "@/p -r @/missing.yaml"] {
+        let (text, exit) = desk.apply(words);
+        assert_eq!(exit, Exit::CouldNot, "{words}");
+        assert!(text.contains("no such file") && !text.contains("pass:"), "{words}: {text}");
+    }
+}
+
+#[test]
 fn documents_that_are_no_resources_have_places() {
     let odd = format!("{PODS}---\n# no kind\napiVersion: v1\nmetadata: {{name: x}}\n---\n- 1\n---\na: b: c\n");
     let desk = Desk::new(&[("p.yaml", REQUIRE_TEAM), ("odd.yaml", &odd)]);
@@ -415,6 +425,7 @@ fn wrong_arguments_are_refused_with_reasons() {
         ("@/p -r @/pods.yaml --json x", "`--json`: it serves policies of `policies.kyverno.io`"),
         ("@/p -r @/pods.yaml -p --output-format sarif", "reports are YAML or JSON"),
         ("@/p -r @/pods.yaml -t --output-format json", "a table is text"),
+        ("@/p -r @/pods.yaml -o json", "the format of results is `--output-format json`"),
         ("@/p -r @/pods.yaml -f @/v.yaml -s a=b", "cannot be used with"),
         ("https://example.com/p.yaml -r @/pods.yaml", "is a network address"),
     ] {

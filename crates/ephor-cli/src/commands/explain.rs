@@ -2,21 +2,28 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use ephor_cluster::Discovery;
+use ephor_engine::compile::Program;
 use ephor_engine::exceptions::ExceptionSet;
+use ephor_engine::matching::Gvk;
 use ephor_engine::policy::Operation;
 use ephor_engine::review::Review;
 use ephor_engine::select::PolicySet;
-use ephor_expr::Value;
+use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::value::Path;
+use ephor_expr::{Str, Value};
 use ephor_server::explain::{ExplainedRule, Explanation};
 
 use super::CommandResult;
+use crate::apply::Lane;
 use crate::exit::Exit;
 use crate::host::{Host, ObjectsAtHand};
-use crate::load::{LoadedPolicies, load_exceptions, load_policies, read_objects, read_user};
+use crate::load::{
+    LoadedPolicies, Values, ValuesError, load_exceptions, load_policies, read_objects, read_user, read_values,
+};
 use crate::locate::{Located, Origin};
 use crate::output::paint::{Colour, paint};
 use crate::output::plain;
@@ -28,6 +35,7 @@ use crate::ui::Ui;
   ephor explain policy.yaml pod.yaml
   ephor explain policies/ pod.yaml --rule check-team
   ephor explain policy.yaml pod.yaml --operation UPDATE --old pod-before.yaml
+  ephor explain policy.yaml pod.yaml --operation CONNECT --subresource exec --userinfo alice.yaml
 
 For each rule: what its match and exclude make of the resource, context entries and conditions with their values,
 and the verdict, each with its line in the policy.")]
@@ -41,9 +49,13 @@ pub(super) struct Args {
     /// Explain this rule only.
     #[arg(long, value_name = "NAME")]
     rule: Option<String>,
-    /// What is done with the resource.
-    #[arg(long, default_value = "create", ignore_case = true)]
-    operation: Op,
+    /// What is done with the resource; what the values say if they say it, else CREATE.
+    #[arg(long, ignore_case = true)]
+    operation: Option<Op>,
+    /// The subresource that the request is for, such as `exec` or `status`. The resource file holds the parent, or what
+    /// is sent.
+    #[arg(long, value_name = "NAME")]
+    subresource: Option<Str>,
     /// The resource before, for updates.
     #[arg(long, value_name = "FILE")]
     old: Option<PathBuf>,
@@ -53,6 +65,10 @@ pub(super) struct Args {
     /// File of who asks: roles, cluster roles, user and groups.
     #[arg(long, short, value_name = "FILE")]
     userinfo: Option<PathBuf>,
+    /// Values for variables and context data (kind `Values`). Values for a policy make each policy be explained by
+    /// itself.
+    #[arg(long, short = 'f', visible_alias = "values-file", value_name = "FILE")]
+    values: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -90,44 +106,86 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let objects = read(&args.resources);
     let old = read(args.old.as_slice());
     let user = args.userinfo.as_deref().and_then(|path| read_user(path).map_err(|found| errors.extend(found)).ok());
+    let values = args.values.as_deref().and_then(|path| read_values(path).map_err(|found| errors.extend(found)).ok());
     ui.findings(&errors);
     if !errors.is_empty() {
         return Ok(Exit::CouldNot);
     }
     let mut all: Vec<_> = exceptions.exceptions.into_iter().map(|(exception, _)| exception).collect();
     all.extend(std::mem::take(&mut loaded.exceptions).into_iter().map(|loaded| loaded.exception));
-    let set = PolicySet::new(loaded.policies.iter().map(|policy| policy.program.clone()).collect());
+    let programs: Vec<_> = loaded.policies.iter().map(|policy| policy.program.clone()).collect();
     if let Some(wanted) = &args.rule {
-        let mut names = set.programs().iter().flat_map(|program| program.rules.iter().map(|rule| &rule.name));
-        if !names.any(|name| name == wanted) {
-            return Err(anyhow::anyhow!("no rule of `{}` is called `{wanted}`", args.policy).into());
+        let rules = programs.iter().flat_map(|program| &program.rules);
+        let names: Vec<&str> = rules.map(|rule| rule.name.as_str()).collect();
+        if !names.contains(&wanted.as_str()) {
+            let near = nearest(wanted, names);
+            let hint = near.map_or_else(String::new, |near| format!(": did you mean `{near}`?"));
+            return Err(anyhow::anyhow!("no rule of `{}` is called `{wanted}`{hint}", args.policy).into());
         }
     }
     let explaining = Explaining {
-        set,
+        lanes: lanes(programs, values.as_ref()),
         exceptions: ExceptionSet::new(all),
         host: Host::new().with(ObjectsAtHand::new(objects.clone()).with_api()),
         rule: args.rule.as_deref(),
         colour: ui.colour(),
         loaded: &loaded,
+        values: values.unwrap_or_default(),
+        operation: args.operation.map(Operation::from),
     };
     let mut text = String::new();
     let mut exit = Exit::Clean;
     for object in objects {
         let mut review = Review::of_object(object, jiff::Timestamp::now());
-        review.operation = args.operation.into();
         review.user.clone_from(&user);
-        match review.operation {
-            Operation::Delete => review.old_object = std::mem::take(&mut review.object),
-            Operation::Update => review.old_object = before(&review, &old),
-            Operation::Create | Operation::Connect => {}
+        if !old.is_empty() {
+            review.old_object = before(&review, &old);
         }
-        if explaining.explain(review, &mut text) {
+        if let Some(subresource) = &args.subresource {
+            of_subresource(&mut review, subresource)?;
+        }
+        if explaining.explain(&review, &mut text).map_err(anyhow::Error::from)? {
             exit = Exit::Findings;
         }
     }
     ui.result(&text)?;
     Ok(exit)
+}
+
+/// Makes a review one of a subresource. What is sent there, such as `PodExecOptions`, stands for its parent.
+fn of_subresource(review: &mut Review, subresource: &Str) -> anyhow::Result<()> {
+    let served = Discovery::kubernetes();
+    let sent = format_api_version(&review.gvk);
+    let parent = served.iter().find(|resource| {
+        resource.subresource(subresource).is_some_and(|s| s.kind == review.gvk.kind && s.api_version == sent)
+    });
+    if let Some(parent) = parent {
+        review.gvk = Gvk::new(&parent.api_version(), &parent.kind);
+    } else if let Some(resource) = served.find(&sent, &review.gvk.kind)
+        && resource.subresource(subresource).is_none()
+    {
+        let known: Vec<&str> = resource.subresources.iter().map(|s| s.name.as_str()).collect();
+        anyhow::bail!("{} have no subresource `{subresource}`; known: {}", resource.plural, known.join(", "));
+    }
+    review.subresource = subresource.clone();
+    Ok(())
+}
+
+fn format_api_version(gvk: &Gvk) -> String {
+    if gvk.group.is_empty() { gvk.version.to_string() } else { format!("{}/{}", gvk.group, gvk.version) }
+}
+
+/// The policies that are explained together: all, or each by itself if values are given for single ones.
+fn lanes(programs: Vec<Arc<Program>>, values: Option<&Values>) -> Vec<Lane> {
+    if values.is_some_and(|values| values.policies.is_some()) {
+        let alone = |(first, program): (usize, Arc<Program>)| Lane {
+            first,
+            name: program.name.clone(),
+            set: PolicySet::new(vec![program]),
+        };
+        return programs.into_iter().enumerate().map(alone).collect();
+    }
+    vec![Lane { first: 0, name: Str::default(), set: PolicySet::new(programs) }]
 }
 
 fn read_all(paths: &[PathBuf]) -> Result<Vec<Value>, Vec<Located>> {
@@ -151,7 +209,10 @@ fn before(review: &Review, old: &[Value]) -> Value {
 
 struct Explaining<'a> {
     loaded: &'a LoadedPolicies,
-    set: PolicySet,
+    lanes: Vec<Lane>,
+    values: Values,
+    /// The operation, if the user names one.
+    operation: Option<Operation>,
     exceptions: ExceptionSet,
     host: Host,
     rule: Option<&'a str>,
@@ -160,12 +221,30 @@ struct Explaining<'a> {
 
 impl Explaining<'_> {
     /// Writes what the rules make of one resource; whether there was a violation or an error.
-    fn explain(&self, review: Review, out: &mut String) -> bool {
-        let Review { gvk, namespace, name, operation, .. } = &review;
-        let slash = if namespace.is_empty() { "" } else { "/" };
-        let subject = format!("{} {namespace}{slash}{name}", gvk.kind);
-        let _ = writeln!(out, "{} {}\n", plain::line(&subject), operation.as_str());
-        let explanation = Explanation::of(&self.set, &self.exceptions, review, &self.host);
+    fn explain(&self, review: &Review, out: &mut String) -> Result<bool, ValuesError> {
+        let mut bad = false;
+        for (i, lane) in self.lanes.iter().enumerate() {
+            let mut own = review.clone();
+            own.namespace_labels = self.values.namespace_labels(&own.namespace);
+            if let Some((parent, subresource)) = self.values.subresource(&own.gvk) {
+                (own.gvk, own.subresource) = (parent, subresource);
+            }
+            self.values.apply(&mut own, &lane.name, None, self.operation)?;
+            if i == 0 {
+                let Review { gvk, namespace, name, operation, .. } = &own;
+                let slash = if namespace.is_empty() { "" } else { "/" };
+                let below = if own.subresource.is_empty() { String::new() } else { format!("/{}", own.subresource) };
+                let subject = format!("{}{below} {namespace}{slash}{name}", gvk.kind);
+                let _ = writeln!(out, "{} {}\n", plain::line(&subject), operation.as_str());
+            }
+            bad |= self.lane(lane, own, out);
+        }
+        Ok(bad)
+    }
+
+    /// Writes what the rules of some policies make of a resource; whether there was a violation or an error.
+    fn lane(&self, lane: &Lane, review: Review, out: &mut String) -> bool {
+        let explanation = Explanation::of(&lane.set, &self.exceptions, review, &self.host);
         let mut policy = None;
         for rule in &explanation.rules {
             let wanted = match self.rule {
@@ -173,7 +252,7 @@ impl Explaining<'_> {
                 // A Pod's user need not read of rules for Deployments.
                 None => !rule.for_others,
             };
-            if let (true, Some(loaded)) = (wanted, self.loaded.policies.get(rule.policy)) {
+            if let (true, Some(loaded)) = (wanted, self.loaded.policies.get(lane.first + rule.policy)) {
                 if policy.replace(rule.policy) != Some(rule.policy) {
                     let kind = loaded.document.str_at(&["kind"]).unwrap_or_default();
                     let policy = format!("{kind} {} ({})", rule.key, loaded.origin.file.name);
@@ -209,8 +288,6 @@ fn line(origin: &Origin, path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use ephor_expr::yaml::{Limits, parse_values};
 
     use super::*;
@@ -247,7 +324,9 @@ spec:
         let mut loaded = LoadedPolicies::default();
         load_file(&Arc::new(SourceFile { name: "quota.yaml".to_owned(), text: POLICY.to_owned() }), &mut loaded);
         let explaining = Explaining {
-            set: PolicySet::new(loaded.policies.iter().map(|policy| policy.program.clone()).collect()),
+            lanes: lanes(loaded.policies.iter().map(|policy| policy.program.clone()).collect(), None),
+            values: Values::default(),
+            operation: None,
             exceptions: ExceptionSet::default(),
             host: Host::new(),
             rule: None,
@@ -256,7 +335,7 @@ spec:
         };
         let mut text = String::new();
         for object in parse_values(objects, &Limits::default()).unwrap() {
-            explaining.explain(Review::of_object(object, jiff::Timestamp::UNIX_EPOCH), &mut text);
+            explaining.explain(&Review::of_object(object, jiff::Timestamp::UNIX_EPOCH), &mut text).unwrap();
         }
         text
     }

@@ -35,8 +35,11 @@ pub(super) struct Args {
     /// Show the messages of the rules.
     #[arg(long)]
     detailed_results: bool,
-    /// Fail if there are no tests.
+    /// Exit with 0 if there are no tests.
     #[arg(long)]
+    allow_empty: bool,
+    /// Accepted for scripts: to find no tests is a failure anyhow.
+    #[arg(long, hide = true, conflicts_with = "allow_empty")]
     require_tests: bool,
     /// Accepted for scripts; image registries are not used.
     #[arg(long, hide = true)]
@@ -76,7 +79,12 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
         Some(Format::Sarif) => suites::sarif(&reports),
         Some(Format::Github) => suites::github(&reports),
     })?;
-    if reports.is_empty() && args.require_tests {
+    if reports.is_empty() && !args.allow_empty {
+        let why = match files.len() {
+            0 => format!("no file is called `{}`", args.file_name),
+            files => format!("`--test-case-selector` selects nothing of {files} test file(s)"),
+        };
+        ui.say(&format!("error: {why}; `--allow-empty` accepts that"));
         return Ok(Exit::Findings);
     }
     Ok(if reports.iter().any(SuiteReport::could_not) {

@@ -26,10 +26,16 @@ fn moved(document: &Document<'_>) -> Option<Fix> {
     let action = document.get(&spec.key(ACTION));
     let overrides = document.get(&spec.key(OVERRIDES));
     let path = spec.key(if action.is_some() { ACTION } else { OVERRIDES });
+    // Comments move along, unless a rule is in braces, which hold none: then they stay where they are.
+    let bodies: Vec<Path> = document.rules().iter().map(|rule| rule.key("validate")).collect();
+    let carried = bodies.iter().any(|body| document.get(body).is_some_and(|v| v.get("failureAction").is_none()))
+        && !bodies.iter().any(|body| document.in_braces(body));
+    let comment = |old: &str| if carried { document.comment(&spec.key(old)) } else { "" };
     let mut edits = Vec::new();
     for (old, value) in [(ACTION, action), (OVERRIDES, overrides)] {
         if value.is_some() {
-            edits.push(document.remove(&spec.key(old))?);
+            let old = spec.key(old);
+            edits.push(if carried { document.take(&old)? } else { document.remove(&old)? });
         }
     }
     let removals = edits.len();
@@ -58,10 +64,11 @@ fn moved(document: &Document<'_>) -> Option<Fix> {
                 return None;
             }
             let copy = document.copy(&spec.key(OVERRIDES), document.in_braces(&body))?;
-            edits.push(document.insert(&body, "failureActionOverrides", &copy)?);
+            edits.push(document.insert_with(&body, "failureActionOverrides", &copy, comment(OVERRIDES))?);
         }
         if let Some(word) = word {
-            edits.push(document.insert(&body, "failureAction", &Written::Inline(word.to_string()))?);
+            let written = Written::Inline(word.to_string());
+            edits.push(document.insert_with(&body, "failureAction", &written, comment(ACTION))?);
         }
     }
     let old = if action.is_some() { ACTION } else { OVERRIDES };

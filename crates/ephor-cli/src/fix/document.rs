@@ -140,6 +140,30 @@ impl<'t> Document<'t> {
         self.text.get(self.line_start(offset)..offset).map_or(0, |before| before.chars().count())
     }
 
+    /// The comment that belongs to a member of a block: behind its value, or behind its key if the value begins on the
+    /// next line. Empty if there is none.
+    pub(super) fn comment(&self, path: &Path) -> &'t str {
+        let comment = || {
+            let (key, value) = (self.key_range(path)?, self.range(path)?);
+            let below = self.line_start(key.start) != self.line_start(value.start);
+            let from = if below { key.end } else { value.end };
+            let rest = self.text.get(from..self.line_end(from))?.trim_start_matches(':').trim();
+            rest.starts_with('#').then_some(rest)
+        };
+        comment().unwrap_or_default()
+    }
+
+    /// Takes the member at `path` away, and its comment with it: for a member that is written elsewhere.
+    pub(super) fn take(&self, path: &Path) -> Option<Edit> {
+        let mut edit = self.remove(path)?;
+        if !edit.text.is_empty() {
+            let next = self.text.get(edit.range.end..).map_or(0, |t| t.find('\n').map_or(t.len(), |at| at + 1));
+            edit.range.end += next;
+            edit.text.clear();
+        }
+        Some(edit)
+    }
+
     /// Takes the member at `path` away. A comment behind it stays.
     pub(super) fn remove(&self, path: &Path) -> Option<Edit> {
         let key = self.key_range(path)?;
@@ -172,6 +196,11 @@ impl<'t> Document<'t> {
 
     /// Adds a first member to the object at `path`.
     pub(super) fn insert(&self, path: &Path, key: &str, value: &Written) -> Option<Edit> {
+        self.insert_with(path, key, value, "")
+    }
+
+    /// Adds a first member with a comment, which an object in braces cannot hold.
+    pub(super) fn insert_with(&self, path: &Path, key: &str, value: &Written, comment: &str) -> Option<Edit> {
         let object = self.get(path)?.as_object()?;
         let range = self.range(path)?;
         if self.is_flow(&range) {
@@ -184,11 +213,12 @@ impl<'t> Document<'t> {
             return None;
         }
         let indent = " ".repeat(self.column(range.start));
+        let comment = if comment.is_empty() { String::new() } else { format!(" {comment}") };
         let lines = match value {
-            Written::Inline(value) => vec![format!("{indent}{key}: {value}")],
+            Written::Inline(value) => vec![format!("{indent}{key}: {value}{comment}")],
             Written::Block(lines) => {
                 let below = lines.iter().map(|line| format!("{indent}  {line}").trim_end().to_owned());
-                std::iter::once(format!("{indent}{key}:")).chain(below).collect()
+                std::iter::once(format!("{indent}{key}:{comment}")).chain(below).collect()
             }
         };
         let line_break = self.line_break();
@@ -212,7 +242,11 @@ impl<'t> Document<'t> {
         };
         // From the line below the key, so that a comment above the first part comes along.
         let below = self.line_end(self.key_range(path)?.end);
-        let lines = self.text.get(below..range.end)?.trim_end().lines().skip(1);
+        // The comment behind the last part belongs to it.
+        let line_end = self.line_end(range.end);
+        let commented = self.text.get(range.end..line_end)?.trim_start().starts_with('#');
+        let end = if commented { line_end } else { range.end };
+        let lines = self.text.get(below..end)?.trim_end().lines().skip(1);
         Some(Written::Block(lines.map(dedent).collect()))
     }
 

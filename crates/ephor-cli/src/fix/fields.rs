@@ -35,28 +35,36 @@ fn to_webhook(document: &Document<'_>, old: &str, new: &str) -> Option<Fix> {
     let path = spec.key(old);
     let text = scalar(document.get(&path)?)?;
     let webhook = spec.key("webhookConfiguration");
+    let carried = !document.in_braces(if document.get(&webhook).is_some() { &webhook } else { &spec });
+    let comment = if carried { document.comment(&path) } else { "" };
     let insert = match document.get(&webhook) {
-        None if document.in_braces(&spec) => {
+        None if !carried => {
             document.insert(&spec, "webhookConfiguration", &Written::Inline(format!("{{{new}: {text}}}")))
         }
-        None => document.insert(&spec, "webhookConfiguration", &Written::Block(vec![format!("{new}: {text}")])),
+        None => {
+            let line = format!("{new}: {text} {comment}").trim_end().to_owned();
+            document.insert(&spec, "webhookConfiguration", &Written::Block(vec![line]))
+        }
         Some(config) if config.get(new).is_some() => return None,
-        Some(_) => document.insert(&webhook, new, &Written::Inline(text)),
+        Some(_) => document.insert_with(&webhook, new, &Written::Inline(text), comment),
     };
+    let removal = if carried { document.take(&path)? } else { document.remove(&path)? };
     let message = format!("`{old}` is deprecated: use `webhookConfiguration.{new}`");
-    Some(Fix { message, edits: vec![insert?, document.remove(&path)?], path })
+    Some(Fix { message, edits: vec![insert?, removal], path })
 }
 
 /// Moves a field into the rules of its type that do not have it.
 fn to_rules(document: &Document<'_>, old: &str, block: &str, new: &str) -> Option<Fix> {
     let path = Path::root().keys(&["spec", old]);
     let text = scalar(document.get(&path)?)?;
-    let mut edits = vec![document.remove(&path)?];
-    for rule in document.rules() {
-        let body = rule.key(block);
-        if document.get(&body).is_some_and(|body| body.get(new).is_none()) {
-            edits.push(document.insert(&body, new, &Written::Inline(text.clone()))?);
-        }
+    let bodies = document.rules().into_iter().map(|rule| rule.key(block));
+    let bodies: Vec<Path> =
+        bodies.filter(|body| document.get(body).is_some_and(|body| body.get(new).is_none())).collect();
+    let carried = !bodies.iter().any(|body| document.in_braces(body));
+    let comment = if carried { document.comment(&path) } else { "" };
+    let mut edits = vec![if carried { document.take(&path)? } else { document.remove(&path)? }];
+    for body in &bodies {
+        edits.push(document.insert_with(body, new, &Written::Inline(text.clone()), comment)?);
     }
     // Without a rule of its type the field is of no use, and may be a mistake that its author should see.
     let message = format!("`spec.{old}` is deprecated: use `{block}.{new}` in the rules");

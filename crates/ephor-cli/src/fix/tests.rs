@@ -41,14 +41,41 @@ spec:
 fn the_failure_action_moves_into_the_rules() {
     let text = policy("  validationFailureAction: enforce # since May\n  background: true\n");
     insta::assert_snapshot!(fixed(&text), @r#"
-@@ -5,3 +5,3 @@
+@@ -5,3 +5,2 @@
  spec:
 -  validationFailureAction: enforce # since May
-+  # since May
    background: true
-@@ -14,2 +14,3 @@
+@@ -14,2 +13,3 @@
      validate:
-+      failureAction: Enforce
++      failureAction: Enforce # since May
+       # what users see
+"#);
+}
+
+#[test]
+fn every_comment_moves_with_what_it_is_about() {
+    let text = policy(
+        "  failurePolicy: Ignore # fails open
+  validationFailureActionOverrides: # who
+  - action: Audit # not yet
+    namespaces: [a] # team a
+",
+    );
+    insta::assert_snapshot!(fixed(&text), @r#"
+@@ -5,6 +5,4 @@
+ spec:
+-  failurePolicy: Ignore # fails open
+-  validationFailureActionOverrides: # who
+-  - action: Audit # not yet
+-    namespaces: [a] # team a
++  webhookConfiguration:
++    failurePolicy: Ignore # fails open
+   rules:
+@@ -16,2 +14,5 @@
+     validate:
++      failureActionOverrides: # who
++        - action: Audit # not yet
++          namespaces: [a] # team a
        # what users see
 "#);
 }

@@ -74,7 +74,7 @@ fn exception(row: &Row, policy: &str, ttl: &str) -> Value {
     let label = Value::from([("cleanup.kyverno.io/ttl", Value::from(ttl))]);
     let metadata = Value::from([("labels", label), ("name", parts.join("-").to_lowercase().into())]);
     Value::from([
-        ("apiVersion", "kyverno.io/v2beta1".into()),
+        ("apiVersion", "kyverno.io/v2".into()),
         ("kind", "PolicyException".into()),
         ("metadata", metadata),
         ("spec", spec.into()),

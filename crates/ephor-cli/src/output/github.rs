@@ -28,7 +28,7 @@ pub fn render(results: &Results) -> String {
             out,
             "::{level} file={},line={},title={}::{}",
             property(&row.subject.file),
-            row.subject.line,
+            row.subject.line.max(1),
             property(&title),
             data(&format!("{}: {}", row.subject, row.text()))
         );

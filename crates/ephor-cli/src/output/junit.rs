@@ -69,8 +69,10 @@ fn counts(rows: &[&Row]) -> Tally {
 fn case(out: &mut String, results: &Results, row: &Row) {
     let (rule, resource) = (escape(&row.rule), escape(&row.subject.to_string()));
     let file = escape(&row.subject.file);
-    let head =
-        format!("    <testcase classname=\"{rule}\" name=\"{resource}\" file=\"{file}\" line=\"{}\"", row.subject.line);
+    let head = format!(
+        "    <testcase classname=\"{rule}\" name=\"{resource}\" file=\"{file}\" line=\"{}\"",
+        row.subject.line.max(1)
+    );
     let element = match row.verdict {
         Verdict::Pass => {
             let _ = writeln!(out, "{head}/>");

@@ -65,7 +65,9 @@ fn record(results: &Results, row: &Row) -> Value {
             resource.insert(key, text);
         }
     }
-    resource.insert("line", i64::from(subject.line));
+    if subject.line > 0 {
+        resource.insert("line", i64::from(subject.line));
+    }
     record.insert("resource", resource);
     record.insert("result", row.verdict.as_str());
     if !row.rule.is_empty() {

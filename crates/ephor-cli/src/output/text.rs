@@ -84,6 +84,11 @@ fn findings(out: &mut String, results: &Results, colour: bool) {
             out.push('\n');
         }
         let _ = writeln!(out, "policy {policy} -> resource {subject} {}", paint(word, shade, colour));
+        // What a cluster has stored stands on no line.
+        if first.subject.line > 0 {
+            let place = format!("{}:{}", first.subject.file, first.subject.line);
+            let _ = writeln!(out, "{INDENT}at {}", plain::line(&place));
+        }
         for (i, row) in group.iter().enumerate() {
             let _ = writeln!(out, "{} - {} {}", i + 1, plain::line(&row.rule), plain::block(row.text(), INDENT));
             if let Some(fault) = row.fault(card) {

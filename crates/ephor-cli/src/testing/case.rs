@@ -261,7 +261,7 @@ impl Case {
     fn check_results(&mut self) {
         for i in 0..self.results.len() {
             let Some(result) = self.results.get(i) else { break };
-            let at = FieldPath::root().key("results").index(i);
+            let at = result_path(result);
             let word = result.result.clone();
             let operation = result.operation.clone().filter(|o| !o.is_empty());
             if result.verdict().is_none() {
@@ -276,6 +276,11 @@ impl Case {
             }
         }
     }
+}
+
+/// Where a result stands in its test.
+pub(super) fn result_path(result: &Expectation) -> FieldPath {
+    FieldPath::root().key("results").index(result.index)
 }
 
 /// Group and kind of a CRD without namespaces.

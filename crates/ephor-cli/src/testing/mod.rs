@@ -34,7 +34,7 @@ use rayon::prelude::*;
 
 use crate::load::Typed;
 use crate::locate::Located;
-use suite::Suite;
+use suite::{Expectation, Suite};
 
 /// What became of one test document.
 #[derive(Debug)]
@@ -101,7 +101,8 @@ pub fn run_files(files: &[TestFile], selection: &Selection, done: &(dyn Fn() + S
 fn run(file: &TestFile, mut suite: Typed<Suite>, selection: &Selection) -> Option<SuiteReport> {
     let all = suite.value.results.take().unwrap_or_default();
     let expects_nothing = all.is_empty();
-    let selected: Vec<_> = all.into_iter().filter_map(|result| selection.narrow(result)).collect();
+    let numbered = all.into_iter().enumerate().map(|(index, result)| Expectation { index, ..result });
+    let selected: Vec<_> = numbered.filter_map(|result| selection.narrow(result)).collect();
     if selected.is_empty() && !expects_nothing {
         return None;
     }

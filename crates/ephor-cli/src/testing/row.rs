@@ -2,6 +2,7 @@
 
 use ephor_engine::outcome::Verdict;
 use ephor_expr::Str;
+use ephor_expr::yaml::Position;
 
 /// Whether one expectation is met for one resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,6 +11,8 @@ pub struct Row {
     pub policy: Str,
     /// The rule, as the test writes it, or as it is called if the test names none.
     pub rule: Str,
+    /// Where the test file asks for it.
+    pub at: Position,
     /// The resource: API version, kind, namespace and name.
     pub resource: String,
     /// Whether it is met.

@@ -5,7 +5,7 @@ use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::{Str, Value};
 use rustc_hash::FxHashMap;
 
-use super::case::{Case, label};
+use super::case::{Case, label, result_path};
 use super::compare::{Compared, compare, same_object};
 use super::hits::{Hit, hits};
 use super::respond::{Response, last_segment};
@@ -52,6 +52,7 @@ impl<'j> Judge<'j> {
         Row {
             policy: self.result.policy.clone(),
             rule: self.result.rule.clone().unwrap_or_default(),
+            at: self.case.origin.map.nearest_span(&result_path(self.result)).start,
             resource,
             passed,
             reason,

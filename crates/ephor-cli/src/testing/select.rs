@@ -1,6 +1,7 @@
 //! `--test-case-selector`: which results of a test count.
 
 use ephor_expr::Str;
+use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::scalar::wildcard::Wildcard;
 
 use super::suite::Expectation;
@@ -20,8 +21,12 @@ pub enum SelectionError {
     #[error("`{0}` is not of the form key=value")]
     NoValue(String),
     /// Another key.
-    #[error("`{0}` is not one of `policy`, `rule`, `resource`")]
+    #[error("`{0}` is not one of `policy`, `rule`, `resource`{hint}", hint = hint(.0))]
     UnknownKey(String),
+}
+
+fn hint(key: &str) -> String {
+    nearest(key, ["policy", "rule", "resource"]).map_or_else(String::new, |near| format!(": did you mean `{near}`?"))
 }
 
 impl Default for Selection {

@@ -66,11 +66,17 @@ fn find(case: &Case, result: &Expectation, name: &str, fits: &dyn Fn(&Value) -> 
         let message = with_nearest(format!("there is no resource `{name}`"), last_segment(name), known);
         return Err(Unknown { name: name.to_owned(), message });
     }
-    // `kind` tells namesakes apart; where it fits none of them it is a slip that changes nothing.
-    let kind = result.kind.as_deref().unwrap_or_default();
-    let of_kind = |o: &Value| text(o, &["kind"]) == kind;
-    let narrow = found.iter().any(|(_, o)| of_kind(o));
-    Ok(found.into_iter().filter(|(_, o)| !narrow || of_kind(o)).map(|(subject, _)| subject).collect())
+    let Some(kind) = result.kind.as_deref().filter(|kind| !kind.is_empty()) else {
+        return Ok(found.into_iter().map(|(subject, _)| subject).collect());
+    };
+    let of_kind: Vec<Subject> =
+        found.iter().filter(|(_, o)| text(o, &["kind"]) == kind).map(|(subject, _)| *subject).collect();
+    if of_kind.is_empty() {
+        let kinds: Vec<&str> = found.iter().map(|(_, o)| text(o, &["kind"])).collect();
+        let message = format!("`{name}` is no {kind}: it is a {}", kinds.join(", a "));
+        return Err(Unknown { name: name.to_owned(), message });
+    }
+    Ok(of_kind)
 }
 
 fn text<'o>(object: &'o Value, keys: &[&str]) -> &'o str {

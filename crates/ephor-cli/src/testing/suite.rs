@@ -181,6 +181,9 @@ pub struct Projection {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Expectation {
+    /// Which one it is in its test.
+    #[serde(skip)]
+    pub index: usize,
     /// The policy, `name` or `namespace/name`.
     pub policy: Str,
     /// The rule; all of the policy if empty.

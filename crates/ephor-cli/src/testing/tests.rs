@@ -424,6 +424,14 @@ spec:
     assert_eq!(run(suite, &[("p.yaml", policy), ("r.yaml", object)]), ["pass v1/PodExecOptions/default/e: Ok"]);
 }
 
+#[test]
+fn a_kind_that_the_resource_is_not_fails() {
+    assert_eq!(
+        required("- {policy: require, rule: team, kind: Deployment, resources: [bad], result: fail}"),
+        ["FAIL bad: Not found"]
+    );
+}
+
 /// A directory tree, and the messages of the tests in its directory `tests`.
 fn messages(tree: &TempDir, suite: &str) -> String {
     let tests = tree.path().join("tests");

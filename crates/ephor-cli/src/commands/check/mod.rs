@@ -18,7 +18,7 @@ use crate::fix;
 use crate::fresh;
 use crate::load::{self, LoadedPolicies, load_policies, load_stored};
 use crate::locate::Located;
-use crate::output::findings;
+use crate::output::{findings, plain};
 use crate::ui::Ui;
 
 /// Arguments of `ephor check`.
@@ -188,10 +188,19 @@ fn show_fixes(args: &Args, ui: &Ui) -> CommandResult {
         exit = Exit::Findings;
         let diff = TextDiff::from_lines(file.text.as_str(), fixed.text.as_str());
         let mut unified = diff.unified_diff();
-        let (old, new) = (format!("a/{}", file.name), format!("b/{}", file.name));
+        let name = plain::line(clean(&file.name));
+        let (old, new) = (format!("a/{name}"), format!("b/{name}"));
         ui.result(&unified.context_radius(3).header(&old, &new).to_string())?;
     }
     Ok(exit)
+}
+
+/// A path as `git apply` and `patch -p1` know it: below the directory where they run.
+fn clean(mut path: &str) -> &str {
+    while let Some(rest) = path.strip_prefix("./").or_else(|| path.strip_prefix('/')) {
+        path = rest;
+    }
+    path
 }
 
 /// Rewrites the files that hold old spellings. One that cannot be written is said, and the others are written.
@@ -273,6 +282,13 @@ spec: {validations: [{expression: 'true'}]}
         assert_eq!(exit, Exit::Findings);
         let loaded = stored(&cluster, Some("elsewhere")).unwrap();
         assert!(loaded.files.iter().all(|file| !file.name.starts_with("Policy/")));
+    }
+
+    #[test]
+    fn names_in_diffs_are_clean() {
+        for (path, want) in [("a.yaml", "a.yaml"), ("././p/a.yaml", "p/a.yaml"), ("/tmp/a.yaml", "tmp/a.yaml")] {
+            assert_eq!(clean(path), want);
+        }
     }
 
     #[test]

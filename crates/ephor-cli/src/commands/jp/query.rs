@@ -80,7 +80,11 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     };
     for (file, expression) in compiled {
         match expression.evaluate(&document, &FixedRuntime::new(Timestamp::now(), seed())) {
-            Ok(value) => ui.result(&format!("{}{}\n", source::heading(file), print(&value, args)))?,
+            Ok(value) => {
+                // A program that reads the result has no use for the expression.
+                let heading = if ui.to_terminal() { source::heading(file) } else { String::new() };
+                ui.result(&format!("{heading}{}\n", print(&value, args)))?;
+            }
             Err(error) => {
                 ui.findings(&[Located::of_evaluation(&error, &expression, file)]);
                 return Ok(Exit::CouldNot);

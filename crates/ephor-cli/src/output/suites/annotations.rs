@@ -33,7 +33,7 @@ fn failure(row: &Row, file: &Arc<SourceFile>) -> Located {
     let message = format!("{}/{} for {}: {}: {}", row.policy, row.rule, row.resource, row.reason, row.message);
     Located {
         file: Some(Arc::clone(file)),
-        span: None,
+        span: Some((row.at, row.at)),
         path: Path::root(),
         code: "test-failed",
         severity: Severity::Error,

@@ -28,7 +28,7 @@ pub fn junit(reports: &[SuiteReport], style: Style) -> String {
                 rows.len()
             );
             for row in rows {
-                case(&mut out, row, style);
+                case(&mut out, row, &file, style);
             }
             out.push_str("  </testsuite>\n");
         }
@@ -58,9 +58,10 @@ pub fn junit(reports: &[SuiteReport], style: Style) -> String {
     out
 }
 
-fn case(out: &mut String, row: &Row, style: Style) {
+fn case(out: &mut String, row: &Row, file: &str, style: Style) {
     let (rule, resource) = (escape(&row.rule), escape(&row.resource));
-    let _ = write!(out, "    <testcase classname=\"{rule}\" name=\"{resource}\"");
+    let line = row.at.line;
+    let _ = write!(out, "    <testcase classname=\"{rule}\" name=\"{resource}\" file=\"{file}\" line=\"{line}\"");
     let message = escape(&row.message);
     let _ = if !row.passed {
         let reason = escape(&row.reason.to_string());

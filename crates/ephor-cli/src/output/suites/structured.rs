@@ -24,6 +24,7 @@ fn rows(reports: &[SuiteReport], style: Style) -> Value {
         let mut record = Map::new();
         record.insert("ID", i + 1);
         record.insert("TEST", report.path.display().to_string());
+        record.insert("LINE", i64::from(row.at.line));
         record.insert("POLICY", row.policy.clone());
         record.insert("RULE", row.rule.clone());
         record.insert("RESOURCE", row.resource.as_str());

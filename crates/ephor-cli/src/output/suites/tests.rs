@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use ephor_engine::outcome::Verdict;
+use ephor_expr::yaml::Position;
 
 use super::*;
 use crate::locate::Located;
@@ -10,6 +11,7 @@ fn row(resource: &str, reason: Reason, message: &str) -> Row {
     Row {
         policy: "p".into(),
         rule: "r<1>".into(),
+        at: Position { line: 7, column: 3, offset: 0 },
         resource: resource.to_owned(),
         passed: matches!(reason, Reason::Ok | Reason::Excluded),
         reason,
@@ -65,7 +67,10 @@ fn annotations_are_of_what_fails() {
     let commands = github(&reports);
     let lines: Vec<&str> = commands.lines().collect();
     assert_eq!(lines.len(), 3, "{commands}");
-    assert!(lines[1].starts_with("::error file=a/kyverno-test.yaml,title=test-failed::p/r<1> for v1/Pod/x/b: "));
+    assert!(
+        lines[1]
+            .starts_with("::error file=a/kyverno-test.yaml,line=7,col=3,title=test-failed::p/r<1> for v1/Pod/x/b: ")
+    );
     let log = ephor_expr::Value::from_json(&sarif(&reports)).unwrap();
     let results = log.get("runs").and_then(|runs| runs.as_array()?.first()?.get("results")?.as_array());
     assert_eq!(results.map(<[_]>::len), Some(3));

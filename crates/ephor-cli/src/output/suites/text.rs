@@ -54,7 +54,8 @@ fn suite(out: &mut String, report: &SuiteReport, style: Style) {
         if !row.message.is_empty() {
             let _ = write!(out, ": {}", plain::block(&row.message, "    "));
         }
-        out.push('\n');
+        let place = format!("{}:{}", report.path.display(), row.at.line);
+        let _ = writeln!(out, "\n    at {}", plain::line(&place));
         for line in row.diff.iter().flat_map(|diff| diff.lines()) {
             let colour = match line.as_bytes().first() {
                 Some(b'+') => Colour::Green,

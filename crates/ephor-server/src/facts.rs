@@ -223,7 +223,18 @@ pub fn get(
     name: &str,
 ) -> Result<Value, ClusterError> {
     let resource = resolve(cluster, api_version, kind)?;
+    in_scope(&resource, namespace)?;
     cluster.get(&resource, resource.namespaced.then_some(namespace), name)
+}
+
+/// Whether objects of a kind can lie in a namespace (empty: none is asked for). A policy that is bound to its namespace
+/// asks within it, and must not be shown objects that are in none.
+fn in_scope(resource: &Resource, namespace: &str) -> Result<(), ClusterError> {
+    if resource.namespaced || namespace.is_empty() {
+        return Ok(());
+    }
+    let kind = resource.qualified_plural();
+    Err(ClusterError::bad_request(format!("{kind} are cluster-scoped, so none is in namespace {namespace}")))
 }
 
 /// What a subresource of an object shows.
@@ -236,6 +247,9 @@ fn below(
 ) -> Fact {
     match resolve(cluster, api_version, kind) {
         Ok(resource) if resource.subresource(subresource).is_some() => {
+            if let Err(error) = in_scope(&resource, namespace) {
+                return Fact::Failed(error.to_string());
+            }
             let object = ObjectsPath {
                 group: resource.group.clone(),
                 version: resource.version.clone(),
@@ -256,18 +270,20 @@ fn below(
 }
 
 /// All objects of a kind in a namespace (empty: in all), as an array; those of all groups that a pattern of a version
-/// means.
+/// means, of which a namespace leaves the namespaced ones.
 pub fn objects(cluster: &dyn Cluster, api_version: &str, kind: &str, namespace: &str) -> Result<Value, ClusterError> {
-    let namespace = Some(Str::new(namespace)).filter(|namespace| !namespace.is_empty());
-    let filter = ephor_cluster::query::Filter { namespace, ..Default::default() };
+    let within = Some(Str::new(namespace)).filter(|namespace| !namespace.is_empty());
+    let filter = ephor_cluster::query::Filter { namespace: within, ..Default::default() };
     let discovery = cluster.discovery()?;
     let resources: Vec<Resource> =
         if has_wildcard(api_version) { discovery.matching(api_version, kind).cloned().collect() } else { Vec::new() };
     if resources.is_empty() {
-        return Ok(Value::array(list(cluster, &resolve(cluster, api_version, kind)?, &filter)?.0));
+        let resource = resolve(cluster, api_version, kind)?;
+        in_scope(&resource, namespace)?;
+        return Ok(Value::array(list(cluster, &resource, &filter)?.0));
     }
     let mut found = Vec::new();
-    for resource in &resources {
+    for resource in resources.iter().filter(|resource| in_scope(resource, namespace).is_ok()) {
         found.extend(list(cluster, resource, &filter)?.0);
     }
     Ok(Value::array(found))
@@ -342,8 +358,42 @@ pub const SYNC_PATIENCE: Duration = Duration::from_secs(30);
 #[cfg(test)]
 mod tests {
     use ephor_cluster::{MemoryCluster, raw};
+    use ephor_expr::yaml;
 
     use super::*;
+
+    fn asked(fetch: &Fetch) -> Fact {
+        let cluster = MemoryCluster::default();
+        let objects = "{apiVersion: v1, kind: Namespace, metadata: {name: team-a}}\n---\n\
+                       {apiVersion: v1, kind: Node, metadata: {name: worker}}\n---\n\
+                       {apiVersion: v1, kind: ConfigMap, metadata: {name: colours, namespace: team-a}}";
+        assert!(cluster.load(yaml::parse_values(objects, &yaml::Limits::default()).unwrap()).is_empty());
+        ask(&cluster, fetch, true).unwrap()
+    }
+
+    fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Fetch {
+        let (api_version, kind) = (api_version.into(), kind.into());
+        Fetch::Object { api_version, kind, namespace: namespace.into(), name: name.into() }
+    }
+
+    fn objects(api_version: &str, kind: &str, namespace: &str) -> Fetch {
+        Fetch::Objects { api_version: api_version.into(), kind: kind.into(), namespace: namespace.into() }
+    }
+
+    #[test]
+    fn a_question_within_a_namespace_shows_nothing_of_cluster_scoped_kinds() {
+        for fetch in [
+            object("v1", "Namespace", "team-a", "team-a"),
+            object("*", "Node", "team-a", "worker"),
+            object("v1", "Namespace/status", "team-a", "team-a"),
+            objects("v1", "Namespace", "team-a"),
+        ] {
+            assert!(matches!(asked(&fetch), Fact::Failed(_)), "{fetch:?}: {:?}", asked(&fetch));
+        }
+        assert_eq!(asked(&objects("*", "Node", "team-a")), Fact::Found(Value::array(Vec::new())));
+        assert!(matches!(asked(&object("v1", "ConfigMap", "team-a", "colours")), Fact::Found(_)));
+        assert!(matches!(asked(&object("*", "Node", "", "worker")), Fact::Found(_)));
+    }
 
     #[test]
     fn a_cluster_takes_a_path_for_what_the_gate_takes_it_for() {

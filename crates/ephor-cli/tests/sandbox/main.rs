@@ -1,4 +1,5 @@
-//! `ephor sandbox` as others see it: kubectl, a controller that knows nothing of Ephor, and itself after a restart.
+//! `ephor sandbox` as others see it: kubectl, a controller that knows nothing of Ephor, itself after a restart,
+//! and the owner of a namespace who tries to reach beyond it.
 
 mod controller;
 mod files;
@@ -6,3 +7,4 @@ mod hostile;
 mod kubectl;
 mod process;
 mod state;
+mod tenancy;

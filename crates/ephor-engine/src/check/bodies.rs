@@ -4,6 +4,7 @@ use ephor_expr::Value;
 use ephor_expr::value::{Path, Segment};
 
 use super::context;
+use super::kinds::{self, Place};
 use super::policy::not_built;
 use crate::conditions::Operator;
 use crate::diagnostic::Diagnostic;
@@ -313,6 +314,14 @@ fn check_mutate(policy: &Policy, mutate: &Mutate, path: &Path, found: &mut Vec<D
             if target.namespace.as_ref().is_some_and(|ns| !ns.is_empty() && ns != own) {
                 let message = format!("a Policy can only mutate targets in its own namespace `{own}`");
                 found.push(Diagnostic::error("foreign-target", at.key("namespace"), message));
+            }
+            kinds::check_written_out(target.api_version.as_ref(), &at.key("apiVersion"), found);
+            kinds::check_written_out(target.kind.as_ref(), &at.key("kind"), found);
+            let kind = target.kind.as_deref().unwrap_or_default();
+            let kind = kind.split('/').next().unwrap_or_default();
+            if kinds::place(target.api_version.as_deref().unwrap_or_default(), kind) == Some(Place::Cluster) {
+                let message = "a Policy can only mutate targets in its own namespace, and this kind has none";
+                found.push(Diagnostic::error("foreign-target", at.key("kind"), message));
             }
         }
         context::check(policy, target.context.as_ref(), &at.key("context"), found);

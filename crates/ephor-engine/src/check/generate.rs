@@ -134,6 +134,12 @@ fn check_parts(policy: &Policy, rule: &Rule, parts: &GenerateParts<'_>, path: &P
                 found.push(Diagnostic::error("foreign-target", at, message));
             }
         }
+        for (key, part) in [("apiVersion", parts.api_version), ("kind", parts.kind)] {
+            kinds::check_written_out(part, &path.key(key), found);
+        }
+        for (i, kind) in parts.clone_list.iter().flat_map(|list| list.kinds.iter().flatten()).enumerate() {
+            kinds::check_written_out(Some(kind), &path.keys(&["cloneList", "kinds"]).index(i), found);
+        }
         if parts.namespace.is_none_or(smol_str::SmolStr::is_empty) {
             let message = "a Policy can only generate namespaced objects: `namespace` is needed";
             found.push(Diagnostic::error("foreign-target", path.clone(), message));

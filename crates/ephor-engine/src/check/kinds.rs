@@ -1,5 +1,11 @@
 //! What is known of Kubernetes' own kinds without a cluster.
 
+use ephor_expr::Str;
+use ephor_expr::scalar::wildcard::has_wildcard;
+use ephor_expr::value::Path;
+
+use crate::diagnostic::Diagnostic;
+
 /// Kinds without a namespace.
 const CLUSTER: [&str; 21] = [
     "APIService",
@@ -96,4 +102,20 @@ pub(super) fn place(api_version: &str, kind: &str) -> Option<Place> {
 /// Whether only subresources have this kind.
 pub(super) fn is_of_subresource(kind: &str) -> bool {
     OF_SUBRESOURCES.contains(&kind)
+}
+
+/// Reports a kind or `apiVersion` of a target that a namespaced policy does not write out. Whether objects of a kind lie
+/// in a namespace decides whether the policy may touch them, so the kind must be known before a request renders it.
+pub(super) fn check_written_out(text: Option<&Str>, path: &Path, found: &mut Vec<Diagnostic>) {
+    let Some(text) = text else { return };
+    let what = if text.contains("{{") {
+        "variables"
+    } else if has_wildcard(text) {
+        "wildcards"
+    } else {
+        return;
+    };
+    let message = format!("the targets of a Policy name their kind without {what}: `{text}`");
+    let finding = Diagnostic::error("open-target-kind", path.clone(), message);
+    found.push(finding.with_help("write out apiVersion and kind, or make this a ClusterPolicy"));
 }

@@ -85,7 +85,10 @@ impl<'e> World<'e> {
             Err(refused) => Answer::Refused(refused.to_string()),
             Ok(allowed) => {
                 if let Some(fact) = self.facts.get(allowed.fetch()) {
-                    Answer::Known(fact)
+                    match self.foreign(allowed.fetch(), fact) {
+                        Some(reason) => Answer::Refused(reason),
+                        None => Answer::Known(fact),
+                    }
                 } else {
                     let mut needs = self.needs.borrow_mut();
                     if !needs.contains(&allowed) {
@@ -95,6 +98,22 @@ impl<'e> World<'e> {
                 }
             }
         }
+    }
+
+    /// Why a namespaced policy may not see an answer: an object in it lies outside the policy's namespace. The gate
+    /// knows only which namespace was asked for, and a cluster-scoped kind has none.
+    fn foreign(&self, fetch: &Fetch, fact: &Fact) -> Option<String> {
+        let (own, Fact::Found(found)) = (self.namespace?, fact) else { return None };
+        let single = std::slice::from_ref(found);
+        let objects = match fetch {
+            Fetch::Object { .. } => single,
+            Fetch::Objects { .. } => found.as_array().unwrap_or(single),
+            _ => return None,
+        };
+        let object = objects.iter().find(|object| object.str_at(&["metadata", "namespace"]) != Some(own))?;
+        let kind = object.str_at(&["kind"]).unwrap_or("object");
+        let name = object.str_at(&["metadata", "name"]).unwrap_or_default();
+        Some(format!("{kind} `{name}` is not in namespace `{own}`, which is all that a Policy of it may read"))
     }
 
     /// What was asked and not known.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ephor_cluster::{ErrorKind, WriteOptions};
+use ephor_cluster::ErrorKind;
 use ephor_expr::{Map, Str, Value};
 
 use super::queue::Settled;
@@ -162,7 +162,7 @@ impl Pass<'_> {
         let api_kind = if key.namespace.is_some() { "Policy" } else { "ClusterPolicy" };
         let write = || -> Result<(), WriteError> {
             let resource = self.env.resource("kyverno.io/v1", api_kind)?;
-            let mut policy = self.env.cluster.get(&resource, key.namespace.as_deref(), &key.name)?;
+            let mut policy = self.env.get(&resource, key.namespace.as_deref(), &key.name)?;
             let mut members = policy.at(&["status"]).and_then(Value::as_object).cloned().unwrap_or_default();
             if !change(&policy, &mut members) {
                 return Ok(());
@@ -170,8 +170,7 @@ impl Pass<'_> {
             if let Some(policy) = policy.as_object_mut() {
                 policy.insert("status", members);
             }
-            (self.env.fence)()?;
-            self.env.cluster.update_status(&resource, policy, &WriteOptions::default())?;
+            self.env.records().update_status(&resource, policy)?;
             Ok(())
         };
         match write() {

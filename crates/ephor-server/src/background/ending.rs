@@ -1,6 +1,6 @@
 //! How `UpdateRequest`s end: they say what came of them, and go or are kept.
 
-use ephor_cluster::{DeleteOptions, ErrorKind, Resource, WriteOptions};
+use ephor_cluster::{DeleteOptions, ErrorKind, Resource};
 use ephor_expr::{Map, Str, Value};
 
 use super::queue::Settled;
@@ -21,10 +21,7 @@ impl Pass<'_> {
         if let Some(members) = after.as_object_mut() {
             members.insert("status", encoded);
         }
-        let result = self.requests_resource().and_then(|resource| {
-            (self.env.fence)()?;
-            Ok(self.env.cluster.update_status(&resource, after, &WriteOptions::default())?)
-        });
+        let result = self.requests_resource().and_then(|resource| self.env.records().update_status(&resource, after));
         match result {
             Ok(stored) => {
                 self.lock().request_seen(stored, self.now);
@@ -49,7 +46,7 @@ impl Pass<'_> {
         let name = object.str_at(&["metadata", "name"]).unwrap_or_default();
         let read = self
             .requests_resource()
-            .and_then(|resource| Ok(self.env.cluster.get(&resource, Some(&self.env.namespace), name)?));
+            .and_then(|resource| Ok(self.env.get(&resource, Some(&self.env.namespace), name)?));
         match read {
             Ok(object) => self.lock().request_seen(object, self.now),
             Err(error) if error.is(ErrorKind::NotFound) => {
@@ -77,13 +74,12 @@ impl Pass<'_> {
     /// Marks a request as kept, without what no rule reads of it.
     pub(super) fn keep(&self, name: &Str) -> Settled {
         let result = self.requests_resource().and_then(|resource| {
-            let mut object = self.env.cluster.get(&resource, Some(&self.env.namespace), name)?;
+            let mut object = self.env.get(&resource, Some(&self.env.namespace), name)?;
             set_entry(&mut object, "labels", LABEL_KEPT, Some("true"));
             if !self.reads_old(&object) {
                 shorten_old(&mut object);
             }
-            (self.env.fence)()?;
-            Ok(self.env.cluster.update(&resource, object, &WriteOptions::default())?)
+            self.env.records().update(&resource, object)
         });
         match result {
             Ok(stored) => {
@@ -130,9 +126,7 @@ impl Pass<'_> {
 
     fn try_delete(&self, name: &Str, options: &DeleteOptions) -> Result<(), WriteError> {
         let resource = self.requests_resource()?;
-        (self.env.fence)()?;
-        self.env.cluster.delete(&resource, Some(&self.env.namespace), name, options)?;
-        Ok(())
+        self.env.records().delete(&resource, name, options)
     }
 
     fn deleted(&self, name: &Str, uid: &Str, result: Result<(), WriteError>) -> Settled {

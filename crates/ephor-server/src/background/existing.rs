@@ -174,10 +174,10 @@ impl Pass<'_> {
                 continue;
             }
             let filter = Filter { namespace: namespace.map(Str::new), ..Filter::default() };
-            let objects = match crate::feed::list(&*self.env.cluster, &resource, &filter) {
+            let objects = match self.env.list(&resource, &filter) {
                 // What a wildcard means besides is not this account's concern.
                 Err(error) if error.kind() == ErrorKind::Forbidden && !names_all(kinds) => continue,
-                listed => listed?.0,
+                listed => listed?,
             };
             let state = self.lock();
             found.extend(objects.into_iter().filter(|object| !state.hides(&api_version, &ObjectId::of(object))));
@@ -204,7 +204,7 @@ impl Pass<'_> {
         let mut failed = false;
         for resource in best.values() {
             let query = ListQuery::all().labels(labels.clone()).limit(1).metadata_only();
-            match self.env.cluster.list(resource, &query) {
+            match self.env.page(resource, &query) {
                 Ok(list) if list.items.is_empty() => {}
                 Ok(_) => self.lock().learn(&resource.api_version(), &resource.kind),
                 // What this account may not list it cannot have made, or it was allowed to once.

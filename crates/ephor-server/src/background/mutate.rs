@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use ephor_cluster::raw::RawRequest;
 use ephor_cluster::write::Part;
-use ephor_cluster::{Cluster, ClusterError, ErrorKind, Resource, WriteOptions};
+use ephor_cluster::{ErrorKind, Resource};
 use ephor_engine::outcome::{PatchedTarget, Phase, Verdict};
 use ephor_engine::policy::Operation;
 use ephor_engine::review::Review;
@@ -16,9 +15,9 @@ use super::queue::Moment;
 use super::reconcile::{Failure, Found, Pass};
 use super::rules::PolicyInfo;
 use super::trigger::{TriggerRef, admission_request, review_of_existing, review_of_request};
-use super::writer::{Env, Note, WriteError};
+use super::writer::{Note, Place, WriteError};
 use crate::facts::evaluate;
-use crate::plan::content::{essence, fingerprint};
+use crate::plan::content::{essence, fingerprint, set_meta};
 use crate::plan::{Action, Change, ObjectId, Reason};
 use crate::update_request::{ResourceSpec, UpdateRequest};
 
@@ -36,41 +35,15 @@ enum TargetError {
     Flooded(ObjectId, Moment),
 }
 
-/// Where what has changed of a target is written.
-#[derive(Debug, Clone, Copy)]
-enum Write<'t> {
-    Part(Part),
-    Subresource(&'t str),
-}
-
-impl<'t> Write<'t> {
-    fn needed(target: &'t PatchedTarget, resource: &Resource) -> Vec<Self> {
-        let (before, after) = (&target.before, &target.after);
-        if let Some(below) = target.below.as_deref() {
-            return if before == after { Vec::new() } else { vec![Self::Subresource(&below.subresource)] };
-        }
-        let object = (essence(before) != essence(after)).then_some(Self::Part(Part::Object));
-        let status_differs = resource.has_status() && before.get("status") != after.get("status");
-        object.into_iter().chain(status_differs.then_some(Self::Part(Part::Status))).collect()
+/// The parts of a target that a patch has changed.
+fn changed_places<'t>(target: &'t PatchedTarget, resource: &Resource) -> Vec<Place<'t>> {
+    let (before, after) = (&target.before, &target.after);
+    if let Some(below) = target.below.as_deref() {
+        return if before == after { Vec::new() } else { vec![Place::Subresource(&below.subresource)] };
     }
-
-    fn send(
-        self,
-        cluster: &dyn Cluster,
-        resource: &Resource,
-        id: &ObjectId,
-        object: Value,
-    ) -> Result<Value, ClusterError> {
-        let options = Env::options();
-        match self {
-            Self::Part(part) => cluster.update(resource, object, &WriteOptions { part, ..options }),
-            Self::Subresource(subresource) => {
-                let path = resource.path(id.namespace(), Some(&id.name));
-                let path = format!("{path}/{subresource}?fieldManager={}", options.field_manager);
-                cluster.raw(&RawRequest::put(path, object))
-            }
-        }
-    }
+    let object = (essence(before) != essence(after)).then_some(Place::Part(Part::Object));
+    let status_differs = resource.has_status() && before.get("status") != after.get("status");
+    object.into_iter().chain(status_differs.then_some(Place::Part(Part::Status))).collect()
 }
 
 impl Pass<'_> {
@@ -167,14 +140,14 @@ impl Pass<'_> {
         trigger: &TriggerRef,
         target: &PatchedTarget,
     ) -> Result<Option<ResourceSpec>, TargetError> {
-        let own = ObjectId::of(&target.after);
-        let text = |key: &str| Str::new(target.after.str_at(&[key]).unwrap_or_default());
+        // Which object is written is read from what was read, never from what a patch made of it.
+        let own = ObjectId::of(&target.before);
         let (api_version, kind) = match target.below.as_deref() {
             Some(below) => (below.api_version.clone(), below.kind.clone()),
-            None => (text("apiVersion"), own.kind.clone()),
+            None => (Str::new(target.before.str_at(&["apiVersion"]).unwrap_or_default()), own.kind.clone()),
         };
         let resource = self.env.resource(&api_version, &kind).map_err(WriteError::from)?;
-        let writes = Write::needed(target, &resource);
+        let places = changed_places(target, &resource);
         let id = match target.below.as_deref() {
             Some(below) => {
                 ObjectId::new(&api_version, &format!("{kind}/{}", below.subresource), &own.namespace, &own.name)
@@ -182,7 +155,7 @@ impl Pass<'_> {
             None => own,
         };
         let what = format!("target {id}");
-        if writes.is_empty() {
+        if places.is_empty() {
             self.lock().set_failure(&info.key, &what, None, self.now);
             return Ok(None);
         }
@@ -200,29 +173,28 @@ impl Pass<'_> {
                 Contest::Flood(wait) => TargetError::Flooded(id, wait),
             });
         }
-        let mut after = target.after.clone();
-        let mut stored = None;
-        for write in writes {
-            (self.env.fence)().map_err(WriteError::from)?;
-            match write.send(&*self.env.cluster, &resource, &id, after.clone()) {
-                Ok(written) => {
-                    let version = written.at(&["metadata", "resourceVersion"]).cloned();
-                    crate::plan::content::set_meta(&mut after, "resourceVersion", version);
-                    stored = Some(written);
+        let writer = self.env.writer(&info.key);
+        let (mut seen, mut after) = (target.before.clone(), target.after.clone());
+        for place in places {
+            match writer.replace(&resource, place, &seen, &after) {
+                Ok(stored) => {
+                    // The next part is bound to what this write has made.
+                    set_meta(&mut after, "resourceVersion", stored.at(&["metadata", "resourceVersion"]).cloned());
+                    seen = stored;
                 }
-                Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(error) if error.is(ErrorKind::NotFound) => {
                     self.lock().set_failure(&info.key, &what, None, self.now);
                     return Ok(None);
                 }
-                Err(error) => return Err(WriteError::from(error).into()),
+                Err(error) => return Err(error.into()),
             }
         }
+        let stored = seen;
         {
             let mut state = self.lock();
             state.contests.note(&id, content, self.now);
             state.set_failure(&info.key, &what, None, self.now);
         }
-        let stored = stored.unwrap_or(Value::Null);
         let spec = ResourceSpec::of_object(&stored);
         let action = Action::Replace { before: target.before.clone(), after: target.after.clone() };
         let change = Change { id, api_version, action, reason: Reason::Mutated };

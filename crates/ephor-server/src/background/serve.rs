@@ -94,19 +94,14 @@ pub fn lead(background: &Background, term: &Term) {
     background.readiness.begins(&stop);
     let store = PolicyStore::new(background.exceptions.clone());
     let fence = term.clone();
-    let controller = Controller::new(Env {
-        cluster: Arc::clone(&background.cluster),
-        answers: Arc::clone(&background.answers),
-        fence: Arc::new(move || fence.fence()),
-        namespace: background.namespace.clone(),
-        observer: observer(
-            background.events.clone(),
-            background.metrics.clone(),
-            store.clone(),
-            background.listener.clone(),
-        ),
-        metrics: background.metrics.clone(),
-    });
+    let controller = Controller::new(Env::new(
+        Arc::clone(&background.cluster),
+        Arc::new(move || fence.fence()),
+        Arc::clone(&background.answers),
+        background.namespace.clone(),
+        observer(background.events.clone(), background.metrics.clone(), store.clone(), background.listener.clone()),
+        background.metrics.clone(),
+    ));
     background.metrics.follow_policies(&store);
     let bell = Arc::new(Bell::default());
     let feeds = store.follow(&background.cluster, &stop);

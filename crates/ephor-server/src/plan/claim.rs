@@ -53,21 +53,20 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The claim of an object; `None` for one that says nothing of the sort.
+    /// The claim of an object; `None` for one that says nothing of the sort, or that names a policy of another namespace:
+    /// a Policy makes objects in its own namespace alone, so that label is not its word.
     pub fn of(object: &Value) -> Option<Self> {
         let labels = object.at(&["metadata", "labels"])?;
         let label = |key: &str| Str::new(labels.get(key).and_then(Value::as_str).unwrap_or_default());
         let of = |role: &str, part: &str| label(&format!("{role}{part}"));
         let policy = label(POLICY_NAME);
-        if label(MANAGED_BY) != "kyverno" || policy.is_empty() {
+        let policy_namespace = label(POLICY_NAMESPACE);
+        let namespace = object.str_at(&["metadata", "namespace"]).unwrap_or_default();
+        let foreign = !policy_namespace.is_empty() && policy_namespace != namespace;
+        if label(MANAGED_BY) != "kyverno" || policy.is_empty() || foreign {
             return None;
         }
-        let owner = Owner {
-            policy_namespace: label(POLICY_NAMESPACE),
-            policy,
-            rule: label(RULE_NAME),
-            trigger: of(TRIGGER, "uid"),
-        };
+        let owner = Owner { policy_namespace, policy, rule: label(RULE_NAME), trigger: of(TRIGGER, "uid") };
         Some(Self {
             owner,
             trigger_api_version: ephor_cluster::resource::join_api_version(

@@ -161,6 +161,20 @@ Error spec.rules[0].generate.kind: adm requires permissions list for resource v1
     }
 
     #[test]
+    fn targets_that_leave_their_group_open_are_checked_for_every_group() {
+        for version in ["'*'", "'{{ request.object.data.v }}'"] {
+            let targets = format!(
+                "mutate: {{targets: [{{apiVersion: {version}, kind: Event, namespace: a}}], patchStrategicMerge: {{}}}}"
+            );
+            let found = found(&of_rule(&targets), &["bg get *"]);
+            assert_eq!(found.len(), 2, "{found:?}");
+            assert!(found[0].contains("v1/Event") && found[1].contains("events.k8s.io/v1/Event"), "{found:?}");
+        }
+        let generate = "generate: {apiVersion: '{{ x }}', kind: ConfigMap, name: c, namespace: a, data: {}}";
+        assert_eq!(found(&of_rule(generate), &["bg get *"]).len(), 1);
+    }
+
+    #[test]
     fn scans_that_cannot_read_are_warned_of() {
         insta::assert_snapshot!(found(&of_rule("validate: {deny: {}}"), &["rep get *"]).join("\n"), @"Warning spec.rules[0].match.any[0].resources.kinds[0]: rep requires permissions list,watch for resource v1/Namespace");
     }

@@ -1,14 +1,15 @@
 //! What Ephor's accounts need to be allowed for a policy to work (controllers 1.8).
 
 use ephor_cluster::{Discovery, Resource};
-use ephor_engine::diagnostic::Severity;
+use ephor_engine::diagnostic::{Diagnostic, Severity};
 use ephor_engine::matching::KindSelector;
 use ephor_engine::policy::{CleanupPolicy, Generate, GenerateParts, Policy, PolicyKind, Rule};
+use ephor_expr::scalar::wildcard::has_wildcard;
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
 use super::Accounts;
-use super::kinds::{listed, literal, resources, selections};
+use super::kinds::{listed, resources, selections};
 
 /// One permission that an account needs.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,7 +45,7 @@ pub(super) enum Purpose {
     Cleanup,
 }
 
-/// The needs of a policy. Kinds that are unknown or hold variables are left out.
+/// The needs of a policy. Kinds that are not served are left out, and those that [`unchecked`] tells of.
 pub(super) fn of_policy(policy: &Policy, accounts: &Accounts, discovery: &Discovery) -> Vec<Need> {
     let mut needs = Vec::new();
     let background = policy.spec.background.unwrap_or(true);
@@ -167,8 +168,8 @@ fn generated(generate: &Generate, accounts: &Accounts, discovery: &Discovery, pa
 /// The kinds that are generated, each with a subresource and its place.
 fn targets<'d>(parts: &GenerateParts<'_>, discovery: &'d Discovery, path: &Path) -> Vec<(&'d Resource, Str, Path)> {
     let Some(list) = parts.clone_list else {
-        let found = literal(parts.api_version, parts.kind).and_then(|(version, kind)| discovery.find(version, kind));
-        return found.into_iter().map(|resource| (resource, below(parts.kind), path.key("kind"))).collect();
+        let found = possible(parts.api_version, parts.kind, discovery).into_iter().flatten();
+        return found.map(|resource| (resource, below(parts.kind), path.key("kind"))).collect();
     };
     let kinds = list.kinds.iter().flatten().enumerate();
     let at = path.keys(&["cloneList", "kinds"]);
@@ -228,12 +229,12 @@ fn grants(
 
 fn mutated(policy: &Policy, rule: &Rule, account: &Str, discovery: &Discovery, path: &Path, needs: &mut Vec<Need>) {
     for (i, target) in rule.mutate.iter().flat_map(|m| m.targets.iter().flatten()).enumerate() {
-        let Some((api_version, kind)) = literal(target.api_version.as_ref(), target.kind.as_ref()) else { continue };
         let namespace = match policy.kind {
             PolicyKind::Policy => policy.metadata.namespace.clone().unwrap_or_default(),
             PolicyKind::ClusterPolicy => fixed(target.namespace.as_ref()),
         };
-        needs.extend(discovery.matching(api_version, kind).map(|resource| Need {
+        let found = possible(target.api_version.as_ref(), target.kind.as_ref(), discovery);
+        needs.extend(found.into_iter().flatten().map(|resource| Need {
             namespace: if resource.namespaced { namespace.clone() } else { Str::default() },
             name: fixed(target.name.as_ref()),
             subresource: below(target.kind.as_ref()),
@@ -241,6 +242,47 @@ fn mutated(policy: &Policy, rule: &Rule, account: &Str, discovery: &Discovery, p
             ..Need::new(account, &["get", "update"], resource, path.index(i))
         }));
     }
+}
+
+/// All resources that a target can mean, as far as its text says: with a variable or a pattern for `apiVersion` those of
+/// every group that serves the kind. `None` if the kind itself is known only when the rule runs.
+fn possible<'d>(api_version: Option<&Str>, kind: Option<&Str>, discovery: &'d Discovery) -> Option<Vec<&'d Resource>> {
+    let kind = kind.filter(|kind| !is_open(kind))?.split('/').next().unwrap_or_default().trim();
+    let api_version = api_version.map(|text| text.trim()).filter(|text| !text.contains("{{")).unwrap_or_default();
+    Some(discovery.matching(api_version, kind).collect())
+}
+
+/// Whether a kind is known only when the rule runs.
+fn is_open(kind: &str) -> bool {
+    kind.contains("{{") || has_wildcard(kind)
+}
+
+/// The targets of a policy that no permission is checked for, because their kind is known only when the rule runs.
+pub(super) fn unchecked(policy: &Policy, accounts: &Accounts) -> Vec<Diagnostic> {
+    let Some(account) = &accounts.background else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut look = |kind: Option<&Str>, path: Path| {
+        if let Some(kind) = kind.filter(|kind| is_open(kind)) {
+            let message = format!(
+                "the kind `{kind}` is known only when the rule runs: whether {account} may read and write such objects \
+                 is not checked"
+            );
+            found.push(Diagnostic::warning("unchecked-permissions", path, message));
+        }
+    };
+    for (i, rule) in policy.spec.rules.iter().enumerate() {
+        let path = Path::root().keys(&["spec", "rules"]).index(i);
+        for (i, target) in rule.mutate.iter().flat_map(|m| m.targets.iter().flatten()).enumerate() {
+            look(target.kind.as_ref(), path.keys(&["mutate", "targets"]).index(i).key("kind"));
+        }
+        let Some(generate) = &rule.generate else { continue };
+        let at = path.key("generate");
+        look(generate.parts().kind, at.key("kind"));
+        for (i, entry) in generate.foreach.iter().flatten().enumerate() {
+            look(entry.parts().kind, at.key("foreach").index(i).key("kind"));
+        }
+    }
+    found
 }
 
 /// What is asked of the API server about one verb of a need.

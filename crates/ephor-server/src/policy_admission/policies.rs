@@ -27,6 +27,7 @@ pub(super) fn check(host: &PolicyAdmission, request: &AdmissionRequest, document
                     match_conditions::check(&policy, &*host.cluster, &mut findings);
                     let needs = needs::of_policy(&policy, &host.accounts, &discovery);
                     accounts::check(&*host.cluster, &needs, &mut findings);
+                    findings.extend(needs::unchecked(&policy, &host.accounts));
                 }
             }
             Err(error) => {

@@ -92,6 +92,33 @@ spec.rules[0].validate.patern: unknown field `patern` (did you mean `pattern`?)
 }
 
 #[test]
+fn a_target_whose_kind_the_request_decides_is_refused_in_a_policy_and_told_of_in_a_cluster_policy() {
+    let accounts = Accounts { background: Some("system:serviceaccount:e:bg".into()), ..Accounts::default() };
+    let host = PolicyAdmission::new(Arc::new(MemoryCluster::default()), accounts, ExceptionScope::Everywhere);
+    let said = |kind: &str, rule: &str| said(&host.policy(&create(&policy(kind, rule))));
+    let target = "mutate: {targets: [{apiVersion: v1, kind: '{{ request.object.data.k }}', name: a}], \
+                  patchStrategicMerge: {metadata: {labels: {a: b}}}}";
+    insta::assert_snapshot!(said("Policy", &matching("ConfigMap", target)), @"
+denied
+spec.rules[0].mutate.targets[0].kind: the targets of a Policy name their kind without variables: `{{ request.object.data.k }}` (write out apiVersion and kind, or make this a ClusterPolicy)
+");
+    insta::assert_snapshot!(said("ClusterPolicy", &matching("ConfigMap", target)), @"
+allowed
+Warning: the kind `{{ request.object.data.k }}` is known only when the rule runs: whether system:serviceaccount:e:bg may read and write such objects is not checked [spec.rules[0].mutate.targets[0].kind]
+");
+}
+
+#[test]
+fn a_policy_has_no_targets_of_cluster_scoped_custom_kinds() {
+    let host = handlers(with_custom_kinds(), ExceptionScope::Everywhere);
+    let target = "mutate: {targets: [{apiVersion: example.com/v1, kind: Gadget, name: a}], patchStrategicMerge: {}}";
+    insta::assert_snapshot!(said(&host.policy(&create(&policy("Policy", &matching("ConfigMap", target))))), @"
+denied
+spec.rules[0].mutate.targets[0].kind: a Policy can only mutate targets in its own namespace, and this kind has none
+");
+}
+
+#[test]
 fn kinds_are_looked_up() {
     let host = handlers(with_custom_kinds(), ExceptionScope::Everywhere);
     let said = |kind: &str, rule: &str| said(&host.policy(&create(&policy(kind, rule))));

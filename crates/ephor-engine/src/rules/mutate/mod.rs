@@ -2,10 +2,12 @@
 //!
 //! - [`strategic_merge`]: patches that look like the resource, with conditions;
 //! - [`json_patch`]: patches that are lists of operations, and differences as such patches;
+//! - [`identity`]: a patched target is still the object that was read;
 //! - `run`, `targets`: rules as a whole.
 
 #[cfg(test)]
 mod arbitrary;
+pub mod identity;
 pub mod json_patch;
 mod limits;
 mod run;

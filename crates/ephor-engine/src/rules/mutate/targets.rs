@@ -4,6 +4,7 @@ use ephor_expr::scalar::wildcard::{has_wildcard, matches};
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
+use super::identity;
 use super::run::{Patched, Run, mutated_message};
 use crate::compile::{TargetSelector, selector_of};
 use crate::fetch::{Fact, Fetch};
@@ -80,7 +81,12 @@ impl<'e> Run<'e> {
             Patched::Object(after) if after == *object => {
                 Ok((Judgement::new(Verdict::Skip, "no patches applied"), None))
             }
-            Patched::Object(after) => Ok((Judgement::new(Verdict::Pass, mutated_message(&after)), Some(after))),
+            Patched::Object(after) => match identity::kept(object, &after) {
+                Ok(()) => Ok((Judgement::new(Verdict::Pass, mutated_message(&after)), Some(after))),
+                Err(changed) => {
+                    Ok((Judgement::new(Verdict::Error, format!("failed to patch resource: {changed}")), None))
+                }
+            },
         }
     }
 

@@ -190,6 +190,43 @@ fn namespaced_policies_stay_in_their_namespace() {
             &["E foreign-target /spec/rules/0/mutate/targets/0/namespace"],
         ),
         (
+            &policy("{mutate: {targets: [{apiVersion: v1, kind: Namespace, name: x}], patchStrategicMerge: {}}}"),
+            &["E foreign-target /spec/rules/0/mutate/targets/0/kind"],
+        ),
+        (
+            &policy(
+                "{mutate: {targets: [{apiVersion: '*', kind: '{{ request.object.data.k }}', name: x}], \
+                 patchStrategicMerge: {}}}",
+            ),
+            &[
+                "E open-target-kind /spec/rules/0/mutate/targets/0/apiVersion",
+                "E open-target-kind /spec/rules/0/mutate/targets/0/kind",
+            ],
+        ),
+        (
+            &policy(
+                "{generate: {apiVersion: v1, kind: '{{ request.object.data.k }}', name: x, namespace: own, data: {}}}",
+            ),
+            &["E open-target-kind /spec/rules/0/generate/kind"],
+        ),
+        (
+            &policy(
+                "{generate: {foreach: [{list: \"['a']\", apiVersion: '{{ element }}', kind: ConfigMap, name: x, \
+                 namespace: own, data: {}}]}}",
+            ),
+            &["E open-target-kind /spec/rules/0/generate/foreach/0/apiVersion"],
+        ),
+        (
+            &policy("{generate: {namespace: own, cloneList: {namespace: own, kinds: [v1/*]}}}"),
+            &["E open-target-kind /spec/rules/0/generate/cloneList/kinds/0"],
+        ),
+        (
+            &policy(
+                "{generate: {apiVersion: v1, kind: Secret, name: x, namespace: '{{ request.object.data.n }}', data: {}}}",
+            ),
+            &["E foreign-target /spec/rules/0/generate/namespace"],
+        ),
+        (
             &policy("{context: [{name: a, configMap: {name: c, namespace: other}}], validate: {deny: {}}}"),
             &["E foreign-namespace /spec/rules/0/context/0/configMap/namespace"],
         ),

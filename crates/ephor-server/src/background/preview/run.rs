@@ -112,14 +112,14 @@ impl Run {
         let config = ConfigStore::new(&settings.namespace, &settings.name);
         let global = GlobalContext::on_demand(&seen);
         let facts = ClusterFacts::new(Arc::clone(&seen)).within(config.clone()).with(Arc::new(global.clone()));
-        let controller = Controller::new(Env {
-            cluster: seen,
-            answers: heard.answers(facts),
-            fence: Arc::new(|| Ok(())),
-            namespace: settings.namespace.clone(),
-            observer: heard.observer(),
-            metrics: Metrics::default(),
-        });
+        let controller = Controller::new(Env::new(
+            seen,
+            Arc::new(|| Ok(())),
+            heard.answers(facts),
+            settings.namespace.clone(),
+            heard.observer(),
+            Metrics::default(),
+        ));
         let moment = u64::try_from(now.as_millisecond()).unwrap_or_default();
         controller.observe_discovery(cluster.discovery()?, moment);
         let store = PolicyStore::new(ExceptionScope::Everywhere);

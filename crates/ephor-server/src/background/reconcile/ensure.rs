@@ -55,7 +55,7 @@ impl Work<'_, '_> {
             if corrects {
                 self.look_for_contest(wanted, &content)?;
             }
-            match self.pass.env.apply(&change) {
+            match self.pass.env.writer(&self.key.policy).apply(&change) {
                 Ok(stored) => {
                     if let Some(stored) = stored {
                         let sent = match &change.action {

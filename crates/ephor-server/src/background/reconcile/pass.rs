@@ -42,7 +42,7 @@ impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
         match error {
             WriteError::Lost(_) => Self::Lost,
-            WriteError::Cluster(error) => error.into(),
+            error => Self::Failed(error.to_string()),
         }
     }
 }
@@ -142,7 +142,7 @@ impl Pass<'_> {
         // Made by upstream, which notes no names: looked for by UID.
         let resource = self.env.resource(&trigger.api_version, &trigger.kind)?;
         let filter = Filter { namespace: Some(trigger.namespace.clone()), ..Filter::default() };
-        let (objects, _) = crate::feed::list(&*self.env.cluster, &resource, &filter)?;
+        let objects = self.env.list(&resource, &filter)?;
         let with_uid = objects.into_iter().find(|o| o.str_at(&["metadata", "uid"]) == Some(&*trigger.uid));
         Ok(with_uid.map_or(Found::Gone, found))
     }

@@ -53,7 +53,7 @@ impl Pass<'_> {
                 }
                 return Ok(0);
             }
-            match self.env.apply(&change) {
+            match self.env.writer(&key.policy).apply(&change) {
                 Ok(stored) => {
                     match stored {
                         Some(stored) => self.lock().note(&stored, self.now),

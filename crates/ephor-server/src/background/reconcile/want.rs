@@ -12,7 +12,6 @@ use crate::background::rules::GenerateInfo;
 use crate::background::state::{key_of, label_parts};
 use crate::background::traits::Varying;
 use crate::background::trigger::TriggerRef;
-use crate::background::writer::{Env, WriteError};
 use crate::plan::claim::CLONE_SOURCE;
 use crate::plan::content::set_meta;
 use crate::plan::{Cause, Claim, ObjectId, Owner, Wanted, plan_restamp};
@@ -123,14 +122,8 @@ impl Work<'_, '_> {
         } else if !resource.namespaced {
             set_meta(&mut object, "namespace", None);
         }
-        // INVARIANT: a Policy writes into its own namespace and nowhere else.
-        if let Some(own) = own
-            && object.str_at(&["metadata", "namespace"]) != Some(own)
-        {
-            return Err(Failure::Failed(format!(
-                "a Policy of namespace `{own}` generates objects of that namespace only"
-            )));
-        }
+        // The writer would refuse it, too; but what a Policy may not write it must not be thought to render, either.
+        self.pass.env.writer(&self.key.policy).may_write(&resource, &ObjectId::of(&object))?;
         Ok(object)
     }
 
@@ -155,7 +148,7 @@ impl Work<'_, '_> {
             let Some(claim) = Claim::of(&live).filter(own) else { continue };
             let change = claim.stamp.and_then(|stamp| plan_restamp(&rule.terms, &stamp, &live));
             if let Some(change) = change {
-                if let Some(stored) = self.pass.env.apply(&change)? {
+                if let Some(stored) = self.pass.env.writer(&self.key.policy).apply(&change)? {
                     self.pass.lock().note(&stored, self.pass.now);
                     self.pass.tell(self.key, &rule.name, self.trigger.as_ref(), &change, stored);
                 }
@@ -180,21 +173,9 @@ impl Work<'_, '_> {
         if source.at(&["metadata", "labels", CLONE_SOURCE]).is_some() {
             return;
         }
-        let text = |keys: &[&str]| source.at(keys).cloned().unwrap_or_default();
-        let id = ObjectId::of(source);
-        let metadata = Value::from([
-            ("labels", Value::from([(CLONE_SOURCE, Value::from(""))])),
-            ("resourceVersion", text(&["metadata", "resourceVersion"])),
-            ("uid", text(&["metadata", "uid"])),
-        ]);
-        let patch = ephor_cluster::Patch::merge(Value::from([("metadata", metadata)]));
-        let result = (self.pass.env.fence)().map_err(WriteError::from).and_then(|()| {
-            let resource = self.pass.env.resource(source.str_at(&["apiVersion"]).unwrap_or_default(), &id.kind)?;
-            Ok(self.pass.env.cluster.patch(&resource, id.namespace(), &id.name, &patch, &Env::options())?)
-        });
-        match result {
+        match self.pass.env.writer(&self.key.policy).label(source, CLONE_SOURCE, "") {
             Ok(stored) => self.pass.lock().note(&stored, self.pass.now),
-            Err(error) => tracing::debug!(source = %id, %error, "the source could not be marked"),
+            Err(error) => tracing::debug!(source = %ObjectId::of(source), %error, "the source could not be marked"),
         }
     }
 }

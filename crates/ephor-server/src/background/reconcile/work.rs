@@ -143,8 +143,7 @@ impl Work<'_, '_> {
                 format!("{POLICY_NAME}={name},{POLICY_NAMESPACE}={namespace},generate.kyverno.io/trigger-uid={uid}");
             let Ok(labels) = LabelSelector::parse(&text) else { continue };
             let filter = Filter { labels, ..Filter::default() };
-            let (objects, _) = crate::feed::list(&*self.pass.env.cluster, &resource, &filter)?;
-            for object in objects {
+            for object in self.pass.env.list(&resource, &filter)? {
                 self.pass.lock().note(&object, self.pass.now);
                 let id = ObjectId::of(&object);
                 if !known.contains(&id) {

@@ -139,14 +139,14 @@ impl Bed {
         fence: &Fence,
     ) -> Controller {
         let notes = Arc::clone(notes);
-        let controller = Controller::new(Env {
-            cluster: Arc::clone(seen),
+        let controller = Controller::new(Env::new(
+            Arc::clone(seen),
+            Arc::clone(fence),
             answers,
-            fence: Arc::clone(fence),
-            namespace: "kyverno".into(),
-            metrics: metrics.clone(),
-            observer: Arc::new(move |note| notes.lock().unwrap().push(note.clone())),
-        });
+            "kyverno".into(),
+            Arc::new(move |note| notes.lock().unwrap().push(note.clone())),
+            metrics.clone(),
+        ));
         // The view may be one whose calls fail at times.
         let discovery = (0..100).find_map(|_| seen.discovery().ok()).unwrap();
         controller.observe_discovery(discovery, START);
@@ -409,6 +409,11 @@ impl Bed {
         let namespace = object.str_at(&["metadata", "namespace"]).unwrap_or("default");
         let namespace = resource.namespaced.then_some(namespace);
         self.cluster.get(&resource, namespace, object.str_at(&["metadata", "name"])?).ok()
+    }
+
+    /// What is served now.
+    pub(super) fn cluster_discovery(&self) -> Arc<ephor_cluster::Discovery> {
+        self.cluster.discovery().unwrap()
     }
 
     pub(super) fn find(&self, reference: &str) -> Option<Value> {

@@ -22,3 +22,4 @@ mod requests;
 mod settings;
 mod statuses;
 mod subresources;
+mod tenancy;

@@ -1,5 +1,6 @@
 //! A thread that follows `CustomResourceDefinition`s, so that the table of kinds is right without being asked.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -30,11 +31,14 @@ impl Follower {
         let (served, exchange) = (Arc::downgrade(served), Arc::downgrade(exchange));
         thread::Builder::new().name("ephor-definitions".to_owned()).spawn(move || {
             while !ended(&end, Duration::ZERO) {
-                if let Err(error) = follow(&served, &exchange, &end) {
-                    tracing::debug!(%error, "following definitions begins anew");
-                    if ended(&end, PAUSE) {
-                        return;
-                    }
+                // A thread that died here would leave a client that learns of no kinds.
+                match catch_unwind(AssertUnwindSafe(|| follow(&served, &exchange, &end))) {
+                    Ok(Ok(())) => continue,
+                    Ok(Err(error)) => tracing::debug!(%error, "following definitions begins anew"),
+                    Err(_) => tracing::error!("following definitions panicked, and begins anew"),
+                }
+                if ended(&end, PAUSE) {
+                    return;
                 }
             }
         })?;

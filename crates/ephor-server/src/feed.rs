@@ -13,6 +13,7 @@ use ephor_cluster::{Backoff, Cluster, ClusterError, ErrorKind, ListQuery, Resour
 use ephor_expr::{Str, Value};
 
 use crate::stop::Stop;
+use crate::threads;
 
 /// What a feed is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,13 +110,7 @@ impl Feed {
         let feed = Self(Arc::new(Shared::default()));
         let shared = Arc::clone(&feed.0);
         let name = format!("feed {}", watched.kind);
-        let spawned = std::thread::Builder::new().name(name).stack_size(512 * 1024).spawn(move || {
-            run(&*cluster, &watched, &stop, &shared, sink);
-        });
-        if let Err(error) = spawned {
-            // Not synced, so nothing that depends on this feed becomes ready.
-            tracing::error!(%error, "cannot start a thread");
-        }
+        threads::spawn(name, threads::SMALL, &stop.clone(), move || run(&*cluster, &watched, &stop, &shared, sink));
         feed
     }
 
@@ -312,5 +307,15 @@ mod tests {
         let (lists, took) = followed(3, || ClusterError::expired("too old"));
         assert_eq!(lists, 3);
         assert!(took >= FIRST_PAUSE, "{took:?}");
+    }
+
+    #[test]
+    fn a_sink_that_panics_ends_the_process_and_not_just_the_feed() {
+        let process = Stop::new();
+        let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
+        let feed = Feed::spawn(cluster, Watched::all("v1", "ConfigMap"), process.child(), |_| panic!("no room"));
+        while !process.wait(LOOK) {}
+        assert_eq!(process.failure().as_deref(), Some("thread `feed ConfigMap` panicked: no room"));
+        assert!(!feed.synced());
     }
 }

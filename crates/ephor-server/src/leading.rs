@@ -12,6 +12,7 @@ use crate::metrics::Metrics;
 use crate::policies::PolicyStore;
 use crate::settings::AdmissionSettings;
 use crate::status::StatusController;
+use crate::threads;
 use crate::webhooks::{RegistrationBoard, WebhookController, WebhookSettings, WebhookSources};
 
 /// The leader's controllers, ready to work. Made once; each term starts them anew.
@@ -96,11 +97,7 @@ impl Leading {
 
 fn spawn(name: &str, term: &Term, run: impl FnOnce(&Term) + Send + 'static) {
     let owned = term.clone();
-    let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&owned));
-    if let Err(error) = spawned {
-        tracing::error!(%error, name, "cannot start a thread; leading ends");
-        term.stop().stop();
-    }
+    threads::spawn(name, threads::LARGE, term.stop(), move || run(&owned));
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ pub mod settings;
 pub mod signal;
 pub mod status;
 pub mod stop;
+pub mod threads;
 pub mod uninstall;
 pub mod update_request;
 pub mod webhooks;

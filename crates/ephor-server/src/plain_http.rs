@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 
 use crate::stop::Stop;
+use crate::threads;
 
 /// How often a server looks at its stop signal.
 const LOOK: Duration = Duration::from_millis(250);
@@ -30,7 +31,7 @@ pub fn listen(name: &'static str, address: SocketAddr, router: Router, stop: &St
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     let bound = listener.local_addr()?;
-    let stop = stop.clone();
+    let (owned, failing, stop) = (stop.clone(), stop.clone(), stop.clone());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let serve = async move {
         let stopped = async move {
@@ -45,11 +46,11 @@ pub fn listen(name: &'static str, address: SocketAddr, router: Router, stop: &St
             () = stopped => Ok(()),
         }
     };
-    std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+    threads::spawn(name, threads::SMALL, &owned, move || {
         if let Err(error) = runtime.block_on(serve) {
-            tracing::error!(%error, name, "no longer served");
+            failing.fail(format!("{name} are no longer served: {error}"));
         }
-    })?;
+    });
     Ok(bound)
 }
 

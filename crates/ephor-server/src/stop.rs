@@ -1,6 +1,6 @@
 //! The signal that ends threads.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A signal that is given once and heard by everybody who holds a clone.
@@ -12,6 +12,9 @@ struct Shared {
     state: Mutex<bool>,
     given: Condvar,
     parent: Option<Stop>,
+    /// Who fails with this one; the parent does too.
+    owner: Option<Stop>,
+    failure: OnceLock<String>,
 }
 
 /// How often a child looks at its parent while it waits.
@@ -27,6 +30,29 @@ impl Stop {
     #[must_use]
     pub fn child(&self) -> Self {
         Self(Arc::new(Shared { parent: Some(self.clone()), ..Shared::default() }))
+    }
+
+    /// A signal of its own that is not given with this one, but whose failure is this one's.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        Self(Arc::new(Shared { owner: Some(self.clone()), ..Shared::default() }))
+    }
+
+    /// Gives the signal because something cannot go on, here and wherever this one comes from. The first reason stays.
+    pub fn fail(&self, reason: impl Into<String>) {
+        let reason = reason.into();
+        tracing::error!(reason, "stopping");
+        let mut next = Some(self);
+        while let Some(stop) = next {
+            let _ = stop.0.failure.set(reason.clone());
+            stop.stop();
+            next = stop.0.parent.as_ref().or(stop.0.owner.as_ref());
+        }
+    }
+
+    /// Why it was given, if something failed.
+    pub fn failure(&self) -> Option<String> {
+        self.0.failure.get().cloned()
     }
 
     /// Gives the signal.

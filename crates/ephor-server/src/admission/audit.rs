@@ -19,6 +19,7 @@ use super::lanes::{LanePolicies, Lanes};
 use super::observe::{Decided, Dropped};
 use super::redact::Learning;
 use super::request::AdmissionRequest;
+use crate::threads;
 
 /// How many bytes of requests may wait. A parsed object takes a few times the bytes of its text.
 const MAX_WAITING_BYTES: usize = 8 << 20;
@@ -50,11 +51,9 @@ impl Audit {
         let receiver = Arc::new(Mutex::new(receiver));
         for i in 0..options.audit_workers {
             let (receiver, parts, bytes) = (Arc::clone(&receiver), parts.clone(), Arc::clone(&waiting_bytes));
-            let spawned =
-                std::thread::Builder::new().name(format!("audit {i}")).spawn(move || work(&receiver, &parts, &bytes));
-            if let Err(error) = spawned {
-                tracing::error!(%error, "cannot start a thread");
-            }
+            threads::spawn(format!("audit {i}"), threads::LARGE, &options.stop, move || {
+                work(&receiver, &parts, &bytes);
+            });
         }
         Self { queue: Some(sender), waiting_bytes }
     }

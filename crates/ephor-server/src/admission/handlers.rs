@@ -33,6 +33,7 @@ use crate::config::{Config, ConfigStore};
 use crate::facts::{Answers, NamespaceLabels};
 use crate::policies::PolicyStore;
 use crate::settings::AdmissionSettings;
+use crate::stop::Stop;
 
 /// What handlers work with.
 #[derive(Clone)]
@@ -77,6 +78,8 @@ pub struct HandlerOptions {
     pub audit_workers: usize,
     /// How many requests wait for audit at most.
     pub audit_capacity: usize,
+    /// Fails when a thread of the handlers does.
+    pub stop: Stop,
 }
 
 impl HandlerOptions {
@@ -93,11 +96,12 @@ impl HandlerOptions {
             explained: false,
             audit_workers: 0,
             audit_capacity: 0,
+            stop: Stop::new(),
         }
     }
 
     /// The options that a role was started with.
-    pub fn of(settings: &AdmissionSettings) -> Self {
+    pub fn of(settings: &AdmissionSettings, stop: &Stop) -> Self {
         let common = &settings.common;
         let mut options = Self::in_process(&common.namespace);
         if !settings.background_account.is_empty() {
@@ -110,6 +114,7 @@ impl HandlerOptions {
         options.dump_patches = settings.dump_patches;
         options.audit_workers = settings.audit_workers.max(1);
         options.audit_capacity = settings.audit_capacity;
+        options.stop = stop.clone();
         options
     }
 }

@@ -27,6 +27,7 @@ use crate::metrics::Metrics;
 use crate::plan::claim::{MANAGED_BY, POLICY_NAME};
 use crate::policies::{ExceptionScope, PolicyStore};
 use crate::stop::Stop;
+use crate::threads;
 use crate::update_request::{API_VERSION, KIND};
 
 /// What the role needs.
@@ -84,7 +85,7 @@ pub fn run(background: &Background, stop: &Stop) {
     background.metrics.background_stands(&background.namespace, None);
     crate::lease::run(&background.cluster, &lease, stop, |term| {
         let (background, term) = (background.clone(), term.clone());
-        spawn("background".to_owned(), move || lead(&background, &term));
+        threads::spawn("background", threads::LARGE, &term.stop().clone(), move || lead(&background, &term));
     });
 }
 
@@ -144,7 +145,7 @@ pub fn lead(background: &Background, term: &Term) {
     });
     for worker in 0..background.workers.max(1) {
         let (controller, bell, stop) = (controller.clone(), Arc::clone(&bell), stop.clone());
-        spawn(format!("background {worker}"), move || {
+        threads::spawn(format!("background {worker}"), threads::LARGE, &stop.clone(), move || {
             while !stop.is_stopped() {
                 let heard = bell.heard();
                 if let Step::Idle(due) = controller.step(now()) {
@@ -232,13 +233,6 @@ fn start_feed(
             bell.ring();
         }
     });
-}
-
-fn spawn(name: String, body: impl FnOnce() + Send + 'static) {
-    let thread = std::thread::Builder::new().name(name).stack_size(4 << 20);
-    if let Err(error) = thread.spawn(body) {
-        tracing::error!(%error, "cannot start a thread");
-    }
 }
 
 /// Now, in milliseconds since 1970.

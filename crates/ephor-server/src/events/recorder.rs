@@ -17,6 +17,7 @@ use super::queue::Queue;
 use crate::config::{Config, ConfigStore};
 use crate::settings::CommonSettings;
 use crate::stop::Stop;
+use crate::threads;
 
 /// What a process is told about its events at start.
 #[derive(Debug, Clone)]
@@ -128,17 +129,13 @@ impl Recorder {
         let recorder = Self::new(settings, dropped);
         for worker in 0..WORKERS {
             let (shared, cluster, stop) = (Arc::clone(&recorder.0), Arc::clone(cluster), stop.clone());
-            let thread = std::thread::Builder::new().name(format!("events {worker}")).stack_size(512 * 1024);
-            let spawned = thread.spawn(move || {
+            threads::spawn(format!("events {worker}"), threads::SMALL, &stop.clone(), move || {
                 while !stop.is_stopped() {
                     if let Some(event) = shared.queue.pop(LOOK) {
                         shared.write(&*cluster, &event, &stop);
                     }
                 }
             });
-            if let Err(error) = spawned {
-                tracing::error!(%error, "cannot start a thread");
-            }
         }
         recorder
     }

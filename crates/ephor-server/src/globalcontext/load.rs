@@ -19,6 +19,7 @@ use super::{Loading, Shared};
 use crate::facts::Source;
 use crate::feed::{Change, Feed, Watched, list};
 use crate::stop::Stop;
+use crate::threads;
 
 /// How often a call is repeated, without a `refreshInterval`.
 const REFRESH: Duration = Duration::from_mins(10);
@@ -111,15 +112,14 @@ impl Entry {
     fn spawn(&self, shared: &Shared, decoded: GlobalContextSpec) {
         let (entry, state) = (self, Arc::clone(&self.state));
         let (cluster, services, stop) = (Arc::clone(&shared.cluster), shared.services.clone(), entry.stop.clone());
-        let thread = std::thread::Builder::new().name(format!("global {}", self.name)).stack_size(512 * 1024);
-        let spawned = thread.spawn(move || match (decoded.kubernetes_resource, decoded.api_call) {
-            (Some(resource), _) => follow(&cluster, &resource, &state, &stop),
-            (None, Some(call)) => poll(&*cluster, services.as_deref(), &call, &state, &stop),
-            (None, None) => state.fail("neither a resource nor a call".to_owned()),
+        let name = format!("global {}", self.name);
+        threads::spawn(name, threads::SMALL, &entry.stop, move || {
+            match (decoded.kubernetes_resource, decoded.api_call) {
+                (Some(resource), _) => follow(&cluster, &resource, &state, &stop),
+                (None, Some(call)) => poll(&*cluster, services.as_deref(), &call, &state, &stop),
+                (None, None) => state.fail("neither a resource nor a call".to_owned()),
+            }
         });
-        if let Err(error) = spawned {
-            entry.state.fail(error.to_string());
-        }
     }
 
     /// The entry, after it was read if that is still to be done.

@@ -26,6 +26,7 @@ use crate::policies::{ExceptionScope, PolicyStore};
 use crate::policy_admission::{Accounts, PolicyAdmission};
 use crate::status::StatusController;
 use crate::stop::Stop;
+use crate::threads;
 use crate::webhooks::{RegisteredFrom, RegistrationBoard, WebhookSettings};
 
 /// Where Ephor's own objects are.
@@ -88,7 +89,7 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
     let settings = WebhookSettings { registered_from: RegisteredFrom::Static, ..WebhookSettings::default() };
     let statuses =
         StatusController::new(Arc::clone(&admission), policies.clone(), RegistrationBoard::default(), settings);
-    spawn("statuses", {
+    threads::spawn("statuses", threads::LARGE, stop, {
         let term = term.clone();
         move || statuses.run(&term, &crate::metrics::Metrics::default())
     });
@@ -107,8 +108,8 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
         readiness: Readiness::default(),
         listener: Some(Arc::new(move |note| shown.worked(note))),
     };
-    spawn("background", move || lead(&background, &term));
-    spawn("cluster controllers", {
+    threads::spawn("background", threads::LARGE, stop, move || lead(&background, &term));
+    threads::spawn("cluster controllers", threads::LARGE, stop, {
         let (cluster, certificate, stop) = (cluster.clone(), certificate.to_owned(), stop.clone());
         move || sweep(&cluster, &certificate, &stop)
     });
@@ -127,11 +128,5 @@ fn sweep(cluster: &MemoryCluster, certificate: &str, stop: &Stop) {
             namespaces::furnish(cluster, certificate);
             seen = revision;
         }
-    }
-}
-
-pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) {
-    if let Err(error) = std::thread::Builder::new().name(name.to_owned()).spawn(run) {
-        tracing::error!(%error, name, "cannot start a thread");
     }
 }

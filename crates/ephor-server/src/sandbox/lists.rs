@@ -9,12 +9,12 @@ use ephor_engine::redact::Redactor;
 use ephor_expr::yaml::to_yaml;
 use ephor_expr::{Map, Str, Value};
 
-use super::engine::spawn;
 use crate::explain::name_of;
 use crate::live::{Live, Topic};
 use crate::plan::claim::{Claim, SOURCE};
 use crate::policies::PolicyStore;
 use crate::stop::Stop;
+use crate::threads;
 
 /// How often the lists are looked at while things change.
 const LOOK: Duration = Duration::from_millis(250);
@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Keeps the lists shown.
 pub(super) fn show(cluster: &MemoryCluster, live: &Live, policies: &PolicyStore, stop: &Stop) {
     let (cluster, live, policies, stop) = (cluster.clone(), live.clone(), policies.clone(), stop.clone());
-    spawn("live view", move || {
+    threads::spawn("live view", threads::LARGE, &stop.clone(), move || {
         let mut seen = 0;
         while !stop.is_stopped() {
             let revision = cluster.wait_for_change(seen, LOOK);

@@ -259,7 +259,8 @@ impl Sandbox {
             served,
             self.live.clone(),
             &self.identity.token,
-        )
+        )?;
+        self.stop.failure().map_or(Ok(()), |reason| Err(io::Error::other(reason)))
     }
 }
 

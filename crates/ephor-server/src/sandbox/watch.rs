@@ -74,7 +74,8 @@ pub(super) fn respond(
     };
     let (sender, receiver) = mpsc::channel(BACKLOG);
     let teller = Teller { cluster, asked, sender };
-    // A thread of its own: a watch waits, and there may be hundreds.
+    // A thread of its own: a watch waits, and there may be hundreds. Its end is the end of one watch, and nothing else
+    // relies on it, so it is not supervised.
     let spawned = std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
         let _permit = permit;
         teller.run(watch, first, &stop);

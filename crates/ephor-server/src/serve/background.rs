@@ -63,7 +63,7 @@ pub fn background(cluster: &Arc<dyn Cluster>, settings: &BackgroundSettings, sto
         }
     }
     run(&role, stop);
-    Ok(())
+    stop.failure().map_or(Ok(()), |reason| Err(ServeError::Failed(reason)))
 }
 
 /// The writer of Events, as flags and `ConfigMap` want it.

@@ -29,6 +29,7 @@ use crate::policies::{ExceptionScope, PolicyFeeds, PolicyStore};
 use crate::policy_admission::{Accounts, PolicyAdmission};
 use crate::settings::{AdmissionSettings, CommonSettings};
 use crate::stop::Stop;
+use crate::threads;
 use crate::webhooks::paths;
 
 mod answers;
@@ -54,6 +55,9 @@ pub enum ServeError {
     /// The certificates of callers cannot be checked.
     #[error(transparent)]
     Callers(#[from] CallersError),
+    /// Something ended that the role cannot do without.
+    #[error("{0}")]
+    Failed(String),
     /// The operating system refuses something.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -74,20 +78,19 @@ const SHADOW_LEASE: &str = "ephor-shadow";
 pub fn admission(cluster: &Arc<dyn Cluster>, settings: &AdmissionSettings, stop: &Stop) -> Result<(), ServeError> {
     announce(&settings.common, if settings.shadow { "admission, for the record only" } else { "admission" });
     // What requests need goes on until the last one is answered.
-    let serving = Stop::new();
+    let serving = stop.apart();
     let metrics = Metrics::default();
     let cluster = counted(cluster, &settings.common, &metrics, &serving)?;
     let role = Admission::start(&cluster, settings, &metrics, &serving);
     let election = role.elect(&cluster, settings, stop);
     let served = role.serve(settings, stop);
     stop.stop();
-    if let Some(election) = election
-        && election.join().is_err()
-    {
-        tracing::error!("the election panicked");
+    if let Some(election) = election {
+        let _ = election.join();
     }
     serving.stop();
-    served
+    served?;
+    stop.failure().map_or(Ok(()), |reason| Err(ServeError::Failed(reason)))
 }
 
 /// The cluster with what it is asked counted, and metrics served where the settings say.
@@ -153,7 +156,7 @@ impl Admission {
         metrics.follow_policies(&policies);
         let policy_feeds = policies.follow(cluster, stop);
         let own = PolicyAdmission::new(Arc::clone(cluster), accounts(settings), common.exceptions.clone());
-        let handlers = Handlers::new(parts, HandlerOptions::of(settings));
+        let handlers = Handlers::new(parts, HandlerOptions::of(settings, stop));
         let counted = {
             let (metrics, namespace) = (metrics.clone(), common.namespace.clone());
             move |count| metrics.update_requests(&namespace, count)
@@ -198,6 +201,7 @@ impl Admission {
             identity: settings.common.identity.clone(),
             retry: settings.common.leader_retry,
         };
+        let owned = stop.clone();
         let (cluster, stop, leading) = (Arc::clone(cluster), stop.clone(), Arc::clone(&self.leading));
         let (policies, config) = (self.policies.clone(), self.config.clone());
         let elect = move || {
@@ -209,11 +213,7 @@ impl Admission {
             }
             lease::run(&cluster, &options, &stop, |term| leading.start(term));
         };
-        std::thread::Builder::new()
-            .name("election".into())
-            .spawn(elect)
-            .inspect_err(|error| tracing::error!(%error, "cannot start a thread; this replica never leads"))
-            .ok()
+        threads::spawn("election", threads::LARGE, &owned, elect)
     }
 
     /// Answers requests until `stop`.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use ephor_cluster::Cluster;
 use ephor_kube::{Access, ConnectOptions, Definitions, KubeCluster, Limits};
-use ephor_server::Stop;
 use ephor_server::settings::{CommonSettings, LogFormat, LogSettings};
+use ephor_server::{Stop, threads};
 use tracing::level_filters::LevelFilter;
 
 /// Begins to write the log, to stderr.
@@ -67,17 +67,21 @@ pub(in crate::commands) fn stop_on_signals() -> anyhow::Result<Stop> {
     let stop = Stop::new();
     let given = stop.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        runtime.block_on(async {
+    threads::spawn("signals", threads::SMALL, &stop, move || {
+        let heard = runtime.block_on(async {
             use tokio::signal::unix::{SignalKind, signal};
-            let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
-            let Ok(mut interrupt) = signal(SignalKind::interrupt()) else { return };
+            let mut terminate = signal(SignalKind::terminate())?;
+            let mut interrupt = signal(SignalKind::interrupt())?;
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
+            Ok::<_, std::io::Error>(())
         });
-        given.stop();
-    })?;
+        match heard {
+            Ok(()) => given.stop(),
+            Err(error) => given.fail(format!("cannot listen for signals: {error}")),
+        }
+    });
     Ok(stop)
 }

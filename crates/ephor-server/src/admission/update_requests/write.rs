@@ -16,6 +16,7 @@ use crate::admission::judge::{Effort, WouldBlock};
 use crate::admission::observe::Dropped;
 use crate::feed::{Change, Feed, Watched};
 use crate::stop::Stop;
+use crate::threads;
 use crate::update_request::{
     ANNOTATION_ASKED_AGAIN, ANNOTATION_UNCHANGED, API_VERSION, KIND, LABEL_KEPT, UpdateRequest,
 };
@@ -82,7 +83,7 @@ impl UpdateRequests {
         }
         let (sender, receiver) = sync_channel::<Work>(MAX_WAITING);
         let parts = parts.clone();
-        let spawned = std::thread::Builder::new().name("update requests".into()).spawn(move || {
+        threads::spawn("update requests", threads::LARGE, &options.stop, move || {
             while let Ok(work) = receiver.recv() {
                 if let Err(error) = create(&work, &parts) {
                     tracing::warn!(policy = %work.request.spec.policy, %error, "an UpdateRequest was not written");
@@ -90,10 +91,6 @@ impl UpdateRequests {
                 }
             }
         });
-        if let Err(error) = spawned {
-            tracing::error!(%error, "cannot start a thread");
-            return Self { later: None, waiting: OnceLock::new() };
-        }
         Self { later: Some(sender), waiting: OnceLock::new() }
     }
 

@@ -1,0 +1,70 @@
+//! Threads that do not die in silence.
+//!
+//! A process that has lost one of its threads goes on half deaf: it answers, but by policies of yesterday. So a thread
+//! that panics, or cannot be started, fails the [`Stop`] it works under: the process ends with the reason and an exit
+//! code, and whatever runs it starts it again. Work that a stranger can cause to panic is caught before that, one piece
+//! at a time: reviews and audits (`catch_unwind`).
+//!
+//! This is also why locks are taken with `PoisonError::into_inner`: what a supervised thread left half changed is not
+//! used for long, and what a review changes under a lock is replaced as a whole or counted.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::{Builder, JoinHandle};
+
+use crate::stop::Stop;
+
+/// The stack of a thread that evaluates policies.
+pub const LARGE: usize = 4 << 20;
+/// The stack of a thread of which there are many.
+pub const SMALL: usize = 512 << 10;
+
+/// Runs `run` in a thread with a stack of so many bytes. If it panics, or there can be no thread, `stop` fails.
+pub fn spawn(
+    name: impl Into<String>,
+    stack: usize,
+    stop: &Stop,
+    run: impl FnOnce() + Send + 'static,
+) -> Option<JoinHandle<()>> {
+    let (name, owned) = (name.into(), stop.clone());
+    let supervised = {
+        let name = name.clone();
+        move || {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
+                owned.fail(format!("thread `{name}` panicked: {}", words(&*panic)));
+            }
+        }
+    };
+    let spawned = Builder::new().name(name.clone()).stack_size(stack).spawn(supervised);
+    spawned.inspect_err(|error| stop.fail(format!("cannot start thread `{name}`: {error}"))).ok()
+}
+
+/// What a panic says.
+fn words(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_fails_all_that_the_thread_works_for() {
+        let process = Stop::new();
+        let serving = process.apart();
+        let term = serving.child();
+        spawn("feed", SMALL, &term, || panic!("as asked")).unwrap().join().unwrap();
+        for stop in [&process, &serving, &term] {
+            assert!(stop.is_stopped());
+        }
+        assert_eq!(process.failure().as_deref(), Some("thread `feed` panicked: as asked"));
+    }
+
+    #[test]
+    fn a_thread_that_ends_fails_nothing() {
+        let stop = Stop::new();
+        spawn("short", SMALL, &stop, || {}).unwrap().join().unwrap();
+        assert!(!stop.is_stopped() && stop.failure().is_none());
+    }
+}

@@ -29,10 +29,12 @@ pub(super) fn place(kind: &str) -> Option<&'static [&'static str]> {
     }
 }
 
-/// What is wrong with the specification at `path`.
-pub(super) fn check(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
+/// What is wrong with the specification at `path`. Each claim (`volumeClaimTemplates` of a `StatefulSet`) becomes a volume
+/// of its name.
+pub(super) fn check(spec: &Value, path: &str, claims: &[Value], causes: &mut Vec<Cause>) {
     let volumes = list(spec, "volumes");
-    let known = distinct(volumes, &format!("{path}.volumes"), causes);
+    let mut known = distinct(volumes, &format!("{path}.volumes"), causes);
+    known.extend(claims.iter().filter_map(|claim| claim.str_at(&["metadata", "name"])));
     for key in ["initContainers", "containers"] {
         let containers = list(spec, key);
         let path = format!("{path}.{key}");
@@ -95,7 +97,7 @@ mod tests {
         )
         .unwrap();
         let mut causes = Vec::new();
-        check(&spec, "spec", &mut causes);
+        check(&spec, "spec", &[], &mut causes);
         let said: Vec<String> = causes.iter().map(ToString::to_string).collect();
         assert_eq!(
             said,
@@ -112,6 +114,15 @@ mod tests {
     }
 
     #[test]
+    fn containers_mount_the_claims_of_a_stateful_set() {
+        let spec = Value::from_json(r#"{"containers":[{"name":"a","image":"x","volumeMounts":[{"name":"data"}]}]}"#);
+        let claim = Value::from_json(r#"{"metadata":{"name":"data"}}"#).unwrap();
+        let mut causes = Vec::new();
+        check(&spec.unwrap(), "spec", &[claim], &mut causes);
+        assert_eq!(causes, []);
+    }
+
+    #[test]
     fn what_is_in_order_is_not_spoken_of() {
         let spec = Value::from_json(
             r#"{"initContainers":[{"name":"i","image":"x"}],"containers":[{"name":"a","image":"x","imagePullPolicy":"Always",
@@ -119,7 +130,7 @@ mod tests {
         )
         .unwrap();
         let mut causes = Vec::new();
-        check(&spec, "spec", &mut causes);
+        check(&spec, "spec", &[], &mut causes);
         assert_eq!(causes, []);
     }
 }

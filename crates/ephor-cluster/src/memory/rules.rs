@@ -25,7 +25,8 @@ pub(super) fn check(resource: &Resource, schema: Schema<'_>, object: &Value, bef
         pods::place(&resource.kind).filter(|_| matches!(resource.group.as_str(), "" | "apps" | "batch"))
         && let Some(spec) = object.at(place)
     {
-        pods::check(spec, &place.join("."), &mut causes);
+        let claims = object.at(&["spec", "volumeClaimTemplates"]).and_then(Value::as_array);
+        pods::check(spec, &place.join("."), claims.unwrap_or_default(), &mut causes);
     }
     match (resource.group.as_str(), resource.kind.as_str()) {
         ("apps", "Deployment" | "DaemonSet" | "ReplicaSet" | "StatefulSet") => {

@@ -27,6 +27,7 @@ mod tests;
 pub mod tls;
 mod versions;
 mod watch;
+mod workloads;
 
 use std::io;
 use std::net::TcpListener;
@@ -197,6 +198,12 @@ impl Sandbox {
             namespaces::furnish(&self.cluster, &self.identity.certificate.pem);
             engine::start(&self.cluster, &self.live, &self.identity.certificate.pem, &self.stop)
         });
+    }
+
+    /// Starts controllers that make workloads ready, as if they ran.
+    pub fn run_workloads(&self) {
+        let (cluster, stop) = (self.cluster.clone(), self.stop.clone());
+        engine::spawn("workloads", move || workloads::run(&cluster, &stop));
     }
 
     /// Waits until all stored policies are enforced as they are stored: what happens to them is followed by watches.

@@ -26,6 +26,7 @@ use crate::ui::Ui;
 
 /// Arguments of `ephor sandbox`.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct Args {
     /// Files, directories or globs of policies, and of whatever goes with them; `-` reads standard input.
     policies: Vec<String>,
@@ -42,6 +43,9 @@ pub(super) struct Args {
     /// one run stays valid in the next.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    /// Make workloads ready as if they ran: Deployments get Pods, Jobs complete, Services get addresses.
+    #[arg(long)]
+    ready: bool,
     /// Apply files again when they change, and delete what leaves them.
     #[arg(long, conflicts_with = "tour")]
     watch: bool,
@@ -70,6 +74,9 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let objects = |files: &[FileObject]| files.iter().map(|file| file.object.clone()).collect::<Vec<_>>();
     let before = sandbox.add(objects(&resources));
     sandbox.enforce();
+    if args.ready {
+        sandbox.run_workloads();
+    }
     let after = sandbox.add(objects(&policies));
     sandbox.settle();
     let served = sandbox.cluster().discovery().context("the sandbox does not say what it serves")?;

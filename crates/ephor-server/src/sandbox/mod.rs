@@ -48,6 +48,7 @@ use self::tls::Certificate;
 use crate::live::Live;
 use crate::policies::{PolicyKey, PolicyStore};
 use crate::stop::Stop;
+use crate::threads;
 
 /// How long [`Sandbox::settle`] waits at most.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -203,7 +204,7 @@ impl Sandbox {
     /// Starts controllers that make workloads ready, as if they ran.
     pub fn run_workloads(&self) {
         let (cluster, stop) = (self.cluster.clone(), self.stop.clone());
-        engine::spawn("workloads", move || workloads::run(&cluster, &stop));
+        threads::spawn("workloads", threads::LARGE, &self.stop, move || workloads::run(&cluster, &stop));
     }
 
     /// Waits until all stored policies are enforced as they are stored: what happens to them is followed by watches.

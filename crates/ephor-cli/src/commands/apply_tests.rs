@@ -378,6 +378,31 @@ spec:
 }
 
 #[test]
+fn no_default_stands_in_for_what_is_not_at_hand() {
+    let policy = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: quota}
+spec:
+  background: false
+  rules:
+  - name: free
+    match: {any: [{resources: {kinds: [ConfigMap]}}]}
+    context: [{name: held, apiCall: {urlPath: /apis/PATH, default: none}}]
+    validate: {message: m, deny: {conditions: {any: [{key: '{{ held }}', operator: NotEquals, value: none}]}}}
+";
+    let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: m}}";
+    for path in ["apps/v1/namespaces/default/deployments/x", "example.com/v1/widgets"] {
+        let policy = policy.replace("PATH", path);
+        let (text, exit) = Desk::new(&[("p.yaml", &policy), ("m.yaml", map)]).apply("@/p.yaml -r @/m.yaml");
+        assert!(text.contains("failed to load context entry held: "), "{text}");
+        assert!(text.contains("(among the objects given)"), "{text}");
+        assert!(text.ends_with("error: 1, skip: 0 \n"), "{text}");
+        assert_ne!(exit, Exit::Clean);
+    }
+}
+
+#[test]
 fn targets_are_patched() {
     let policy = "
 apiVersion: kyverno.io/v1

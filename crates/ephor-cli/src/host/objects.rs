@@ -65,6 +65,11 @@ impl Source for ObjectsAtHand {
             Fetch::ConfigMap { .. } | Fetch::NamespaceLabels { .. } => {
                 ask(self.cluster(), fetch, true).filter(|fact| matches!(fact, Fact::Found(_)))
             }
+            // Nor is it known that a cluster would refuse a call: no `default` of the policy may stand in for it.
+            Fetch::Api { .. } => ask(self.cluster(), fetch, true).map(|fact| match fact {
+                Fact::Failed(reason) => Fact::Unavailable(format!("{reason} (among the objects given)")),
+                other => other,
+            }),
             // Evaluations must not influence each other.
             _ => ask(self.cluster(), fetch, true),
         }

@@ -3,7 +3,7 @@
 use ephor_expr::jmespath::Expression;
 use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::value::{Path, Segment};
-use ephor_expr::{Str, Value, yaml};
+use ephor_expr::{Map, Str, Value, yaml};
 
 use crate::diagnostic::Diagnostic;
 use crate::policy::{Policy, Rule};
@@ -13,9 +13,9 @@ use crate::scope::{Found, variables};
 const BUILT_IN: [&str; 6] =
     ["request", "images", "image", "serviceAccountName", "serviceAccountNamespace", "elementIndex"];
 
-/// What only admission knows.
-const USER: [&str; 5] =
-    ["serviceAccountName", "serviceAccountNamespace", "request.userInfo", "request.roles", "request.clusterRoles"];
+/// What only admission knows: variables, and members of `request`.
+const USER: [&str; 2] = ["serviceAccountName", "serviceAccountNamespace"];
+const USER_OF_REQUEST: [&str; 3] = ["userInfo", "roles", "clusterRoles"];
 
 /// Checks all variables of the rule at `path`, whose document is `document`.
 pub(super) fn check(policy: &Policy, rule: &Rule, document: &Value, path: &Path, found: &mut Vec<Diagnostic>) {
@@ -98,6 +98,9 @@ impl Walk<'_> {
                 for (key, member) in map.iter() {
                     at.push(Segment::Key(key.clone()));
                     self.text(key, at);
+                    if let Some(text) = member.as_str().filter(|_| is_bare(at, map)) {
+                        self.bare(text, at);
+                    }
                     self.value(member, at);
                     at.pop();
                 }
@@ -163,16 +166,20 @@ impl Walk<'_> {
                 });
             }
         }
-        if self.no_user && USER.iter().any(|user| mentions(body, user)) {
-            self.report(place, 0, at, |path| {
-                let message = "only select variables are allowed in background mode. Set spec.background=false to \
-                               disable background mode for this policy rule";
-                Diagnostic::error(
-                    "user-in-background",
-                    path,
-                    format!("{message}: variable {{{{{body}}}}} is not allowed"),
-                )
-            });
+        if self.no_user && reads_user(expression) {
+            self.report(place, 0, at, |path| user_in_background(path, &format!("{{{{{body}}}}}")));
+        }
+    }
+
+    /// Checks an expression without braces around it: a loop's list, or the `jmesPath` of a variable.
+    fn bare(&mut self, text: &str, at: &[Segment]) {
+        if !self.no_user {
+            return;
+        }
+        if Expression::compile(text).is_ok_and(|expression| reads_user(&expression)) {
+            let mut path = self.base.clone();
+            path.0.extend(at.iter().cloned());
+            self.found.push(user_in_background(path, text));
         }
     }
 
@@ -199,11 +206,26 @@ fn is_element(name: &str) -> bool {
     rest.is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn mentions(body: &str, name: &str) -> bool {
-    body.match_indices(name).any(|(at, _)| {
-        let before = at.checked_sub(1).and_then(|i| body.as_bytes().get(i));
-        let after = body.as_bytes().get(at + name.len());
-        let word = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
-        !word(before) && before != Some(&b'.') && !word(after)
-    })
+/// Whether the member at `at`, of `object`, is an expression over all that the rule sees.
+fn is_bare(at: &[Segment], object: &Map) -> bool {
+    let key = |back: usize| match at.iter().rev().nth(back) {
+        Some(Segment::Key(key)) => key.as_str(),
+        _ => "",
+    };
+    match key(0) {
+        "jmesPath" => key(1) == "variable" && !object.contains_key("value"),
+        "list" => matches!(at.iter().rev().nth(2), Some(Segment::Key(key)) if key == "foreach"),
+        _ => false,
+    }
+}
+
+fn reads_user(expression: &Expression) -> bool {
+    expression.root_identifiers().iter().any(|root| USER.contains(&root.name.as_str()))
+        || USER_OF_REQUEST.iter().any(|member| expression.reads_member("request", member))
+}
+
+fn user_in_background(path: Path, variable: &str) -> Diagnostic {
+    let message = "only select variables are allowed in background mode. Set spec.background=false to disable \
+                   background mode for this policy rule";
+    Diagnostic::error("user-in-background", path, format!("{message}: variable {variable} is not allowed"))
 }

@@ -8,6 +8,7 @@ use super::error::{CompileError, EvalError};
 use super::evaluate;
 use super::hole::Holes;
 use super::lower::{Lowered, RootIdentifier, lower};
+use super::node::Node;
 use super::parser::parse;
 use super::runtime::{Root, Runtime};
 use crate::value::Value;
@@ -80,6 +81,21 @@ impl Expression {
     /// The identifiers read from the root, in order of appearance, repetitions included.
     pub fn root_identifiers(&self) -> &[RootIdentifier] {
         &self.compiled.lowered.roots
+    }
+
+    /// Whether it reads the member `member` of the root's member `name`, however that is written. An expression that
+    /// passes `name` on as a whole counts if it reads a member of that name from anything.
+    pub fn reads_member(&self, name: &str, member: &str) -> bool {
+        let (mut direct, mut passed_on, mut elsewhere) = (false, false, false);
+        self.compiled.lowered.node.walk(&mut |node| match node {
+            Node::RootPath(keys) if keys.first().is_some_and(|key| key == name) => match keys.get(1) {
+                Some(key) => direct |= key == member,
+                None => passed_on = true,
+            },
+            Node::Path(keys) => elsewhere |= keys.first().is_some_and(|key| key == member),
+            _ => {}
+        });
+        direct || (passed_on && elsewhere)
     }
 
     /// Whether the root is also read as a whole, by `@`, `*` or a bracket at the start.

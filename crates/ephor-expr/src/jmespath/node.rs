@@ -82,3 +82,50 @@ pub(super) enum Argument {
     /// `&expr`, evaluated by the function against values of its choice.
     Expression(Node),
 }
+
+impl Node {
+    /// Calls `visit` on this node and all nodes in it. Recurses as deep as the expression nests, which parsing bounds.
+    pub(super) fn walk<'n>(&'n self, visit: &mut impl FnMut(&'n Node)) {
+        visit(self);
+        match self {
+            Node::Current
+            | Node::Root
+            | Node::RootPath(_)
+            | Node::Path(_)
+            | Node::Member(_)
+            | Node::Literal(_)
+            | Node::Mixed(_)
+            | Node::Index(_)
+            | Node::IndexOf(_)
+            | Node::Slice(_) => {}
+            Node::Flatten(inner) | Node::Not(inner) => inner.walk(visit),
+            Node::Sub(a, b) | Node::Pipe(a, b) | Node::And(a, b) | Node::Or(a, b) => {
+                a.walk(visit);
+                b.walk(visit);
+            }
+            Node::Compare(_, a, b) => {
+                a.node.walk(visit);
+                b.node.walk(visit);
+            }
+            Node::Project { source, each } | Node::Values { source, each } => {
+                source.walk(visit);
+                if let Some(each) = each {
+                    each.walk(visit);
+                }
+            }
+            Node::Filter { source, condition, each } => {
+                source.walk(visit);
+                condition.walk(visit);
+                if let Some(each) = each {
+                    each.walk(visit);
+                }
+            }
+            Node::List { items, .. } => items.iter().for_each(|item| item.walk(visit)),
+            Node::Hash { members, .. } => members.iter().for_each(|(_, member)| member.walk(visit)),
+            Node::Call { args, .. } => args.iter().for_each(|arg| match arg {
+                Argument::Value(operand) => operand.node.walk(visit),
+                Argument::Expression(node) => node.walk(visit),
+            }),
+        }
+    }
+}

@@ -116,6 +116,28 @@ fn scans_know_no_user_and_no_subresource() {
         (&message("{{ request.userInfo.username }}"), &[user]),
         (&message("{{ request.roles }}"), &[user]),
         (&message("{{ request.clusterRoles }}"), &[user]),
+        (&message("{{ request.\"userInfo\".username }}"), &[user]),
+        (&message("{{ \"request\".\"roles\" }}"), &[user]),
+        (&message("{{ request | userInfo.username }}"), &[user]),
+        (&message("{{ request.[clusterRoles, roles] }}"), &[user]),
+        (&message("{{ to_string(request.userInfo) || `1` }}"), &[user]),
+        (&message("{{ request.object.userInfo }} {{ request.object.request.roles }} {{ request.name }}"), &[]),
+        (
+            &policy(
+                "{context: [{name: who, variable: {jmesPath: request.userInfo.username}}], validate: {message: m, deny: {}}}",
+            ),
+            &["E user-in-background /spec/rules/0/context/0/variable/jmesPath"],
+        ),
+        (
+            &policy(
+                "{context: [{name: who, variable: {value: {request: {roles: [a]}}, jmesPath: request.roles}}], validate: {message: m, deny: {}}}",
+            ),
+            &[],
+        ),
+        (
+            &policy("{validate: {message: m, foreach: [{list: request.roles, deny: {}}]}}"),
+            &["E user-in-background /spec/rules/0/validate/foreach/0/list"],
+        ),
         (
             &policy(&format!(
                 "{{match: {{any: [{{resources: {{kinds: [Pod]}}, subjects: [{{kind: User, name: a}}]}}]}}, {RULE}}}"

@@ -49,6 +49,9 @@ fn search(value: &Value, depth: usize, found: &mut Vec<Value>) {
     }
 }
 
+/// How many bytes of texts are looked at for all values together: users write both.
+const MAX_LOOKED_AT: usize = 16 << 20;
+
 impl Redactor {
     /// Hides the values of those objects that are Secrets.
     pub fn of<'v>(objects: impl IntoIterator<Item = &'v Value>) -> Self {
@@ -96,8 +99,11 @@ impl Redactor {
         self.values.dedup();
     }
 
-    /// The text without the hidden values.
+    /// The text without the hidden values. A text too long for that many values is hidden as a whole.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.values.len().saturating_mul(text.len()) > MAX_LOOKED_AT {
+            return Cow::Borrowed(REDACTED);
+        }
         let mut shown = Cow::Borrowed(text);
         for value in &self.values {
             if value.len() < TELLING {
@@ -222,6 +228,15 @@ mod tests {
             }
             assert_eq!(redactor.text("hunter2") == REDACTED, hidden, "{answer}");
         }
+    }
+
+    #[test]
+    fn texts_that_are_too_long_for_many_values_are_hidden() {
+        let lines = (0..20_000).map(|i| format!("line {i}")).collect::<Vec<_>>().join("\\n");
+        let mut redactor = Redactor::default();
+        redactor.learn(&Value::from_json(&format!(r#"{{"stringData":{{"k":"{lines}"}}}}"#)).unwrap());
+        assert_eq!(redactor.text("short"), "short");
+        assert_eq!(redactor.text(&"x".repeat(10_000)), REDACTED);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ephor_engine::matching::Gvk;
 use ephor_engine::outcome::Phase;
@@ -85,6 +85,9 @@ fn work(receiver: &Mutex<Receiver<Job>>, parts: &Parts, waiting_bytes: &AtomicUs
     }
 }
 
+/// How long judging one request may take, so that none keeps a thread from the others.
+const LONGEST: Duration = Duration::from_secs(30);
+
 fn judge(job: &Job, parts: &Parts) {
     let begun = Instant::now();
     let mut secrets = Redactor::default();
@@ -92,12 +95,8 @@ fn judge(job: &Job, parts: &Parts) {
         secrets.learn(&job.request.object);
         secrets.learn(&job.request.old_object);
     }
-    let judge = Judge {
-        exceptions: &job.lanes.snapshot.exceptions,
-        answers: Learning::new(&*parts.answers, secrets),
-        effort: Effort::Blocking,
-        explained: job.explained,
-    };
+    let answers = Learning::new(&*parts.answers, secrets);
+    let judge = Judge::new(&job.lanes.snapshot.exceptions, answers, Effort::Blocking(begun + LONGEST), job.explained);
     let Ok(mut done) = judge.evaluate(&job.policies.deferred, job.review.clone(), Phase::Validate) else { return };
     if done.outcomes.is_empty() {
         return;

@@ -7,7 +7,7 @@
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ephor_cluster::Cluster;
 use ephor_engine::matching::{Gvk, UserInfo};
@@ -119,6 +119,9 @@ impl HandlerOptions {
     }
 }
 
+/// How long API servers wait for a webhook that does not say how long.
+const USUAL_TIME: Duration = Duration::from_secs(10);
+
 /// The handlers. Clones are the same.
 #[derive(Clone)]
 pub struct Handlers(pub(super) Arc<Inner>);
@@ -170,19 +173,21 @@ impl Handlers {
         let _ = self.0.update_requests.waiting.set(waiting);
     }
 
-    /// The answer to a question for changes. May block.
+    /// The answer to a question for changes. May block, for as long as API servers wait unless they are told otherwise.
     pub fn mutate(&self, request: &AdmissionRequest, lane: &Lane) -> Answer {
-        self.blocking(Webhook::Mutate, lane, request)
+        self.answer_until(Webhook::Mutate, lane, request, Instant::now() + USUAL_TIME)
     }
 
-    /// The answer to a question for a verdict. May block.
+    /// The answer to a question for a verdict. May block, as [`Handlers::mutate`].
     pub fn validate(&self, request: &AdmissionRequest, lane: &Lane) -> Answer {
-        self.blocking(Webhook::Validate, lane, request)
+        self.answer_until(Webhook::Validate, lane, request, Instant::now() + USUAL_TIME)
     }
 
-    fn blocking(&self, webhook: Webhook, lane: &Lane, request: &AdmissionRequest) -> Answer {
-        // With that effort nobody gives up.
-        self.answer(webhook, lane, request, Effort::Blocking).unwrap_or_else(|error| verdict(lane, &error.to_string()))
+    /// The answer. May block, but not much longer than `until`: then it is by failure policy.
+    pub fn answer_until(&self, webhook: Webhook, lane: &Lane, request: &AdmissionRequest, until: Instant) -> Answer {
+        // With that effort no attempt is given up.
+        let answer = self.answer(webhook, lane, request, Effort::Blocking(until));
+        answer.unwrap_or_else(|error| verdict(lane, &error.to_string()))
     }
 
     /// The answer, if it can be had with that effort. A panic is a verdict by failure policy.
@@ -250,16 +255,14 @@ impl Inner {
             secrets.learn(&request.object);
             secrets.learn(&request.old_object);
         }
-        let judge = Judge {
-            exceptions: &prepared.lanes.snapshot.exceptions,
-            answers: Learning::new(&*self.parts.answers, secrets),
-            effort,
-            explained: self.options.explained,
+        let answers = Learning::new(&*self.parts.answers, secrets);
+        let judge = Judge::new(&prepared.lanes.snapshot.exceptions, answers, effort, self.options.explained);
+        let answer = match webhook {
+            Webhook::Mutate => self.mutate(&prepared, &policies, &judge)?,
+            Webhook::Validate => self.validate(&prepared, &policies, &judge)?,
         };
-        match webhook {
-            Webhook::Mutate => self.mutate(&prepared, &policies, &judge),
-            Webhook::Validate => self.validate(&prepared, &policies, &judge),
-        }
+        // What is denied for another reason stays denied.
+        Ok(if answer.allowed && judge.is_over() { verdict(lane, "judging takes too long") } else { answer })
     }
 
     fn prepare<'r>(

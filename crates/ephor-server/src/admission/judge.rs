@@ -1,7 +1,12 @@
 //! Reviews through phases, at once or with questions to the cluster.
 //!
-//! Most policies ask for nothing. Their requests are answered on the thread that read them; as soon as something has to
-//! be fetched the attempt is given up and begun anew where blocking is allowed.
+//! Most policies ask for nothing and take microseconds. Their requests are answered on the thread that read them. An
+//! attempt that has to fetch something, or takes more than [`SLICE`], is given up and begun anew on a thread where
+//! blocking is allowed. There the time of the request ends it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use ephor_engine::evaluation::{Done, Evaluation, Step};
 use ephor_engine::exceptions::ExceptionSet;
@@ -10,24 +15,58 @@ use ephor_engine::outcome::{Outcome, Phase};
 use ephor_engine::redact::Redactor;
 use ephor_engine::review::Review;
 use ephor_engine::select::PolicySet;
+use ephor_expr::budget::Interrupt;
 
 use super::redact::Learning;
 use crate::explain::ExplainedRule;
 use crate::facts::{self, Answers};
 
-/// Whether an answer may wait for the cluster.
+/// How much an answer may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// No: give up instead.
+    /// A moment, without waiting for the cluster: the thread serves others too.
     Immediate,
-    /// Yes.
-    Blocking,
+    /// All the time until then.
+    Blocking(Instant),
 }
 
-/// The answer has to wait for the cluster.
+/// The longest that an attempt stays on a thread that serves others too.
+const SLICE: Duration = Duration::from_micros(500);
+
+/// The most evaluation steps of such an attempt, whatever the clock says.
+const SLICE_STEPS: u64 = 50_000;
+
+/// The answer takes more than the effort allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the answer has to wait for the cluster")]
+#[error("the answer takes more than a moment")]
 pub struct WouldBlock;
+
+/// Ends the evaluations of one request when its time or its steps are over.
+struct Patience {
+    until: Instant,
+    steps: AtomicU64,
+    over: AtomicBool,
+}
+
+impl Patience {
+    fn of(effort: Effort) -> Self {
+        let (until, steps) = match effort {
+            Effort::Immediate => (Instant::now() + SLICE, SLICE_STEPS),
+            Effort::Blocking(until) => (until, u64::MAX),
+        };
+        Self { until, steps: AtomicU64::new(steps), over: AtomicBool::new(false) }
+    }
+}
+
+impl Interrupt for Patience {
+    fn is_due(&self, steps: u64) -> bool {
+        let left = self.steps.load(Ordering::Relaxed).saturating_sub(steps);
+        self.steps.store(left, Ordering::Relaxed);
+        let due = left == 0 || Instant::now() >= self.until;
+        self.over.fetch_or(due, Ordering::Relaxed);
+        due
+    }
+}
 
 /// What evaluations of one request have in common.
 pub(super) struct Judge<'j> {
@@ -37,16 +76,40 @@ pub(super) struct Judge<'j> {
     pub(super) effort: Effort,
     /// Whether the ways to verdicts are kept.
     pub(super) explained: bool,
+    patience: Arc<Patience>,
 }
 
-impl Judge<'_> {
+impl<'j> Judge<'j> {
+    /// The evaluations of one request with this effort.
+    pub(super) fn new(
+        exceptions: &'j ExceptionSet,
+        answers: Learning<'j, dyn Answers>,
+        effort: Effort,
+        explained: bool,
+    ) -> Self {
+        Self { exceptions, answers, effort, explained, patience: Arc::new(Patience::of(effort)) }
+    }
+
+    /// Whether some evaluation was ended because the time was over: its unfinished rules are errors.
+    pub(super) fn is_over(&self) -> bool {
+        self.patience.over.load(Ordering::Relaxed)
+    }
+
     /// Takes a review through a phase.
     pub(super) fn evaluate(&self, set: &PolicySet, review: Review, phase: Phase) -> Result<Done, WouldBlock> {
         let evaluation = Evaluation::new(set, self.exceptions, review, phase);
         let evaluation = if self.explained { evaluation.traced() } else { evaluation };
+        self.drive(evaluation)
+    }
+
+    fn drive(&self, evaluation: Evaluation<'_>) -> Result<Done, WouldBlock> {
+        let mut evaluation = evaluation.interrupted_by(Arc::clone(&self.patience) as Arc<dyn Interrupt>);
         match self.effort {
-            Effort::Blocking => Ok(facts::drive(evaluation, &self.answers)),
-            Effort::Immediate => immediate(evaluation),
+            Effort::Blocking(_) => Ok(facts::drive(evaluation, &self.answers)),
+            Effort::Immediate => match evaluation.step(&Facts::new()) {
+                Step::Done if !self.is_over() => Ok(evaluation.finish()),
+                Step::Done | Step::Need(_) => Err(WouldBlock),
+            },
         }
     }
 
@@ -62,22 +125,11 @@ impl Judge<'_> {
     /// The rules of a phase that apply, and those that cannot be told.
     pub(super) fn applying(&self, set: &PolicySet, review: Review, phase: Phase) -> Result<Vec<Outcome>, WouldBlock> {
         let evaluation = Evaluation::new(set, self.exceptions, review, phase).without_bodies();
-        let done = match self.effort {
-            Effort::Blocking => facts::drive(evaluation, &self.answers),
-            Effort::Immediate => immediate(evaluation)?,
-        };
-        Ok(done.outcomes)
+        Ok(self.drive(evaluation)?.outcomes)
     }
 
     /// Takes the values of Secrets out of messages.
     pub(super) fn redact(&self, outcomes: &mut [Outcome]) {
         self.answers.redact(outcomes.iter_mut().map(|outcome| &mut outcome.message));
-    }
-}
-
-fn immediate(mut evaluation: Evaluation<'_>) -> Result<Done, WouldBlock> {
-    match evaluation.step(&Facts::new()) {
-        Step::Done => Ok(evaluation.finish()),
-        Step::Need(_) => Err(WouldBlock),
     }
 }

@@ -19,6 +19,8 @@ fn compare(before: &Value, after: &Value, path: &mut String, out: &mut Vec<Value
                 members(old, new, path, out);
             }
         }
+        // What both share is the same, however deep it is.
+        (Value::Array(old), Value::Array(new)) if std::sync::Arc::ptr_eq(old, new) => {}
         (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
             for (i, (old, new)) in old.iter().zip(new.iter()).enumerate() {
                 at(path, &i.to_string(), |path| compare(old, new, path, out));

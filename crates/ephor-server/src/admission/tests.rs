@@ -1,7 +1,7 @@
 //! The handlers on a cluster in memory.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ephor_cluster::{Cluster, ListQuery, MemoryCluster, WriteOptions};
 use ephor_engine::policy::FailurePolicy;
@@ -460,6 +460,52 @@ fn what_has_to_be_fetched_is_not_answered_at_once() {
     let kind = bench.cluster.resolve("v1", "ConfigMap").unwrap();
     bench.cluster.create(&kind, config_map, &ephor_cluster::WriteOptions::default()).unwrap();
     assert!(!bench.validate(&create).allowed);
+}
+
+/// A policy whose work grows with the product of two lists of a Pod.
+fn compares_lists(name: &str, failure: &str) -> String {
+    format!(
+        "{{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {{name: {name}}}, spec: {{background: false, \
+         failurePolicy: {failure}, validationFailureAction: Enforce, rules: [{{name: r, match: {{any: [{{resources: \
+         {{kinds: [Pod]}}}}]}}, validate: {{message: m, deny: {{conditions: {{any: [{{key: '{{{{ \
+         request.object.spec.a }}}}', operator: AnyIn, value: '{{{{ request.object.spec.b }}}}'}}]}}}}}}}}]}}}}"
+    )
+}
+
+/// A Pod with two long lists that have nothing in common.
+fn lists() -> AdmissionRequest {
+    let list = |prefix: &str| (0..1000).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>().join(",");
+    let pod = format!(
+        "{{apiVersion: v1, kind: Pod, metadata: {{name: p, namespace: default}}, spec: {{a: [{}], b: [{}]}}}}",
+        list("a"),
+        list("b")
+    );
+    request("CREATE", "Pod", "", &pod)
+}
+
+#[test]
+fn what_takes_more_than_a_moment_is_not_answered_at_once() {
+    let bench = Bench::new(&[&compares_lists("slow", "Fail")]);
+    let answer = bench.handlers.answer(Webhook::Validate, &Lane::All, &lists(), Effort::Immediate);
+    assert_eq!(answer, Err(WouldBlock));
+    assert!(bench.seen().is_empty(), "observers see only answers that count");
+    assert!(bench.validate(&lists()).allowed);
+}
+
+#[test]
+fn when_the_time_is_over_the_failure_policy_decides() {
+    let over = Instant::now();
+    let bench = Bench::new(&[&compares_lists("fail", "Fail"), &compares_lists("ignore", "Ignore")]);
+    let until = |bench: &Bench, failure| {
+        bench.handlers.answer_until(Webhook::Validate, &Lane::Failing(failure), &lists(), over)
+    };
+    let denied = until(&bench, FailurePolicy::Fail);
+    assert!(!denied.allowed && denied.message.unwrap().contains("takes too long"));
+    let allowed = until(&bench, FailurePolicy::Ignore);
+    assert!(allowed.allowed && allowed.warnings[0].contains("takes too long"), "{:?}", allowed.warnings);
+    // What one policy has found out before is not undone by another that takes all the time.
+    let bench = Bench::new(&[&wants_team("a", "failurePolicy: Ignore,", "Enforce"), &compares_lists("b", "Ignore")]);
+    assert!(!until(&bench, FailurePolicy::Ignore).allowed);
 }
 
 #[test]

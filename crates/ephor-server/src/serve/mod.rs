@@ -8,7 +8,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum_server::Handle;
 use ephor_cluster::Cluster;
@@ -359,10 +359,9 @@ impl Reviews for Served {
         }
     }
 
-    fn answer(&self, path: &str, request: &AdmissionRequest) -> Answer {
+    fn answer(&self, path: &str, request: &AdmissionRequest, until: Instant) -> Answer {
         match target(path) {
-            Some(Target::Resources(Webhook::Mutate, lane)) => self.handlers.mutate(request, &lane),
-            Some(Target::Resources(Webhook::Validate, lane)) => self.handlers.validate(request, &lane),
+            Some(Target::Resources(webhook, lane)) => self.handlers.answer_until(webhook, &lane, request, until),
             Some(Target::Own(answer, _)) => self.own(answer, request),
             None => Answer::deny("there is no webhook at this path"),
         }

@@ -15,6 +15,10 @@ pub struct Limits {
     pub in_work: usize,
     /// The part of `in_work` that one peer may hold.
     pub peer: usize,
+    /// The longest body that is parsed and judged on a thread that serves other callers too, in bytes.
+    pub at_once: usize,
+    /// How many reviews are judged at once on threads of their own; the others wait for their turn.
+    pub workers: usize,
     /// How long a TLS handshake, the headers and a body may take, each.
     pub reading: Duration,
     /// How long a connection may be without a request in work.
@@ -44,6 +48,8 @@ impl Default for Limits {
             values: 4 << 20,
             in_work: 128 << 20,
             peer: 80 << 20,
+            at_once: 64 << 10,
+            workers: 64,
             reading: Duration::from_secs(5),
             idle: Duration::from_mins(2),
             connections: 2048,

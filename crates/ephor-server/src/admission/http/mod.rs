@@ -25,6 +25,7 @@ use axum_server::Handle;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use ephor_expr::scalar::duration;
 use hyper_util::rt::TokioTimer;
+use tokio::sync::Semaphore;
 use tokio::time::timeout_at;
 
 use super::{AdmissionRequest, AdmissionReview, Answer, RequestError};
@@ -49,11 +50,11 @@ pub trait Reviews: Send + Sync + 'static {
     /// Whether there is a webhook at this path.
     fn serves(&self, path: &str) -> bool;
 
-    /// The answer, if it can be given without waiting for anything.
+    /// The answer, if it can be given in a moment and without waiting for anything.
     fn at_once(&self, path: &str, request: &AdmissionRequest) -> Option<Answer>;
 
-    /// The answer. May wait for the cluster.
-    fn answer(&self, path: &str, request: &AdmissionRequest) -> Answer;
+    /// The answer. May wait for the cluster and compute, until the time of the request is over.
+    fn answer(&self, path: &str, request: &AdmissionRequest, until: Instant) -> Answer;
 
     /// The answer to a review that cannot be read because of what is in it. The failure policy has no say.
     fn unreadable(&self, path: &str, why: &str) -> Answer;
@@ -76,6 +77,8 @@ struct Served {
     limits: Limits,
     callers: Callers,
     room: Room,
+    /// The reviews that are judged on threads of their own, at once.
+    workers: Arc<Semaphore>,
 }
 
 /// All paths: webhooks by POST, the probes of the kubelet by GET.
@@ -87,6 +90,7 @@ pub fn router(reviews: Arc<dyn Reviews>, limits: Limits, callers: Callers) -> Ro
         limits,
         callers,
         room,
+        workers: Arc::new(Semaphore::new(limits.workers)),
     }))
 }
 
@@ -192,7 +196,15 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
         Read::Whole(body) => body,
         Read::TooMuch(beginning, what) => return denied(served, &path, &beginning, Refused::TooMuch(what)),
     };
-    let asked = match AdmissionReview::parse(&body) {
+    let small = body.len() <= limits.at_once;
+    let parsed = if small {
+        AdmissionReview::parse(&body)
+    } else {
+        let whole = body.clone();
+        let parsing = tokio::task::spawn_blocking(move || AdmissionReview::parse(&whole));
+        timeout_at(until.into(), parsing).await.map_err(|_| Refused::TooSlow)?.map_err(|_| Refused::NoRoom)?
+    };
+    let asked = match parsed {
         Ok(asked) => asked,
         Err(error) => return denied(served, &path, &body, error.into()),
     };
@@ -200,15 +212,21 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
     let reply = move |asked: &AdmissionReview, answer: Answer| {
         answer.review(&asked.api_version, &asked.kind, &asked.request.uid).to_json()
     };
-    if let Some(answer) = guarded(&path, || served.reviews.at_once(&path, &asked.request)) {
+    if small && let Some(answer) = guarded(&path, || served.reviews.at_once(&path, &asked.request)) {
         return Ok(reply(&asked, answer));
     }
     let reviews = Arc::clone(&served.reviews);
     let late = late(&asked, &path);
+    let Ok(Ok(worker)) = timeout_at(until.into(), Arc::clone(&served.workers).acquire_owned()).await else {
+        return Ok(late);
+    };
+    // Judging ends a little earlier, so that its verdict still arrives.
+    let now = Instant::now();
+    let judging_until = now + until.saturating_duration_since(now).mul_f64(0.9);
     let blocking = tokio::task::spawn_blocking(move || {
-        let answer = guarded(&path, || Some(reviews.answer(&path, &asked.request)));
-        // Room is kept for as long as the work lasts, also when nobody waits for it any more.
-        drop(share);
+        let answer = guarded(&path, || Some(reviews.answer(&path, &asked.request, judging_until)));
+        // Room and worker are kept for as long as the work lasts, also when no caller waits for it any more.
+        drop((share, worker));
         answer.map(|answer| reply(&asked, answer))
     });
     match timeout_at(until.into(), blocking).await {

@@ -30,7 +30,7 @@ impl Reviews for ByName {
         }
     }
 
-    fn answer(&self, _: &str, _: &AdmissionRequest) -> Answer {
+    fn answer(&self, _: &str, _: &AdmissionRequest, _: Instant) -> Answer {
         std::thread::sleep(Duration::from_millis(50));
         Answer::deny("slowly")
     }
@@ -378,4 +378,70 @@ async fn a_peer_with_too_many_connections_is_still_answered() {
     // The first had to make place.
     assert_eq!(Running::heard(idle.remove(0)).await, "");
     server.end().await;
+}
+
+/// Reviews that compute until their time is over, on whatever thread they are asked.
+struct Computing;
+
+impl Reviews for Computing {
+    fn serves(&self, _: &str) -> bool {
+        true
+    }
+
+    fn at_once(&self, _: &str, _: &AdmissionRequest) -> Option<Answer> {
+        None
+    }
+
+    fn answer(&self, _: &str, _: &AdmissionRequest, until: Instant) -> Answer {
+        while Instant::now() < until {
+            std::hint::spin_loop();
+        }
+        Answer::deny("computed")
+    }
+
+    fn unreadable(&self, _: &str, why: &str) -> Answer {
+        Answer::deny(why)
+    }
+
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    fn answered(&self, _: &str, _: &str, _: Duration) {}
+}
+
+/// On one thread, so that a review which stayed on it would keep the probe waiting until it is done.
+#[tokio::test]
+async fn reviews_that_compute_leave_the_thread_of_probes_alone() {
+    let limits = Limits { workers: 2, ..limits() };
+    let router = router(Arc::new(Computing), limits, Callers::All);
+    let reviews: Vec<_> = (0..4)
+        .map(|_| {
+            let request = Request::post("/validate/fail?timeout=2s").header(header::CONTENT_TYPE, "application/json");
+            tokio::spawn(router.clone().oneshot(request.body(Body::from(body("a"))).unwrap()))
+        })
+        .collect();
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+        let probe = Request::get("/health/liveness").body(Body::empty()).unwrap();
+        assert_eq!(router.clone().oneshot(probe).await.unwrap().status(), StatusCode::OK);
+    }
+    assert!(reviews.iter().all(|review| !review.is_finished()), "the probes were answered while reviews compute");
+    // Two are judged within their time, the others get no turn: both are denied by the failure policy's webhook.
+    for review in reviews {
+        let response = review.await.unwrap().unwrap();
+        let text = response.into_body().collect().await.unwrap().to_bytes();
+        assert!(!answer(&String::from_utf8_lossy(&text)).0);
+    }
+}
+
+#[tokio::test]
+async fn long_bodies_are_not_judged_on_the_thread_that_read_them() {
+    let reviews = Arc::new(ByName::default());
+    let router = router(Arc::clone(&reviews) as Arc<dyn Reviews>, Limits { at_once: 64, ..limits() }, Callers::All);
+    let request = Request::post("/validate/fail").header(header::CONTENT_TYPE, "application/json");
+    let response = router.oneshot(request.body(Body::from(body("a"))).unwrap()).await.unwrap();
+    let text = response.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(answer(&String::from_utf8_lossy(&text)).1, "slowly");
+    assert_eq!(reviews.at_once.load(Ordering::Relaxed), 0);
 }

@@ -329,3 +329,31 @@ fn a_run_without_tests_fails_unless_that_is_accepted() {
     assert_eq!(code, Some(2));
     assert!(text.contains("did you mean `policy`?"), "{text}");
 }
+
+#[test]
+fn kinds_in_the_wrong_case_are_named() {
+    let directory = TempDir::new().unwrap();
+    let policy = |kind: &str| {
+        format!(
+            "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {{name: p}}\nspec:\n  background: false\n  rules:\n  - name: r\n    \
+             match: {{any: [{{resources: {{kinds: ['{kind}']}}}}]}}\n    validate: {{message: m, deny: {{}}}}\n"
+        )
+    };
+    for (kind, near) in [
+        ("pod", Some("Pod")),
+        ("Deployments", Some("Deployment")),
+        ("apps/v1/statefulset", Some("StatefulSet")),
+        ("pods/exec", Some("Pod")),
+        ("Pod", None),
+        ("PodExecOptions", None),
+        ("Gizmo", None),
+        ("*", None),
+    ] {
+        file(&directory, "policy.yaml", policy(kind));
+        let told = ephor(directory.path(), &["check", "policy.yaml", "-o", "concise"], b"").output;
+        match near {
+            Some(near) => assert!(told.contains(&format!("did you mean `{near}`?")), "{kind}: {told}"),
+            None => assert!(!told.contains("unknown-kind"), "{kind}: {told}"),
+        }
+    }
+}

@@ -13,7 +13,7 @@ use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::value::Path as FieldPath;
 use ephor_expr::yaml::{Limits, parse_documents};
 use ephor_server::background::rules::with_api_versions;
-use ephor_server::policy_admission::missing_groups;
+use ephor_server::policy_admission::{missing_groups, misspelt_kinds};
 
 use super::files::{expand, read};
 use crate::locate::{Located, Origin, SourceFile};
@@ -239,6 +239,7 @@ fn load_policy(document: Value, origin: Origin, loaded: &mut LoadedPolicies) {
         findings.retain(|general| general.code != finding.code || general.path != finding.path);
         findings.push(finding);
     }
+    findings.extend(misspelt_kinds(&document, &loaded.served));
     let reason = findings.iter().find(|f| f.is_error()).map(|f| f.message.clone());
     loaded.report(findings, &origin);
     if let (Some(program), None) = (program, &reason) {

@@ -85,7 +85,9 @@ fn matched(policy: &Policy, rule: &Rule, discovery: &Discovery, path: &Path, fou
                 if !body {
                     // Upstream takes such a policy too: the kind may be defined later.
                     let message = format!("the kind `{kind}` is not defined in the cluster, so nothing matches it yet");
-                    found.push(Diagnostic::warning("unknown-kind", at, message));
+                    let mut finding = Diagnostic::warning("unknown-kind", at, message);
+                    finding.help = meant(&selector, discovery).map(did_you_mean);
+                    found.push(finding);
                 }
                 continue;
             }
@@ -207,6 +209,55 @@ pub fn missing_groups(document: &Value, discovery: &Discovery) -> Vec<Diagnostic
         }
     }
     found
+}
+
+/// The kinds in `match` and `exclude` of a policy's document that are spelt as no kind is: in another case, or as the
+/// plural name. A kind that resembles none may be defined later.
+pub fn misspelt_kinds(document: &Value, discovery: &Discovery) -> Vec<Diagnostic> {
+    let rules = document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
+    let mut found = Vec::new();
+    for (i, rule) in rules.iter().enumerate() {
+        for block in ["match", "exclude"] {
+            let Some(value) = rule.get(block) else { continue };
+            let path = Path::root().keys(&["spec", "rules"]).index(i).key(block);
+            let mut filters = vec![(path.clone(), value)];
+            for list in ["any", "all"] {
+                let listed = value.get(list).and_then(Value::as_array).unwrap_or_default().iter().enumerate();
+                filters.extend(listed.map(|(i, filter)| (path.key(list).index(i), filter)));
+            }
+            for (path, filter) in filters {
+                let kinds = filter.at(&["resources", "kinds"]).and_then(Value::as_array).unwrap_or_default();
+                for (i, kind) in kinds.iter().enumerate().filter_map(|(i, kind)| Some((i, kind.as_str()?))) {
+                    let selector = KindSelector::parse(kind);
+                    if let Some(near) = meant(&selector, discovery) {
+                        let at = path.keys(&["resources", "kinds"]).index(i);
+                        let message = format!("there is no kind `{kind}`, so nothing matches it");
+                        let finding = Diagnostic::warning("unknown-kind", at, message);
+                        found.push(finding.with_help(did_you_mean(near)));
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The kind that a selector of an unknown kind means: one that differs in case alone, or that it names by its plural.
+fn meant<'d>(selector: &KindSelector, discovery: &'d Discovery) -> Option<&'d Str> {
+    let written = selector.exact_kind().filter(|kind| !kind.contains("{{"))?;
+    let known =
+        |resource: &Resource| resource.kind == *written || resource.subresources.iter().any(|sub| sub.kind == *written);
+    if discovery.iter().any(known) {
+        return None;
+    }
+    let near = |resource: &&Resource| {
+        resource.kind.eq_ignore_ascii_case(written) || resource.plural.eq_ignore_ascii_case(written)
+    };
+    discovery.iter().find(near).map(|resource| &resource.kind)
+}
+
+fn did_you_mean(kind: &Str) -> String {
+    format!("did you mean `{kind}`?")
 }
 
 /// A namespaced kind needs a namespace and another has none.

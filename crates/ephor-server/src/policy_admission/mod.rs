@@ -17,7 +17,7 @@ mod policies;
 mod text;
 pub mod ttl;
 
-pub use kinds::missing_groups;
+pub use kinds::{missing_groups, misspelt_kinds};
 
 use std::sync::Arc;
 

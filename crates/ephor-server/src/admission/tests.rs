@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use ephor_cluster::{Cluster, ListQuery, MemoryCluster, WriteOptions};
+use ephor_cluster::{Cluster, ClusterError, ListQuery, MemoryCluster, WriteOptions};
 use ephor_engine::policy::FailurePolicy;
 use ephor_expr::Value;
 use ephor_expr::yaml::{Limits, parse_values};
@@ -15,6 +15,7 @@ use super::request::{AdmissionRequest, AdmissionReview};
 use super::{Answer, Effort, WouldBlock};
 use crate::config::ConfigStore;
 use crate::facts::{ClusterFacts, NamespaceLabels};
+use crate::faults::FaultyCluster;
 use crate::feed::Change;
 use crate::policies::{ExceptionScope, PolicyKey, PolicyStore};
 use crate::update_request::{API_VERSION, KIND, UpdateRequest};
@@ -58,7 +59,10 @@ impl Bench {
     }
 
     fn with(policies: &[&str], change: impl FnOnce(&mut HandlerOptions)) -> Self {
-        let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
+        Self::over(Arc::new(MemoryCluster::default()), policies, change)
+    }
+
+    fn over(cluster: Arc<dyn Cluster>, policies: &[&str], change: impl FnOnce(&mut HandlerOptions)) -> Self {
         for name in ["kyverno", "default"] {
             let namespace = yaml(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}"));
             let kind = cluster.resolve("v1", "Namespace").unwrap();
@@ -351,6 +355,20 @@ fn nothing_is_handed_over_for_dry_runs_denials_and_the_background_itself() {
     own.user.username = "system:serviceaccount:kyverno:kyverno-background-controller".into();
     bench.validate(&own);
     assert!(bench.update_requests().is_empty());
+}
+
+#[test]
+fn work_that_others_write_at_each_try_counts_as_not_recorded() {
+    let memory: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
+    let requests = memory.resolve(API_VERSION, KIND).unwrap();
+    let contended = FaultyCluster::new(memory).before_writes(move |write| {
+        let taken = write.kind == KIND && write.verb == "create";
+        taken.then(|| ClusterError::already_exists(&requests, &write.name))
+    });
+    let bench = Bench::over(Arc::new(contended), &[GENERATE], |_| {});
+    let answer = bench.validate(&request("CREATE", "Pod", "", &pod("{team: x}")));
+    assert_eq!((answer.allowed, answer.code), (false, Some(500)), "{answer:?}");
+    assert!(answer.message.unwrap().contains("could not be recorded"));
 }
 
 #[test]

@@ -92,7 +92,8 @@ struct Item {
     since: Moment,
     failures: u32,
     running: bool,
-    again: bool,
+    /// When it is to be done again, if somebody asked for that while it was under way.
+    again: Option<Moment>,
     order: u64,
 }
 
@@ -116,7 +117,7 @@ impl Queue {
         let order = self.order;
         if let Some(item) = self.items.get_mut(&task) {
             if item.running {
-                item.again = true;
+                item.again = Some(item.again.map_or(due, |earlier| earlier.min(due)));
             } else if due < item.due {
                 self.ready.remove(&(item.due, item.order, task.clone()));
                 (item.due, item.order) = (due, order);
@@ -126,7 +127,7 @@ impl Queue {
             return;
         }
         self.ready.insert((due, order, task.clone()));
-        self.items.insert(task, Item { due, since: due.max(now), failures: 0, running: false, again: false, order });
+        self.items.insert(task, Item { due, since: due.max(now), failures: 0, running: false, again: None, order });
     }
 
     /// The next work that is due; it is not given out again before [`Queue::settle`].
@@ -137,7 +138,7 @@ impl Queue {
         let (_, _, task) = self.ready.pop_first()?;
         if let Some(item) = self.items.get_mut(&task) {
             item.running = true;
-            item.again = false;
+            item.again = None;
         }
         Some(task)
     }
@@ -147,30 +148,31 @@ impl Queue {
         let Some(item) = self.items.get_mut(&task) else { return Ended { lag: 0, failures: 0 } };
         item.running = false;
         let lag = now.saturating_sub(item.since);
-        let due = match settled {
+        let pause = match settled {
             Settled::Done => {
                 item.failures = 0;
-                item.again.then_some(now)
+                None
             }
-            Settled::Later(pause) => Some(now + pause),
+            Settled::Later(pause) => Some(pause),
             Settled::Retry(pause) => {
                 item.failures += 1;
-                Some(now + pause)
+                Some(pause)
             }
             Settled::Failed => {
                 item.failures += 1;
-                let pause = FIRST_PAUSE.saturating_mul(1 << (item.failures - 1).min(10)).min(LONGEST_PAUSE);
-                // Something happened meanwhile, so that it may go better at once.
-                Some(if item.again { now } else { now + pause })
+                Some(FIRST_PAUSE.saturating_mul(1 << (item.failures - 1).min(10)).min(LONGEST_PAUSE))
             }
         };
+        // What happened meanwhile ends every pause: it may be what was waited for, and it is newer than what was seen.
+        let asked = item.again.take().map(|due| due.max(now));
+        let due = [pause.map(|pause| now + pause), asked].into_iter().flatten().min();
         let ended = Ended { lag, failures: item.failures };
         let Some(due) = due else {
             self.items.remove(&task);
             return ended;
         };
         if settled == Settled::Done {
-            item.since = now;
+            item.since = due;
         }
         self.order += 1;
         (item.due, item.order) = (due, self.order);
@@ -268,6 +270,22 @@ mod tests {
         queue.settle(task("a"), Settled::Failed, now);
         queue.add(task("a"), now);
         assert_eq!(queue.next_due(), Some(now));
+    }
+
+    #[test]
+    fn what_happens_while_work_is_under_way_ends_every_pause() {
+        for settled in [Settled::Done, Settled::Later(40_000), Settled::Retry(40_000), Settled::Failed] {
+            let mut queue = Queue::default();
+            queue.add(task("a"), 0);
+            queue.take(0);
+            queue.add_at(task("a"), 900, 1);
+            queue.add_at(task("a"), 3, 2);
+            queue.settle(task("a"), settled, 2);
+            assert_eq!(queue.next_due(), Some(3), "{settled:?}");
+            queue.take(3);
+            queue.settle(task("a"), Settled::Later(5_000), 3);
+            assert_eq!(queue.next_due(), Some(5_003), "it counts once");
+        }
     }
 
     #[test]

@@ -91,11 +91,13 @@ pub fn plan_downstream(
         };
         return Some(wanted.change(action, Reason::Missing));
     };
-    // What is about to go is looked at again when it is gone.
-    if live.str_at(&["metadata", "deletionTimestamp"]).is_some() {
-        return None;
-    }
+    // Finalizers can hold an object that is about to go for any time, and until then others read it: it is kept in step
+    // like any other, and made anew once it is gone.
+    let terminating = live.str_at(&["metadata", "deletionTimestamp"]).is_some();
     if !terms.synchronize {
+        if terminating {
+            return None;
+        }
         let claim = Claim::of(live).filter(|claim| claim.owner == wanted.owner)?;
         return plan_restamp(terms, &claim.stamp?, live);
     }
@@ -110,6 +112,10 @@ pub fn plan_downstream(
         return Some(wanted.change(action, Reason::Differs));
     }
     let mut after = with_books_of(&wanted.object, live);
+    if terminating {
+        // The API server takes no new finalizers then.
+        set_meta(&mut after, "finalizers", live.at(&["metadata", "finalizers"]).cloned());
+    }
     let (says, shall) = (essence(live), essence(&after));
     if says == shall {
         return None;

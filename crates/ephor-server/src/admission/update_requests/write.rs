@@ -154,6 +154,8 @@ enum WriteError {
     Cluster(#[from] ClusterError),
     #[error(transparent)]
     Encode(#[from] ephor_expr::value::EncodeError),
+    #[error("others wrote UpdateRequest {name} at each of {TRIES} tries")]
+    Contended { name: Str },
 }
 
 fn create(work: &Work, parts: &Parts) -> Result<(), WriteError> {
@@ -173,7 +175,7 @@ fn create(work: &Work, parts: &Parts) -> Result<(), WriteError> {
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(())
+    Err(WriteError::Contended { name: work.request.metadata.name.clone() })
 }
 
 /// What became of a request that says what another one says already.

@@ -123,9 +123,6 @@ impl Work<'_, '_> {
         if !state.index.is_synced(&GroupKind::of(&wanted.id)) {
             return Some(false);
         }
-        if seen.terminating {
-            return Some(true);
-        }
         let Some(downstream) = &seen.downstream else { return Some(!rule.terms.synchronize) };
         if downstream.claim.owner != wanted.owner || !rule.terms.synchronize {
             return Some(false);

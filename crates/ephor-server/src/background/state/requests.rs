@@ -11,7 +11,7 @@ use crate::background::queue::{Moment, Task};
 use crate::background::requests::retry_pause;
 use crate::feed::{Change, version_of};
 use crate::plan::ObjectId;
-use crate::update_request::State as RequestState;
+use crate::update_request::{ANNOTATION_ASKED_AGAIN, State as RequestState};
 
 /// An `UpdateRequest` that is not done.
 #[derive(Debug, Clone)]
@@ -174,9 +174,15 @@ impl State {
                 if self.requests.get(&name).is_some_and(|known| older(&object, &known.object)) {
                     return;
                 }
+                // Its writer asks anew by a change of what it says, whatever became of it until now.
+                let asks = |object: &Value| {
+                    let again = object.at(&["metadata", "annotations", ANNOTATION_ASKED_AGAIN]).cloned();
+                    (object.get("spec").cloned(), again)
+                };
+                let asked_anew = self.requests.get(&name).is_some_and(|known| asks(&known.object) != asks(&object));
                 let retries = object.at(&["status", "retryCount"]).and_then(Value::as_i64).unwrap_or(0);
                 self.requests.insert(name.clone(), Pending { object, since });
-                if state == RequestState::Failed {
+                if state == RequestState::Failed && !asked_anew {
                     let pause = retry_pause(retries);
                     if !self.queue.holds(&Task::Request(name.clone())) {
                         self.queue.add_at(Task::Request(name), now + pause, now);

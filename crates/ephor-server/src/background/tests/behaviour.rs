@@ -1,6 +1,9 @@
 //! What the action tables do not say.
 
+use ephor_expr::{Str, Value};
+
 use super::bed::Bed;
+use crate::plan::content::{essence, set_meta};
 
 const POLICY: &str = "
 apiVersion: kyverno.io/v1
@@ -316,4 +319,38 @@ fn kinds_by_wildcard_are_followed() {
     bed.delete(trigger);
     bed.settle();
     assert_eq!(made(&bed), None);
+}
+
+#[test]
+fn an_object_that_finalizers_hold_is_kept_in_step_until_it_is_gone_and_is_then_made_anew() {
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    bed.settle();
+    bed.apply(TRIGGER);
+    bed.settle();
+    let mut held = bed.find(&secret("a")).unwrap();
+    set_meta(&mut held, "finalizers", Some(Value::from(vec!["example.com/hold"])));
+    bed.apply_object(&held);
+    bed.settle();
+    let right = essence(&bed.find(&secret("a")).unwrap());
+    bed.delete(&secret("a"));
+    let edit = |bed: &mut Bed, key: &str| {
+        let mut edited = bed.find(&secret("a")).unwrap();
+        edited.as_object_mut().unwrap().insert("data", Value::from([(Str::new(key), Value::from("eHg="))]));
+        bed.apply_object(&edited);
+        bed.settle();
+    };
+    for key in ["k", "other"] {
+        edit(&mut bed, key);
+        let found = bed.find(&secret("a")).unwrap();
+        assert!(found.at(&["metadata", "deletionTimestamp"]).is_some());
+        assert_eq!(essence(&found), right);
+    }
+    let mut free = bed.find(&secret("a")).unwrap();
+    let uid = free.at(&["metadata", "uid"]).cloned();
+    set_meta(&mut free, "finalizers", None);
+    bed.apply_object(&free);
+    bed.settle();
+    let made = bed.find(&secret("a")).unwrap();
+    assert!(made.at(&["metadata", "deletionTimestamp"]).is_none() && made.at(&["metadata", "uid"]).cloned() != uid);
 }

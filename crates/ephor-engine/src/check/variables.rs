@@ -13,6 +13,27 @@ use crate::scope::{Found, variables};
 const BUILT_IN: [&str; 6] =
     ["request", "images", "image", "serviceAccountName", "serviceAccountNamespace", "elementIndex"];
 
+/// The members of `request`.
+const REQUEST: [&str; 17] = [
+    "clusterRoles",
+    "dryRun",
+    "kind",
+    "name",
+    "namespace",
+    "object",
+    "oldObject",
+    "operation",
+    "options",
+    "requestKind",
+    "requestResource",
+    "requestSubResource",
+    "resource",
+    "roles",
+    "subResource",
+    "uid",
+    "userInfo",
+];
+
 /// What only admission knows: variables, and members of `request`.
 const USER: [&str; 2] = ["serviceAccountName", "serviceAccountNamespace"];
 const USER_OF_REQUEST: [&str; 3] = ["userInfo", "roles", "clusterRoles"];
@@ -163,6 +184,15 @@ impl Walk<'_> {
                         Diagnostic::error("undefined-variable", path, message)
                     };
                     Diagnostic { help, ..finding }
+                });
+            }
+        }
+        for member in expression.members_of("request") {
+            if !REQUEST.contains(&member.as_str()) && !self.names.iter().any(|name| name == "request") {
+                self.report(place, 0, at, |path| {
+                    let message = format!("`request` has no member `{member}`");
+                    let help = nearest(member, REQUEST).map(|near| format!("did you mean `request.{near}`?"));
+                    Diagnostic { help, ..Diagnostic::warning("undefined-variable", path, message) }
                 });
             }
         }

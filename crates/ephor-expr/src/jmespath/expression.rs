@@ -11,7 +11,7 @@ use super::lower::{Lowered, RootIdentifier, lower};
 use super::node::Node;
 use super::parser::parse;
 use super::runtime::{Root, Runtime};
-use crate::value::Value;
+use crate::value::{Str, Value};
 
 /// A compiled expression; clones share it.
 ///
@@ -96,6 +96,20 @@ impl Expression {
             _ => {}
         });
         direct || (passed_on && elsewhere)
+    }
+
+    /// The members of the root's member `name` that are read from it directly, as `name.member`.
+    pub fn members_of(&self, name: &str) -> Vec<&Str> {
+        let mut members = Vec::new();
+        self.compiled.lowered.node.walk(&mut |node| {
+            if let Node::RootPath(keys) = node
+                && let [root, member, ..] = keys.as_slice()
+                && root == name
+            {
+                members.push(member);
+            }
+        });
+        members
     }
 
     /// Whether the root is also read as a whole, by `@`, `*` or a bracket at the start.

@@ -4,6 +4,7 @@
 #![no_main]
 
 use ephor_engine::fetch::Facts;
+use ephor_engine::gate::Asker;
 use ephor_engine::review::Review;
 use ephor_engine::scope::{AtBase, Compiler, Scope, Template, World};
 use ephor_expr::value::Path;
@@ -38,7 +39,7 @@ fuzz_target!(|text: &str| {
     let review = Review::of_object(object, jiff::Timestamp::UNIX_EPOCH);
     let facts = Facts::new();
     let resolve = |template: &Template| {
-        let world = World::new(&facts, None, review.now, 0);
+        let world = World::new(&facts, Asker::default(), review.now, 0);
         template.resolve(&mut Scope::new(&world, &review, request.clone(), "r", &[]))
     };
     for (written, before, after) in FAITHFUL {

@@ -20,6 +20,16 @@ pub enum Mode {
     Offline,
 }
 
+/// Whether what a review leads to may change anything outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Effects {
+    /// It may.
+    #[default]
+    Real,
+    /// It may not: the request is a dry run.
+    DryRun,
+}
+
 /// One request to evaluate. Objects are shared values: making a review copies nothing.
 #[derive(Debug, Clone)]
 pub struct Review {
@@ -49,6 +59,8 @@ pub struct Review {
     pub seed: u64,
     /// Where this comes from.
     pub mode: Mode,
+    /// Whether it may change anything outside.
+    pub effects: Effects,
     /// Values given by the user in place of what cannot be fetched.
     pub given: Option<Arc<Given>>,
 }
@@ -82,6 +94,7 @@ impl Review {
             now,
             seed: 0,
             mode: Mode::Offline,
+            effects: Effects::Real,
             given: None,
         }
     }

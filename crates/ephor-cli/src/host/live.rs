@@ -38,7 +38,7 @@ impl Live {
 
     fn ask(&self, fetch: &Fetch) -> Option<Answer> {
         match fetch {
-            Fetch::Api { method: HttpMethod::Post, path, .. } => {
+            Fetch::Api { method: HttpMethod::Post, path, .. } if !path.is_review() => {
                 Some(Fact::Unavailable(format!("`POST {path}` is not sent: `--cluster` only reads")).into())
             }
             Fetch::Global { name } => Some(self.global(name)),

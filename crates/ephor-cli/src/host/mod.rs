@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn what_is_not_called_names_the_flag() {
         let unavailable = |fetch: Fetch| {
-            let fetch = ephor_engine::gate::allow(fetch, None).unwrap();
+            let fetch = ephor_engine::gate::allow(fetch, ephor_engine::gate::Asker::default()).unwrap();
             match Host::new().with(Network::of(vec!["example.com".parse().unwrap()])).answer(&fetch) {
                 Fact::Unavailable(reason) => reason,
                 other => panic!("{other:?}"),

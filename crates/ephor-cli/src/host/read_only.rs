@@ -9,6 +9,7 @@ use ephor_cluster::{
     Cluster, ClusterError, DeleteOptions, Deletion, Discovery, List, ListQuery, Patch, Resource, Watch, WatchQuery,
     WriteOptions,
 };
+use ephor_engine::gate::ApiPath;
 use ephor_expr::Value;
 
 /// Passes reads on to a cluster and refuses everything else, so that a command that only reads needs no trust.
@@ -109,6 +110,8 @@ impl Cluster for ReadOnly {
     fn raw(&self, request: &RawRequest) -> Result<Value, ClusterError> {
         match request.method {
             Method::Get => self.inner.raw(request),
+            // An API server answers reviews and stores nothing.
+            Method::Post if ApiPath::parse(&request.path).is_ok_and(|path| path.is_review()) => self.inner.raw(request),
             _ => refused("a call that is no GET"),
         }
     }
@@ -152,5 +155,9 @@ mod tests {
         assert!(cluster.get(&config_maps, own, "a").is_ok());
         assert_eq!(cluster.list(&config_maps, &ListQuery::all()).unwrap().items.len(), 1);
         assert!(cluster.raw(&RawRequest::get(format!("{path}/a"))).is_ok());
+        let review = r#"{"spec":{"user":"u","resourceAttributes":{"verb":"get","resource":"pods"}}}"#;
+        let review = Value::from_json(review).unwrap();
+        let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        assert!(cluster.raw(&RawRequest::post(reviews, review)).is_ok());
     }
 }

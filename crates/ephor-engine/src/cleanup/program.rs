@@ -8,7 +8,7 @@ use crate::compile::decode_finding;
 use crate::conditions::CompiledConditions;
 use crate::diagnostic::Diagnostic;
 use crate::fetch::{Fact, Facts, Fetch};
-use crate::gate::AllowedFetch;
+use crate::gate::{AllowedFetch, Asker};
 use crate::matching::{KindSelector, MatchError, MatchInput, MatchMode, Matcher, NamespaceLabels, applies};
 use crate::outcome::Fault;
 use crate::policy::{CleanupPolicy, Conditions, DeletionPropagation};
@@ -106,7 +106,8 @@ impl CleanupProgram {
 
     /// What the policy says of the review's object, which conditions see as `target`.
     pub fn evaluate(&self, review: &Review, facts: &Facts) -> Cleaned {
-        let world = World::new(facts, self.namespace.as_deref(), review.now, review.seed);
+        let asker = Asker { namespace: self.namespace.as_deref(), effects: review.effects };
+        let world = World::new(facts, asker, review.now, review.seed);
         match self.judge(review, facts, &world) {
             Some(verdict) => Cleaned::Done(verdict),
             None => Cleaned::Need(world.into_needs()),

@@ -12,7 +12,7 @@ use super::step::Meter;
 use crate::compile::{Body, CompiledRule, Program, ValidateBody, ValidateCheck};
 use crate::exceptions::ExceptionSet;
 use crate::fetch::{Fact, Facts, Fetch};
-use crate::gate::AllowedFetch;
+use crate::gate::{AllowedFetch, Asker};
 use crate::matching::{MatchError, MatchInput, NamespaceLabels, applies};
 use crate::outcome::{Detail, Outcome, RuleKind, Verdict};
 use crate::policy::Operation;
@@ -73,8 +73,8 @@ type Answered = Result<Option<(Judgement, Option<Value>)>, Pending>;
 impl<'e> RuleRun<'e> {
     /// Runs the rule; `notes` gets its steps, if they are wanted.
     pub(super) fn run(&self, notes: &mut Vec<Note>) -> Ran {
-        let world = World::new(self.facts, self.program.namespace.as_deref(), self.review.now, self.seed());
-        let world = world.with_budget(self.meter.budget());
+        let asker = Asker { namespace: self.program.namespace.as_deref(), effects: self.review.effects };
+        let world = World::new(self.facts, asker, self.review.now, self.seed()).with_budget(self.meter.budget());
         let world = if self.traced { world.traced() } else { world };
         let judged = match self.charge_matching(world.budget()) {
             Ok(()) => self.judge(&world),

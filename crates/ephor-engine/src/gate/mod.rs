@@ -11,6 +11,7 @@ mod url;
 
 use crate::fetch::Fetch;
 use crate::policy::HttpMethod;
+use crate::review::Effects;
 
 pub use path::{ApiPath, InvalidPath, ObjectsPath, Route};
 pub use url::{Piece, assemble};
@@ -70,18 +71,53 @@ pub enum Refused {
         /// The name.
         name: String,
     },
+    /// A look-up of a name from a namespaced policy: the servers that answer it would learn what the name says.
+    #[error("a namespaced Policy may not look up names (`{name}`)")]
+    LookUp {
+        /// The name.
+        name: String,
+    },
+    /// Something may change by the call.
+    #[error("`{address}` is not called in a dry run: a POST may change something")]
+    DryRun {
+        /// The path or URL.
+        address: String,
+    },
     /// HTTP from a namespaced policy.
     #[error("a namespaced Policy may not call services")]
     Service,
 }
 
-/// Whether a policy of `namespace` (`None`: a cluster-wide policy) may make this fetch.
-pub fn allow(fetch: Fetch, namespace: Option<&str>) -> Result<AllowedFetch, Refused> {
+/// Who asks, and for what. The default is a cluster-wide policy and a request that is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Asker<'a> {
+    /// The namespace of the policy; `None`: a cluster-wide policy.
+    pub namespace: Option<&'a str>,
+    /// Whether what is asked may change anything.
+    pub effects: Effects,
+}
+
+/// Whether this fetch may be made.
+pub fn allow(fetch: Fetch, asker: Asker<'_>) -> Result<AllowedFetch, Refused> {
     check_names(&fetch)?;
-    if let Some(own) = namespace {
+    if let Some(own) = asker.namespace {
         check_own(&fetch, own)?;
     }
+    if asker.effects == Effects::DryRun {
+        check_effects(&fetch)?;
+    }
     Ok(AllowedFetch(fetch))
+}
+
+/// Whether a fetch changes nothing. Reviews of the API server are posted and answered, and change nothing.
+fn check_effects(fetch: &Fetch) -> Result<(), Refused> {
+    match fetch {
+        Fetch::Api { method: HttpMethod::Post, path, .. } if !path.is_review() => {
+            Err(Refused::DryRun { address: path.to_string() })
+        }
+        Fetch::Service { method: HttpMethod::Post, url, .. } => Err(Refused::DryRun { address: url.to_string() }),
+        _ => Ok(()),
+    }
 }
 
 /// Whether names are names: an executor puts them into paths. Those that are empty it refuses itself.
@@ -113,8 +149,9 @@ fn check_own(fetch: &Fetch, own: &str) -> Result<(), Refused> {
         Fetch::Object { namespace, .. } | Fetch::Objects { namespace, .. } => foreign("objects", namespace),
         Fetch::Service { .. } => Err(Refused::Service),
         Fetch::Api { method, path, .. } => check_own_path(*method, path, own),
-        // Namespace labels and host names are facts of the engine's own making; global entries are shared by intent.
-        Fetch::Global { .. } | Fetch::Image { .. } | Fetch::Host { .. } | Fetch::NamespaceLabels { .. } => Ok(()),
+        Fetch::Host { name } => Err(Refused::LookUp { name: name.escape_debug().to_string() }),
+        // The engine itself asks for labels of namespaces; global entries are shared by intent.
+        Fetch::Global { .. } | Fetch::Image { .. } | Fetch::NamespaceLabels { .. } => Ok(()),
     }
 }
 

@@ -141,6 +141,12 @@ impl ApiPath {
             return structure(value, "group and version must be such as `apps/v1`");
         }
         let rest: Vec<&Segment> = parts.collect();
+        if let [next, more @ ..] = rest.as_slice()
+            && version.origin == Origin::ApiVersion
+            && (is_version(&next.text) || (given(next) && !more.is_empty()))
+        {
+            return structure(version, "the path has another place for the version");
+        }
         let (namespace, rest) = match rest.as_slice() {
             [] => return Ok(Self { route: server(segments), query }),
             [kind, _, ..] if given(kind) && kind.text == "namespaces" => {

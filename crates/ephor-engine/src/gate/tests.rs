@@ -8,6 +8,8 @@ fn post(path: &str) -> Fetch {
     Fetch::Api { method: HttpMethod::Post, path: ApiPath::parse(path).unwrap(), body: Some("{}".into()) }
 }
 
+const OWN: Asker<'_> = Asker { namespace: Some("own"), effects: Effects::Real };
+
 #[test]
 fn a_namespaced_policy_reads_nothing_foreign() {
     let object = |namespace: &str, name: &str| Fetch::Object {
@@ -48,12 +50,13 @@ fn a_namespaced_policy_reads_nothing_foreign() {
             body: None,
             ca_bundle: None,
         },
+        Fetch::Host { name: "dG9wc2VjcmV0.example.com".into() },
         object("", "s"),
         object("own", "../../../v1/nodes/n"),
         Fetch::Objects { api_version: "v1".into(), kind: "Secret".into(), namespace: "".into() },
     ];
     for fetch in foreign {
-        assert!(allow(fetch.clone(), Some("own")).is_err(), "{fetch:?}");
+        assert!(allow(fetch.clone(), OWN).is_err(), "{fetch:?}");
     }
 }
 
@@ -67,7 +70,7 @@ fn a_namespaced_policy_reads_its_own() {
         api("/apis/apps/v1/namespaces/own/deployments/d/scale"),
         post("/apis/authorization.k8s.io/v1/namespaces/own/localsubjectaccessreviews"),
     ] {
-        assert!(allow(fetch.clone(), Some("own")).is_ok(), "{fetch:?}");
+        assert!(allow(fetch.clone(), OWN).is_ok(), "{fetch:?}");
     }
 }
 
@@ -106,6 +109,26 @@ fn odd_paths_are_no_paths() {
         "/api/v1/namespaces/own/pods/p/portforward",
     ] {
         assert!(ApiPath::parse(path).is_err(), "{path}");
+    }
+}
+
+#[test]
+fn a_dry_run_posts_nothing_but_reviews() {
+    let service =
+        |method| Fetch::Service { method, url: "http://x".into(), headers: vec![], body: None, ca_bundle: None };
+    for (fetch, dry) in [
+        (post("/apis/authorization.k8s.io/v1/subjectaccessreviews"), true),
+        (post("/apis/authentication.k8s.io/v1/tokenreviews"), true),
+        (post("/api/v1/namespaces/own/configmaps"), false),
+        (post("/api/v1/namespaces/own/serviceaccounts/default/token"), false),
+        (post("/api/v1/namespaces/own/pods/p/eviction"), false),
+        (api("/api/v1/namespaces/own/configmaps"), true),
+        (service(HttpMethod::Get), true),
+        (service(HttpMethod::Post), false),
+    ] {
+        assert!(allow(fetch.clone(), Asker::default()).is_ok(), "{fetch:?}");
+        let asker = Asker { namespace: None, effects: Effects::DryRun };
+        assert_eq!(allow(fetch.clone(), asker).is_ok(), dry, "{fetch:?}");
     }
 }
 
@@ -229,6 +252,8 @@ fn a_value_never_says_more_than_its_place() {
         ("/apis/{x}/namespaces/own/pods", "../api"),
         ("/apis/{x}/namespaces/own/pods", "apps/"),
         ("/apis/{x}.io/v1/pods", "a/v1"),
+        ("/apis/{x}/v1/pods", "a/v1"),
+        ("/apis/{x}/{x}/pods", "a/v1"),
         ("/api/{x}/own/pods", "namespaces"),
         ("/api/v1/pods?{x}=true", "watch"),
         ("/api/v1/pods?{x}", "watch=true"),
@@ -237,6 +262,18 @@ fn a_value_never_says_more_than_its_place() {
     ] {
         assert!(with(template, value).is_err(), "{template} {value}: {:?}", with(template, value));
     }
+}
+
+#[test]
+fn a_value_for_group_and_version_leaves_the_rest_where_it_is() {
+    let with_two = |first, second| {
+        let after = [Piece::Policy("/namespaces/own/pods")];
+        let before = [Piece::Policy("/apis/"), Piece::Value(first), Piece::Policy("/"), Piece::Value(second)];
+        assemble(&[before.as_slice(), &after].concat())
+    };
+    assert!(with_two("apps", "v1").is_ok());
+    assert!(with_two("apps/v1", "nodes").is_err());
+    assert!(with_two("apps", "nodes").is_err());
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub(super) enum Origin {
     Mixed,
     /// One value is all of it.
     Value,
+    /// One value is the group and the version.
+    ApiVersion,
 }
 
 /// A part of the text between two separators, as it grows.
@@ -134,7 +136,7 @@ fn finish(parts: Vec<Part>, shown: &impl Fn() -> String) -> Result<Vec<Segment>,
             && is_name(group)
             && is_name(version)
         {
-            segments.extend([group, version].map(|text| Segment { text: Str::new(text), origin }));
+            segments.extend([group, version].map(|text| Segment { text: Str::new(text), origin: Origin::ApiVersion }));
             continue;
         }
         if !is_name(&part.text) {

@@ -9,15 +9,14 @@ use ephor_expr::scalar::go_regex::RegexCache;
 use ephor_expr::{Str, Value};
 
 use crate::fetch::{Fact, Facts, Fetch};
-use crate::gate::{self, AllowedFetch};
+use crate::gate::{self, AllowedFetch, Asker};
 use crate::trace::Note;
 
 /// Facts, time, seed and budget for one rule. Questions without an answer are collected in it.
 #[derive(Debug)]
 pub struct World<'e> {
     facts: &'e Facts,
-    /// The namespace that bounds what the policy may read; `None` for cluster-wide policies.
-    namespace: Option<&'e str>,
+    asker: Asker<'e>,
     now: jiff::Timestamp,
     seed: Cell<u64>,
     budget: Budget,
@@ -40,10 +39,10 @@ pub enum Answer<'e> {
 
 impl<'e> World<'e> {
     /// The world of one rule.
-    pub fn new(facts: &'e Facts, namespace: Option<&'e str>, now: jiff::Timestamp, seed: u64) -> Self {
+    pub fn new(facts: &'e Facts, asker: Asker<'e>, now: jiff::Timestamp, seed: u64) -> Self {
         Self {
             facts,
-            namespace,
+            asker,
             now,
             seed: Cell::new(seed),
             budget: Budget::default(),
@@ -81,7 +80,7 @@ impl<'e> World<'e> {
 
     /// Asks for something on behalf of the policy.
     pub fn ask(&self, fetch: Fetch) -> Answer<'e> {
-        match gate::allow(fetch, self.namespace) {
+        match gate::allow(fetch, self.asker) {
             Err(refused) => Answer::Refused(refused.to_string()),
             Ok(allowed) => {
                 if let Some(fact) = self.facts.get(allowed.fetch()) {
@@ -103,7 +102,7 @@ impl<'e> World<'e> {
     /// Why a namespaced policy may not see an answer: an object in it lies outside the policy's namespace. The gate
     /// knows only which namespace was asked for, and a cluster-scoped kind has none.
     fn foreign(&self, fetch: &Fetch, fact: &Fact) -> Option<String> {
-        let (own, Fact::Found(found)) = (self.namespace?, fact) else { return None };
+        let (own, Fact::Found(found)) = (self.asker.namespace?, fact) else { return None };
         let single = std::slice::from_ref(found);
         let objects = match fetch {
             Fetch::Object { .. } => single,
@@ -123,7 +122,7 @@ impl<'e> World<'e> {
 
     /// The namespace that bounds the policy.
     pub fn namespace(&self) -> Option<&'e str> {
-        self.namespace
+        self.asker.namespace
     }
 }
 

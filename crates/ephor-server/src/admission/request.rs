@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use ephor_engine::matching::{Gvk, UserInfo};
 use ephor_engine::policy::Operation;
-use ephor_engine::review::{Mode, Review};
+use ephor_engine::review::{Effects, Mode, Review};
 use ephor_expr::value::Path;
 use ephor_expr::{Map, Str, Value};
 
@@ -196,6 +196,7 @@ impl AdmissionRequest {
             now,
             seed,
             mode: Mode::Admission,
+            effects: if self.dry_run { Effects::DryRun } else { Effects::Real },
             given: None,
         }
     }

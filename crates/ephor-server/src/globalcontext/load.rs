@@ -8,7 +8,7 @@ use ephor_cluster::query::Filter;
 use ephor_cluster::raw::RawRequest;
 use ephor_cluster::{Backoff, Cluster, ClusterError, ErrorKind, ListQuery, Resource};
 use ephor_engine::fetch::{Fact, Fetch};
-use ephor_engine::gate::{self, ApiPath};
+use ephor_engine::gate::{self, ApiPath, Asker};
 use ephor_engine::policy::{GlobalApiCall, GlobalContextSpec, HttpMethod, WatchedResource};
 use ephor_engine::redact::secrets_of;
 use ephor_expr::scalar::duration;
@@ -353,7 +353,7 @@ fn ask(cluster: &dyn Cluster, services: Option<&dyn Source>, call: &GlobalApiCal
             Fetch::Api { method, path, body: None }
         }
     };
-    let fetch = gate::allow(fetch, None).map_err(|refused| refused.to_string())?;
+    let fetch = gate::allow(fetch, Asker::default()).map_err(|refused| refused.to_string())?;
     match fetch.fetch() {
         Fetch::Api { path, .. } => {
             let request = match body {

@@ -435,3 +435,20 @@ fn secrets_are_hidden_however_the_path_spells_them() {
     assert!(message.contains("<redacted>"), "{message}");
     assert!(!message.contains("topsecret") && !message.contains("dG9wc2VjcmV0"), "{message}");
 }
+
+#[test]
+fn a_dry_run_of_a_request_posts_nothing() {
+    let rule = reading("makes", "/api/v1/namespaces")
+        .replace(r#""urlPath""#, r#""method":"POST","data":[{"key":"metadata","value":{"name":"made"}}],"urlPath""#);
+    let running = run(&[&reading_policy("ClusterPolicy", "", &[rule])]);
+    let path = "/api/v1/namespaces/default/configmaps";
+    let map = r#"{"metadata":{"name":"m"}}"#;
+    let (code, answer) = running.post(&format!("{path}?dryRun=All"), map);
+    let message = answer.str_at(&["message"]).unwrap();
+    assert_eq!(code, 400, "{message}");
+    assert!(message.contains("`/api/v1/namespaces` is not called in a dry run"), "{message}");
+    let made = || running.send("GET", "/api/v1/namespaces/made", &[], "").0;
+    assert_eq!(made(), 404);
+    running.post(path, map);
+    assert_eq!(made(), 200);
+}

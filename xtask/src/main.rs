@@ -3,6 +3,7 @@
 //! `cargo xtask check` is what a commit must pass, `cargo xtask ci` what CI runs, `cargo xtask fuzz` a short run of
 //! every fuzz target, `cargo xtask cluster up` a real control plane.
 
+mod cel;
 mod chart;
 mod ci;
 mod cluster;
@@ -42,6 +43,8 @@ usage: cargo xtask <command>
   scenarios [...]  chainsaw scenarios against Ephor on real control planes; --help says more
   schemas FILE DIR the tables of Kubernetes' types, from its api/openapi-spec/swagger.json and the directory with
                    its Go modules (api@… and so on)
+  cel-vectors [...] expressions of CEL beside what the Go implementations make of them: counts by group and each
+                   difference; `--bindings FILE`, `--group NAME` and vector files choose, else the visible ones
   fuzz [SECONDS]   every fuzz target for SECONDS (default 30); needs cargo-fuzz and a nightly toolchain
 ";
 
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         ["load", rest @ ..] => load::load(rest),
         ["scenarios", rest @ ..] => scenarios(rest),
         ["schemas", file, modules] => schemas::write(Path::new(file), Path::new(modules)),
+        ["cel-vectors", rest @ ..] => cel::vectors(rest),
         ["fuzz"] => fuzz("30"),
         ["fuzz", seconds] => fuzz(seconds),
         _ => Err(anyhow::anyhow!("{USAGE}")),

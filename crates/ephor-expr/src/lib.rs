@@ -7,6 +7,7 @@
 //! - [`yaml`]: YAML and JSON text into values, with positions, bounded in size and depth; values into YAML text.
 //! - [`scalar`]: the small languages inside strings: quantities, durations, wildcards, versions, times, images.
 //! - [`jmespath`]: the expression language of `kyverno.io` policies.
+//! - [`cel`]: the expression language of Kubernetes.
 
 #![cfg_attr(
     not(test),
@@ -21,6 +22,7 @@
 )]
 
 pub mod budget;
+pub mod cel;
 pub mod jmespath;
 pub mod scalar;
 pub mod value;

@@ -1,0 +1,133 @@
+//! Compiled nodes: what the evaluator walks. Names are slots, chains of selections are one path, constants are
+//! values.
+
+use std::sync::Arc;
+
+use super::environment::Signature;
+use super::types::Type;
+use super::value::Val;
+use crate::Str;
+use crate::scalar::go_regex::GoRegex;
+
+/// A compiled expression.
+#[derive(Debug)]
+pub(super) enum Node {
+    Const(Val<'static>),
+    Path(Box<Path>),
+    And(Box<[Node; 2]>),
+    Or(Box<[Node; 2]>),
+    Ternary(Box<[Node; 3]>),
+    NotStrictlyFalse(Box<Node>),
+    Call(Box<Call>),
+    /// Membership in a list of constants.
+    In(Box<(Node, Vec<Val<'static>>)>),
+    List(Vec<Item>),
+    Map(Vec<Entry>),
+    Object(Box<Object>),
+    Fold(Box<Fold>),
+    /// `accumulator + [item]`, in place. Not charged for the list if the item is constant.
+    Append(Box<(usize, Node)>),
+    /// `cel.@mapInsert(accumulator, …)`, in place.
+    Insert(Box<(usize, Vec<Node>)>),
+    /// A value with a name inside another expression.
+    Bind(Box<Bind>),
+    /// `target.optMap(x, body)`.
+    OptMap(Box<OptMap>),
+    /// `optional.or(other)`: the other side only if it is needed.
+    OptionalOr(Box<[Node; 2]>),
+    /// `optional.orValue(other)`.
+    OptionalOrValue(Box<[Node; 2]>),
+}
+
+#[derive(Debug)]
+pub(super) struct Path {
+    pub(super) root: Root,
+    pub(super) steps: Vec<Step>,
+    /// Whether only the presence of the last step is asked.
+    pub(super) test: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Root {
+    Slot(usize),
+    Variable(Str),
+    /// A member of a variable whose members are evaluated when they are read.
+    Member {
+        variable: Str,
+        field: Str,
+    },
+    Node(Node),
+}
+
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) key: Key,
+    pub(super) optional: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Key {
+    /// A field name.
+    Field(Str),
+    Const(Val<'static>),
+    Node(Node),
+}
+
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) function: Str,
+    pub(super) args: Vec<Node>,
+    /// All overloads with this number of arguments.
+    pub(super) candidates: Vec<Arc<Signature>>,
+    /// The only one that fits the static types.
+    pub(super) resolved: Option<Arc<Signature>>,
+    pub(super) regex: Option<GoRegex>,
+}
+
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) value: Node,
+    pub(super) optional: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) key: Node,
+    pub(super) value: Node,
+    pub(super) optional: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Object {
+    pub(super) kind: Type,
+    pub(super) name: Str,
+    pub(super) fields: Vec<(Str, Node, bool)>,
+}
+
+#[derive(Debug)]
+pub(super) struct Fold {
+    pub(super) range: Node,
+    pub(super) variable: usize,
+    pub(super) second: Option<usize>,
+    pub(super) accumulator: usize,
+    pub(super) init: Node,
+    pub(super) condition: Node,
+    pub(super) step: Node,
+    pub(super) result: Node,
+}
+
+#[derive(Debug)]
+pub(super) struct Bind {
+    pub(super) slot: usize,
+    pub(super) value: Node,
+    pub(super) body: Node,
+}
+
+#[derive(Debug)]
+pub(super) struct OptMap {
+    pub(super) target: Node,
+    pub(super) slot: usize,
+    pub(super) body: Node,
+    /// Whether the body gives an optional itself.
+    pub(super) flat: bool,
+}

@@ -1,0 +1,646 @@
+//! Tokens into a syntax tree, macros expanded.
+//!
+//! Recursive descent over the grammar of the language, with the reference's limits on length and nesting. The first
+//! syntax error has the reference's position and text; after it the parser gives up where the reference would go on
+//! guessing.
+
+use super::ast::{Ast, Entry, Field, Id, Item, Kind};
+use super::error::{CompileError, Issue};
+use super::literal::{self, Literal};
+use super::macros::{self, Macro};
+use super::token::{self, Token, tokenize};
+use crate::Str;
+
+/// The longest text, in code points.
+const MAX_LENGTH: usize = 100_000;
+/// The deepest nesting.
+const MAX_DEPTH: usize = 250;
+/// What a macro adds to the nesting, so that evaluation of nested ones needs a bounded stack.
+const MACRO_HEIGHT: usize = 3;
+
+const OPERAND: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, \
+     BYTES, IDENTIFIER}";
+const ARGUMENT: &str = "{'[', '{', '(', ')', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, \
+     STRING, BYTES, IDENTIFIER}";
+const ITEM: &str = "{'[', ']', '{', '(', '.', ',', '-', '!', '?', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, \
+     NUM_UINT, STRING, BYTES, IDENTIFIER}";
+const ENTRY: &str = "{'[', '{', '}', '(', '.', ',', '-', '!', '?', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, \
+     NUM_UINT, STRING, BYTES, IDENTIFIER}";
+const FIELD: &str = "{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}";
+
+/// Names that no variable may have.
+const RESERVED: [&str; 21] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "null",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
+];
+
+/// Operators between two operands: symbol, function, how strongly they bind.
+const BINARY: [(&str, &str, u8); 12] = [
+    ("<", "_<_", 0),
+    ("<=", "_<=_", 0),
+    (">=", "_>=_", 0),
+    (">", "_>_", 0),
+    ("==", "_==_", 0),
+    ("!=", "_!=_", 0),
+    ("in", "@in", 0),
+    ("+", "_+_", 1),
+    ("-", "_-_", 1),
+    ("*", "_*_", 2),
+    ("/", "_/_", 2),
+    ("%", "_%_", 2),
+];
+
+/// What a text may use.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Syntax {
+    /// `a.?b`, `a[?k]`, `{?k: v}`, `[?x]`.
+    pub(super) optionals: bool,
+    /// Field names in backquotes.
+    pub(super) quoted_fields: bool,
+}
+
+/// The parser gave up; the issues say why.
+pub(super) struct Abandoned;
+
+type Parsed<T> = Result<T, Abandoned>;
+
+pub(super) struct Parser<'a> {
+    tokens: Vec<Token<'a>>,
+    at: usize,
+    pub(super) ast: Ast,
+    /// How high the tree below each node is.
+    heights: Vec<usize>,
+    issues: Vec<Issue>,
+    depth: usize,
+    syntax: Syntax,
+    macros: &'a [Macro],
+}
+
+/// Parses `text`.
+pub(super) fn parse(text: &str, syntax: Syntax, macros: &[Macro]) -> Result<Ast, CompileError> {
+    let length = text.chars().count();
+    if length > MAX_LENGTH {
+        let message = format!("expression code point size exceeds limit: size: {length}, limit {MAX_LENGTH}");
+        return Err(CompileError::issues(text, vec![Issue { offset: None, message }]));
+    }
+    let mut issues = Vec::new();
+    let tokens = tokenize(text, &mut issues);
+    let mut parser =
+        Parser { tokens, at: 0, ast: Ast::default(), heights: Vec::new(), issues, depth: 0, syntax, macros };
+    let root = parser.whole();
+    if !parser.issues.is_empty() {
+        return Err(CompileError::issues(text, parser.issues));
+    }
+    let mut ast = parser.ast;
+    ast.root = root.ok();
+    Ok(ast)
+}
+
+impl<'a> Parser<'a> {
+    fn whole(&mut self) -> Parsed<Id> {
+        let root = self.expression()?;
+        let rest = self.peek();
+        if rest.kind != token::Kind::End {
+            let word = if self.peek_at(1).kind == token::Kind::End { "extraneous" } else { "mismatched" };
+            self.syntax_error(rest.offset, format!("{word} input '{}' expecting <EOF>", rest.text));
+        }
+        Ok(root)
+    }
+
+    // Tokens.
+
+    fn peek(&self) -> Token<'a> {
+        self.peek_at(0)
+    }
+
+    fn peek_at(&self, ahead: usize) -> Token<'a> {
+        let end = Token { kind: token::Kind::End, text: "<EOF>", offset: 0 };
+        self.tokens.get(self.at + ahead).or(self.tokens.last()).copied().unwrap_or(end)
+    }
+
+    fn next(&mut self) -> Token<'a> {
+        let token = self.peek();
+        self.at += 1;
+        token
+    }
+
+    fn is(&self, symbol: &str) -> bool {
+        is_symbol(self.peek(), symbol)
+    }
+
+    fn take(&mut self, symbol: &str) -> Option<Token<'a>> {
+        self.is(symbol).then(|| self.next())
+    }
+
+    /// Takes `symbol`. If it is the token after the present one, that is skipped; if what follows could follow it,
+    /// it is only reported as missing.
+    fn expect(&mut self, symbol: &str, insertable: bool) -> Parsed<Token<'a>> {
+        self.expect_one(symbol, &format!("'{symbol}'"), insertable)
+    }
+
+    fn expect_one(&mut self, symbol: &str, shown: &str, insertable: bool) -> Parsed<Token<'a>> {
+        if let Some(token) = self.take(symbol) {
+            return Ok(token);
+        }
+        let found = self.peek();
+        if is_symbol(self.peek_at(1), symbol) {
+            self.syntax_error(found.offset, format!("extraneous input '{}' expecting {shown}", found.text));
+            self.at += 1;
+            return Ok(self.next());
+        }
+        if insertable {
+            self.syntax_error(found.offset, format!("missing {shown} at '{}'", found.text));
+            return Ok(found);
+        }
+        self.syntax_error(found.offset, format!("mismatched input '{}' expecting {shown}", found.text));
+        Err(Abandoned)
+    }
+
+    // Issues.
+
+    pub(super) fn issue(&mut self, offset: usize, message: impl Into<String>) {
+        self.issues.push(Issue { offset: Some(offset), message: message.into() });
+    }
+
+    fn syntax_error(&mut self, offset: usize, message: impl AsRef<str>) {
+        self.issue(offset, format!("Syntax error: {}", message.as_ref()));
+    }
+
+    fn too_deep(&mut self, message: String) -> Abandoned {
+        self.issues = vec![Issue { offset: None, message }];
+        Abandoned
+    }
+
+    /// A node in the place of one that could not be made.
+    pub(super) fn placeholder(&mut self, offset: usize) -> Id {
+        self.add(offset, Kind::Literal(Literal::Null))
+    }
+
+    /// Adds a node.
+    pub(super) fn add(&mut self, offset: usize, kind: Kind) -> Id {
+        let height = |id: &Id| self.heights.get(id.0).copied().unwrap_or(0);
+        let below = match &kind {
+            Kind::Literal(_) | Kind::Ident(_) => 0,
+            Kind::Select { operand, .. } => height(operand),
+            Kind::Call { target, args, .. } => target.iter().chain(args).map(height).max().unwrap_or(0),
+            Kind::List(items) => items.iter().map(|item| height(&item.value)).max().unwrap_or(0),
+            Kind::Map(entries) => entries.iter().map(|e| height(&e.key).max(height(&e.value))).max().unwrap_or(0),
+            Kind::Struct { fields, .. } => fields.iter().map(|field| height(&field.value)).max().unwrap_or(0),
+            Kind::Comprehension(fold) => {
+                [fold.range, fold.init, fold.condition, fold.step, fold.result].iter().map(height).max().unwrap_or(0)
+            }
+        };
+        self.heights.push(below + 1);
+        self.ast.add(offset, kind)
+    }
+
+    /// Adds a node that the text itself says, which counts for the limit on nesting.
+    fn add_bounded(&mut self, offset: usize, kind: Kind) -> Parsed<Id> {
+        let id = self.add(offset, kind);
+        if self.heights.get(id.0).is_some_and(|height| *height > MAX_DEPTH) {
+            return Err(self.too_deep("max recursion depth exceeded".into()));
+        }
+        Ok(id)
+    }
+
+    pub(super) fn call(&mut self, offset: usize, function: &str, args: Vec<Id>) -> Id {
+        self.add(offset, Kind::Call { function: function.into(), target: None, args })
+    }
+
+    // Grammar.
+
+    fn expression(&mut self) -> Parsed<Id> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(self.too_deep(format!("expression recursion limit exceeded: {MAX_DEPTH}")));
+        }
+        let condition = self.logical("||", "_||_")?;
+        let result = if let Some(op) = self.take("?") {
+            let then = self.logical("||", "_||_")?;
+            self.expect(":", self.starts_operand(0))?;
+            let otherwise = self.expression()?;
+            self.add_bounded(op.offset, call("_?_:_", vec![condition, then, otherwise]))?
+        } else {
+            condition
+        };
+        self.depth -= 1;
+        Ok(result)
+    }
+
+    /// A chain of `&&` or `||`, as a balanced tree.
+    fn logical(&mut self, symbol: &str, function: &str) -> Parsed<Id> {
+        let mut terms = vec![self.logical_operand(symbol)?];
+        let mut operators = Vec::new();
+        while let Some(op) = self.take(symbol) {
+            operators.push(op.offset);
+            terms.push(self.logical_operand(symbol)?);
+        }
+        Ok(self.balanced(function, &terms, &operators))
+    }
+
+    fn logical_operand(&mut self, symbol: &str) -> Parsed<Id> {
+        if symbol == "||" { self.logical("&&", "_&&_") } else { self.binary(0) }
+    }
+
+    fn balanced(&mut self, function: &str, terms: &[Id], operators: &[usize]) -> Id {
+        // The operator in the middle is the root, as the reference balances.
+        let middle = (operators.len().saturating_sub(1)).div_ceil(2);
+        let (Some((left, right)), Some(offset)) = (terms.split_at_checked(middle + 1), operators.get(middle)) else {
+            return terms.first().copied().unwrap_or(Id(0));
+        };
+        let left = self.balanced(function, left, operators.get(..middle).unwrap_or_default());
+        let right = self.balanced(function, right, operators.get(middle + 1..).unwrap_or_default());
+        self.call(*offset, function, vec![left, right])
+    }
+
+    /// Operators of `level` and those that bind more strongly.
+    fn binary(&mut self, level: u8) -> Parsed<Id> {
+        let mut left = self.unary()?;
+        while let Some((_, function, bound)) =
+            BINARY.iter().find(|(symbol, _, bound)| *bound >= level && self.is(symbol))
+        {
+            let op = self.next();
+            let right = self.binary(bound + 1)?;
+            left = self.add_bounded(op.offset, call(function, vec![left, right]))?;
+        }
+        Ok(left)
+    }
+
+    fn unary(&mut self) -> Parsed<Id> {
+        for (symbol, function) in [("!", "!_"), ("-", "-_")] {
+            let first = self.peek();
+            let mut count = 0;
+            // A single minus before a number belongs to the number.
+            while self.is(symbol) && !(symbol == "-" && count == 0 && is_number(self.peek_at(1))) {
+                self.at += 1;
+                count += 1;
+            }
+            if count > 0 {
+                let operand = self.member()?;
+                return if count % 2 == 0 {
+                    Ok(operand)
+                } else {
+                    self.add_bounded(first.offset, call(function, vec![operand]))
+                };
+            }
+        }
+        self.member()
+    }
+
+    fn member(&mut self) -> Parsed<Id> {
+        let mut operand = self.primary()?;
+        loop {
+            let token = self.peek();
+            if self.take(".").is_some() {
+                operand = self.selection(operand, token)?;
+            } else if self.take("[").is_some() {
+                let optional = self.optional_mark();
+                let index = self.expression()?;
+                self.expect("]", self.ends())?;
+                let function = if optional { "_[?_]" } else { "_[_]" };
+                operand = self.add_bounded(token.offset, call(function, vec![operand, index]))?;
+            } else {
+                return Ok(operand);
+            }
+        }
+    }
+
+    /// Whether the present token may follow an operand, so that a closing bracket before it may be missing.
+    fn ends(&self) -> bool {
+        self.peek().kind == token::Kind::End
+    }
+
+    /// A `?` that makes an index, element, entry or field optional.
+    fn optional_mark(&mut self) -> bool {
+        let Some(mark) = self.take("?") else { return false };
+        if !self.syntax.optionals {
+            self.issue(mark.offset, "unsupported syntax '?'");
+        }
+        true
+    }
+
+    fn selection(&mut self, operand: Id, dot: Token<'a>) -> Parsed<Id> {
+        if self.is("?") {
+            let mark = self.next();
+            let name = self.peek();
+            if !matches!(name.kind, token::Kind::Identifier | token::Kind::Quoted) {
+                let message = format!("mismatched input '{}' expecting {{IDENTIFIER, ESC_IDENTIFIER}}", name.text);
+                self.syntax_error(name.offset, message);
+                self.issue(name.offset, "unsupported ident kind");
+                return Err(Abandoned);
+            }
+            self.at += 1;
+            if !self.syntax.optionals {
+                self.issue(mark.offset, "unsupported syntax '.?'");
+            }
+            let field = self.field_name(name);
+            let field = self.add(name.offset, Kind::Literal(Literal::String(field)));
+            return self.add_bounded(dot.offset, call("_?._", vec![operand, field]));
+        }
+        let name = self.peek();
+        match name.kind {
+            token::Kind::Identifier | token::Kind::Quoted => self.at += 1,
+            token::Kind::Symbol("true" | "false" | "null") => {
+                self.syntax_error(name.offset, format!("mismatched input '{}' expecting IDENTIFIER", name.text));
+                return Err(Abandoned);
+            }
+            _ => {
+                let shown = if name.kind == token::Kind::End { "" } else { name.text };
+                self.syntax_error(name.offset, format!("no viable alternative at input '.{shown}'"));
+                return Err(Abandoned);
+            }
+        }
+        if name.kind == token::Kind::Identifier && self.is("(") {
+            let open = self.next();
+            let args = self.arguments()?;
+            return self.finish_call(open.offset, name.text, Some(operand), args);
+        }
+        let field = self.field_name(name);
+        self.add_bounded(dot.offset, Kind::Select { operand, field, test: false })
+    }
+
+    fn field_name(&mut self, token: Token<'a>) -> Str {
+        if token.kind == token::Kind::Quoted && !self.syntax.quoted_fields {
+            self.issue(token.offset, "unsupported syntax: '`'");
+        }
+        token.text.trim_matches('`').into()
+    }
+
+    /// The arguments of a call and the closing parenthesis.
+    fn arguments(&mut self) -> Parsed<Vec<Id>> {
+        let mut args = Vec::new();
+        if self.take(")").is_some() {
+            return Ok(args);
+        }
+        self.first_of(ARGUMENT)?;
+        loop {
+            args.push(self.expression()?);
+            if self.take(",").is_none() {
+                break;
+            }
+        }
+        self.expect(")", self.ends())?;
+        Ok(args)
+    }
+
+    /// Skips a token that cannot begin what is expected if the next can; gives up if neither can.
+    fn first_of(&mut self, expected: &str) -> Parsed<()> {
+        if self.starts_operand(0) {
+            return Ok(());
+        }
+        let found = self.peek();
+        if self.starts_operand(1) {
+            self.syntax_error(found.offset, format!("extraneous input '{}' expecting {expected}", found.text));
+            self.at += 1;
+            return Ok(());
+        }
+        self.syntax_error(found.offset, format!("mismatched input '{}' expecting {expected}", found.text));
+        Err(Abandoned)
+    }
+
+    fn starts_operand(&self, ahead: usize) -> bool {
+        match self.peek_at(ahead).kind {
+            token::Kind::Symbol(symbol) => {
+                matches!(symbol, "[" | "{" | "(" | "." | "-" | "!" | "true" | "false" | "null")
+            }
+            token::Kind::End | token::Kind::Quoted => false,
+            _ => true,
+        }
+    }
+
+    fn primary(&mut self) -> Parsed<Id> {
+        self.first_of(OPERAND)?;
+        let token = self.next();
+        let offset = token.offset;
+        match token.kind {
+            token::Kind::Symbol("(") => {
+                let inner = self.expression()?;
+                self.expect(")", self.ends())?;
+                Ok(inner)
+            }
+            token::Kind::Symbol("[") => self.list(offset),
+            token::Kind::Symbol("{") => self.map(offset),
+            token::Kind::Symbol(word @ ("true" | "false")) => {
+                Ok(self.add(offset, Kind::Literal(Literal::Bool(word == "true"))))
+            }
+            token::Kind::Symbol("null") => Ok(self.add(offset, Kind::Literal(Literal::Null))),
+            token::Kind::Symbol("-") if is_number(self.peek()) => {
+                let number = self.next();
+                Ok(self.literal(offset, number, true))
+            }
+            token::Kind::Symbol(".") => {
+                let name = self.peek();
+                if name.kind != token::Kind::Identifier {
+                    self.syntax_error(name.offset, format!("mismatched input '{}' expecting IDENTIFIER", name.text));
+                    return Err(Abandoned);
+                }
+                self.at += 1;
+                self.name(offset, format!(".{}", name.text))
+            }
+            token::Kind::Identifier => self.name(offset, token.text.to_owned()),
+            token::Kind::Symbol(_) | token::Kind::End | token::Kind::Quoted => {
+                self.syntax_error(self.peek().offset, format!("no viable alternative at input '{}'", token.text));
+                Err(Abandoned)
+            }
+            _ => Ok(self.literal(offset, token, false)),
+        }
+    }
+
+    fn literal(&mut self, offset: usize, token: Token<'a>, negative: bool) -> Id {
+        let signed = |n: f64| if negative { -n } else { n };
+        let text = token.text;
+        let literal = match token.kind {
+            token::Kind::Int => literal::int(text, negative).map(Literal::Int).ok_or("invalid int literal"),
+            token::Kind::Uint if negative => Err("invalid uint literal"),
+            token::Kind::Uint => literal::uint(text).map(Literal::Uint).ok_or("invalid uint literal"),
+            token::Kind::Float => {
+                literal::double(text).map(|n| Literal::Double(signed(n))).ok_or("invalid double literal")
+            }
+            token::Kind::Bytes => literal::bytes(text).map(Literal::Bytes),
+            _ => literal::string(text).map(Literal::String),
+        };
+        match literal {
+            Ok(literal) => self.add(offset, Kind::Literal(literal)),
+            Err(message) => {
+                self.issue(offset, message);
+                self.placeholder(offset)
+            }
+        }
+    }
+
+    /// What begins with a name: a variable, a call, or the construction of an object.
+    fn name(&mut self, offset: usize, name: String) -> Parsed<Id> {
+        let bare = name.trim_start_matches('.');
+        if RESERVED.contains(&bare) {
+            self.issue(offset, format!("reserved identifier: {bare}"));
+            if !self.is("(") {
+                return Ok(self.placeholder(offset));
+            }
+        }
+        if let Some(open) = self.take("(") {
+            let args = self.arguments()?;
+            return self.finish_call(open.offset, &name, None, args);
+        }
+        // A dotted name before a brace is a type.
+        let mut ahead = 0;
+        while is_symbol(self.peek_at(ahead), ".") && self.peek_at(ahead + 1).kind == token::Kind::Identifier {
+            ahead += 2;
+        }
+        if is_symbol(self.peek_at(ahead), "{") {
+            let mut full = name;
+            for _ in 0..ahead / 2 {
+                self.at += 1;
+                full.push('.');
+                full.push_str(self.next().text);
+            }
+            let open = self.next();
+            return self.object(open.offset, &full);
+        }
+        Ok(self.add(offset, Kind::Ident(name.into())))
+    }
+
+    fn list(&mut self, offset: usize) -> Parsed<Id> {
+        let mut items = Vec::new();
+        let mut first = true;
+        while self.take("]").is_none() {
+            if self.take(",").is_some() {
+                self.expect_one("]", "{']'}", false)?;
+                break;
+            }
+            let optional = self.optional_mark();
+            if first && !optional {
+                self.first_of(ITEM)?;
+            }
+            first = false;
+            items.push(Item { value: self.expression()?, optional });
+            if !self.more("]")? {
+                break;
+            }
+        }
+        self.add_bounded(offset, Kind::List(items))
+    }
+
+    /// After an element: whether another may follow. Takes the comma, or the closing bracket.
+    fn more(&mut self, close: &str) -> Parsed<bool> {
+        if self.take(",").is_some() {
+            return Ok(true);
+        }
+        self.expect_one(close, &format!("{{'{close}', ','}}"), false)?;
+        Ok(false)
+    }
+
+    fn map(&mut self, offset: usize) -> Parsed<Id> {
+        let mut entries = Vec::new();
+        let mut first = true;
+        while self.take("}").is_none() {
+            if first && self.take(",").is_some() {
+                self.expect("}", false)?;
+                break;
+            }
+            let optional = self.optional_mark();
+            if first && !optional {
+                self.first_of(ENTRY)?;
+            }
+            first = false;
+            let key = self.expression()?;
+            self.expect(":", self.starts_operand(0))?;
+            let value = self.expression()?;
+            entries.push(Entry { key, value, optional });
+            if !self.more("}")? {
+                break;
+            }
+        }
+        self.add_bounded(offset, Kind::Map(entries))
+    }
+
+    fn object(&mut self, offset: usize, name: &str) -> Parsed<Id> {
+        let mut fields = Vec::new();
+        while self.take("}").is_none() {
+            if fields.is_empty() && self.take(",").is_some() {
+                self.expect("}", false)?;
+                break;
+            }
+            let optional = self.optional_mark();
+            let mut field = self.peek();
+            let is_name = |token: Token<'_>| matches!(token.kind, token::Kind::Identifier | token::Kind::Quoted);
+            if !is_name(field) {
+                let expected = if optional { "{IDENTIFIER, ESC_IDENTIFIER}" } else { FIELD };
+                if optional {
+                    self.issue(mark_before(field.offset), "unsupported ident kind");
+                }
+                if is_name(self.peek_at(1)) && !optional {
+                    self.syntax_error(field.offset, format!("extraneous input '{}' expecting {expected}", field.text));
+                    self.at += 1;
+                    field = self.peek();
+                } else {
+                    self.syntax_error(field.offset, format!("mismatched input '{}' expecting {expected}", field.text));
+                    return Err(Abandoned);
+                }
+            }
+            self.at += 1;
+            let field_name = self.field_name(field);
+            let colon = self.expect(":", self.starts_operand(0))?;
+            let value = self.expression()?;
+            fields.push(Field { offset: colon.offset, name: field_name, value, optional });
+            if !self.more("}")? {
+                break;
+            }
+        }
+        self.add_bounded(offset, Kind::Struct { name: name.into(), fields })
+    }
+
+    fn finish_call(&mut self, offset: usize, name: &str, target: Option<Id>, args: Vec<Id>) -> Parsed<Id> {
+        let found = self.macros.iter().find(|entry| entry.applies(name, target.is_some(), args.len()));
+        if let Some(entry) = found {
+            let below = target.iter().chain(&args).filter_map(|id| self.heights.get(id.0)).max().copied();
+            if let Some(expanded) = (entry.expand)(self, &macros::Use { offset, target, args: &args }) {
+                // A macro counts by itself, not by the nodes of its expansion.
+                let own = below.unwrap_or(0) + MACRO_HEIGHT;
+                if let Some(height) = self.heights.get_mut(expanded.0) {
+                    *height = own;
+                }
+                if own > MAX_DEPTH {
+                    return Err(self.too_deep("max recursion depth exceeded".into()));
+                }
+                return Ok(expanded);
+            }
+        }
+        self.add_bounded(offset, Kind::Call { function: name.into(), target, args })
+    }
+}
+
+fn call(function: &str, args: Vec<Id>) -> Kind {
+    Kind::Call { function: function.into(), target: None, args }
+}
+
+/// The place of the `?` before a field name.
+fn mark_before(offset: usize) -> usize {
+    offset.saturating_sub(1)
+}
+
+fn is_symbol(token: Token<'_>, symbol: &str) -> bool {
+    matches!(token.kind, token::Kind::Symbol(s) if s == symbol)
+}
+
+fn is_number(token: Token<'_>) -> bool {
+    matches!(token.kind, token::Kind::Int | token::Kind::Float)
+}

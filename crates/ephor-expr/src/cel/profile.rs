@@ -1,0 +1,175 @@
+//! Profiles: what expressions may use in each place where they stand, as data.
+
+use super::environment::{Environment, ObjectType, Options};
+use super::library::{self, Library};
+use super::types::Type;
+
+/// What one evaluation may cost in Kubernetes.
+pub const COST_LIMIT: u64 = 1_000_000;
+
+/// The libraries that Kubernetes has everywhere.
+const KUBERNETES: [Library; 19] = [
+    library::OPERATORS,
+    library::EQUALITY,
+    library::CONVERSIONS,
+    library::STANDARD_STRINGS,
+    library::TIME,
+    library::OPTIONALS,
+    library::STRINGS,
+    library::SETS,
+    library::LISTS,
+    library::TWO_VARIABLES,
+    library::KUBERNETES_LISTS,
+    library::KUBERNETES_REGEX,
+    library::KUBERNETES_URL,
+    library::KUBERNETES_IP,
+    library::KUBERNETES_CIDR,
+    library::KUBERNETES_QUANTITY,
+    library::KUBERNETES_SEMVER,
+    library::KUBERNETES_FORMAT,
+    library::KUBERNETES_AUTHORIZER,
+];
+
+/// The types of what an admission request says, field by field.
+const OBJECTS: [(&str, &[(&str, &str)]); 10] = [
+    ("kubernetes.GroupVersionKind", &[("group", "string"), ("version", "string"), ("kind", "string")]),
+    ("kubernetes.GroupVersionResource", &[("group", "string"), ("version", "string"), ("resource", "string")]),
+    (
+        "kubernetes.UserInfo",
+        &[
+            ("username", "string"),
+            ("uid", "string"),
+            ("groups", "list(string)"),
+            ("extra", "map(string, list(string))"),
+        ],
+    ),
+    (
+        "kubernetes.AdmissionRequest",
+        &[
+            ("kind", "kubernetes.GroupVersionKind"),
+            ("resource", "kubernetes.GroupVersionResource"),
+            ("subResource", "string"),
+            ("requestKind", "kubernetes.GroupVersionKind"),
+            ("requestResource", "kubernetes.GroupVersionResource"),
+            ("requestSubResource", "string"),
+            ("name", "string"),
+            ("namespace", "string"),
+            ("operation", "string"),
+            ("userInfo", "kubernetes.UserInfo"),
+            ("dryRun", "bool"),
+            ("options", "dyn"),
+        ],
+    ),
+    (
+        "kubernetes.NamespaceMetadata",
+        &[
+            ("name", "string"),
+            ("generateName", "string"),
+            ("namespace", "string"),
+            ("labels", "map(string, string)"),
+            ("annotations", "map(string, string)"),
+            ("UID", "string"),
+            ("creationTimestamp", "timestamp"),
+            ("deletionGracePeriodSeconds", "int"),
+            ("deletionTimestamp", "timestamp"),
+            ("generation", "int"),
+            ("resourceVersion", "string"),
+            ("finalizers", "list(string)"),
+        ],
+    ),
+    ("kubernetes.NamespaceSpec", &[("finalizers", "list(string)")]),
+    (
+        "kubernetes.NamespaceCondition",
+        &[
+            ("status", "string"),
+            ("type", "string"),
+            ("lastTransitionTime", "timestamp"),
+            ("message", "string"),
+            ("reason", "string"),
+        ],
+    ),
+    ("kubernetes.NamespaceStatus", &[("conditions", "list(kubernetes.NamespaceCondition)"), ("phase", "string")]),
+    (
+        "kubernetes.Namespace",
+        &[
+            ("metadata", "kubernetes.NamespaceMetadata"),
+            ("spec", "kubernetes.NamespaceSpec"),
+            ("status", "kubernetes.NamespaceStatus"),
+        ],
+    ),
+    ("JSONPatch", &[("op", "string"), ("path", "string"), ("from", "string"), ("value", "dyn")]),
+];
+
+/// Where an expression of Kubernetes stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kubernetes {
+    /// `ValidatingAdmissionPolicy`: validations, match conditions, variables, audit annotations.
+    Policy,
+    /// The same in a policy without `paramKind`.
+    PolicyWithoutParams,
+    /// `messageExpression`: no authorizer.
+    Message,
+    /// Match conditions of webhooks.
+    Webhook,
+    /// `MutatingAdmissionPolicy`.
+    Mutation,
+}
+
+impl Kubernetes {
+    /// The environment of expressions there.
+    pub fn environment(self) -> Environment {
+        let mut libraries = KUBERNETES.to_vec();
+        if self == Kubernetes::Mutation {
+            libraries.push(library::KUBERNETES_JSON_PATCH);
+        }
+        let options = Options {
+            homogeneous_literals: true,
+            literal_checks: true,
+            cost_limit: Some(COST_LIMIT),
+            quoted_fields: false,
+        };
+        let mut environment = Environment::new(&libraries, options);
+        declare_objects(&mut environment, self == Kubernetes::Mutation);
+        environment.declare("object", Type::Dyn);
+        environment.declare("oldObject", Type::Dyn);
+        environment.declare("request", Type::Object("kubernetes.AdmissionRequest".into()));
+        if self != Kubernetes::Webhook {
+            environment.declare("namespaceObject", Type::Object("kubernetes.Namespace".into()));
+            environment.declare(super::MEMBERS, Type::Object(VARIABLES.into()));
+            environment.declare_object(ObjectType { name: VARIABLES.into(), fields: Vec::new(), constructible: false });
+        }
+        if !matches!(self, Kubernetes::PolicyWithoutParams | Kubernetes::Webhook) {
+            environment.declare("params", Type::Dyn);
+        }
+        if self != Kubernetes::Message {
+            let authorizer = |name: &str| Type::Opaque(format!("kubernetes.authorization.{name}").into());
+            environment.declare("authorizer", authorizer("Authorizer"));
+            environment.declare("authorizer.requestResource", authorizer("ResourceCheck"));
+        }
+        environment
+    }
+}
+
+/// The type of `variables` in Kubernetes.
+pub const VARIABLES: &str = "kubernetes.variables";
+
+/// Declares the types of admission requests.
+pub(super) fn declare_objects(environment: &mut Environment, patches: bool) {
+    for (name, fields) in OBJECTS {
+        if name == "JSONPatch" && !patches {
+            continue;
+        }
+        let field = |(name, kind): &(&str, &str)| Some(((*name).into(), object_type(kind)?));
+        let fields = fields.iter().filter_map(field).collect();
+        environment.declare_object(ObjectType { name: name.into(), fields, constructible: name == "JSONPatch" });
+    }
+}
+
+/// Reads a type in which a dotted name is a type with fields.
+fn object_type(text: &str) -> Option<Type> {
+    Some(match text.strip_prefix("list(").and_then(|rest| rest.strip_suffix(')')) {
+        Some(inner) => Type::list(object_type(inner)?),
+        None if text.starts_with("kubernetes.") => Type::Object(text.into()),
+        None => Type::parse(text)?,
+    })
+}

@@ -1,0 +1,142 @@
+//! Compiled expressions.
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::Arc;
+
+use super::check::check;
+use super::environment::Environment;
+use super::error::{CompileError, EvalError};
+use super::evaluate::{World, evaluate};
+use super::library::Host;
+use super::lower::{Lowered, lower};
+use super::parser::parse;
+use super::types::Type;
+use super::value::Val;
+use crate::Str;
+use crate::budget::Budget;
+
+/// The values of an expression's variables.
+pub trait Scope<'v> {
+    /// The value of the declared variable `name`; none if it is not bound.
+    fn variable(&self, name: &str) -> Option<Result<Val<'v>, EvalError>>;
+
+    /// The member `field` of the variable `name`, for a variable whose members are evaluated when they are read.
+    fn member(&self, name: &str, field: &str) -> Option<Result<Val<'v>, EvalError>> {
+        let _ = (name, field);
+        None
+    }
+}
+
+/// The variable whose members are expressions of their own.
+pub const MEMBERS: &str = "variables";
+
+/// What evaluations have cost, and the limit.
+#[derive(Debug)]
+pub struct Usage {
+    spent: Cell<u64>,
+    limit: Option<u64>,
+}
+
+impl Usage {
+    /// Nothing spent yet, of at most `limit`.
+    pub fn new(limit: Option<u64>) -> Self {
+        Self { spent: Cell::new(0), limit }
+    }
+
+    /// What has been spent.
+    pub fn spent(&self) -> u64 {
+        self.spent.get()
+    }
+
+    /// Spends `cost`; an error once the limit is exceeded.
+    pub fn charge(&self, cost: u64) -> Result<(), EvalError> {
+        let spent = self.spent.get().saturating_add(cost);
+        self.spent.set(spent);
+        if self.limit.is_some_and(|limit| spent > limit) { Err(EvalError::CostLimit) } else { Ok(()) }
+    }
+}
+
+/// What an evaluation gets besides variables.
+pub struct Run<'c> {
+    /// Answers questions about the world outside.
+    pub host: &'c dyn Host,
+    /// Bounds work and memory.
+    pub budget: &'c Budget,
+    /// Counts cost as Kubernetes does.
+    pub usage: &'c Usage,
+}
+
+/// A compiled expression; clones share it.
+///
+/// ```
+/// use ephor_expr::Value;
+/// use ephor_expr::budget::Budget;
+/// use ephor_expr::cel::{Environment, EvalError, NoHost, Options, Program, Run, Scope, Type, Usage, Val, library};
+///
+/// struct Objects<'v>(&'v Value);
+///
+/// impl<'v> Scope<'v> for Objects<'v> {
+///     fn variable(&self, name: &str) -> Option<Result<Val<'v>, EvalError>> {
+///         (name == "object").then(|| Ok(Val::from_json(self.0)))
+///     }
+/// }
+///
+/// let mut environment = Environment::new(&[library::OPERATORS, library::EQUALITY], Options::default());
+/// environment.declare("object", Type::Dyn);
+/// let program = Program::compile("object.spec.containers.all(c, c.image != 'x')", &environment).unwrap();
+///
+/// let pod = Value::from_json(r#"{"spec":{"containers":[{"image":"a"}]}}"#).unwrap();
+/// let (budget, usage) = (Budget::default(), Usage::new(None));
+/// let run = Run { host: &NoHost, budget: &budget, usage: &usage };
+/// assert!(matches!(program.evaluate(&Objects(&pod), &run), Ok(Val::Bool(true))));
+/// ```
+#[derive(Clone)]
+pub struct Program {
+    compiled: Arc<Compiled>,
+}
+
+struct Compiled {
+    text: Box<str>,
+    kind: Type,
+    lowered: Lowered,
+}
+
+impl Program {
+    /// Compiles `text`: syntax, types and constants are judged here.
+    pub fn compile(text: &str, environment: &Environment) -> Result<Self, CompileError> {
+        let ast = parse(text, environment.syntax(), environment.macros())?;
+        let types = check(text, &ast, environment)?;
+        let kind = ast.root.map_or(Type::Dyn, |root| types.kind(root).clone());
+        let lowered =
+            lower(&ast, &types, environment, MEMBERS).map_err(|error| CompileError::Constant(error.to_string()))?;
+        Ok(Self { compiled: Arc::new(Compiled { text: text.into(), kind, lowered }) })
+    }
+
+    /// The text it was compiled from.
+    pub fn text(&self) -> &str {
+        &self.compiled.text
+    }
+
+    /// The type of its result.
+    pub fn kind(&self) -> &Type {
+        &self.compiled.kind
+    }
+
+    /// The variables it reads, and for a variable whose members are evaluated when they are read, which.
+    pub fn variables(&self) -> &[(Str, Option<Str>)] {
+        &self.compiled.lowered.variables
+    }
+
+    /// Its value. What it costs is added to the run's usage.
+    pub fn evaluate<'v>(&self, scope: &dyn Scope<'v>, run: &Run<'_>) -> Result<Val<'v>, EvalError> {
+        let world = World { scope, host: run.host, budget: run.budget, usage: run.usage };
+        evaluate(&self.compiled.lowered.node, self.compiled.lowered.slots, &world)
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Program").field(&self.text()).finish()
+    }
+}

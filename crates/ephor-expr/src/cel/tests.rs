@@ -1,0 +1,83 @@
+//! Bounds and properties that vectors do not show.
+
+use super::*;
+use crate::Value;
+use crate::budget::Budget;
+
+fn environment() -> Environment {
+    profile::Kubernetes::Policy.environment()
+}
+
+struct Object<'v>(&'v Value);
+
+impl<'v> Scope<'v> for Object<'v> {
+    fn variable(&self, name: &str) -> Option<Result<Val<'v>, EvalError>> {
+        (name == "object").then(|| Ok(Val::from_json(self.0)))
+    }
+}
+
+fn evaluate(text: &str, object: &str, budget: &Budget, limit: Option<u64>) -> Result<Value, EvalError> {
+    let program = Program::compile(text, &environment()).unwrap();
+    let object = Value::from_json(object).unwrap();
+    let usage = Usage::new(limit);
+    let run = Run { host: &NoHost, budget, usage: &usage };
+    program.evaluate(&Object(&object), &run).map(|value| value.to_json().unwrap_or_default())
+}
+
+#[test]
+fn hostile_texts_are_refused_without_a_stack_overflow() {
+    let long_sum = format!("1{}", "+1".repeat(30_000));
+    let parentheses = format!("{}1{}", "(".repeat(3_000), ")".repeat(3_000));
+    let selects = format!("object{}", ".a".repeat(3_000));
+    let lists = format!("{}{}", "[".repeat(3_000), "]".repeat(3_000));
+    let nots = format!("{}true", "!".repeat(50_001));
+    let calls = format!("{}1{}", "int(".repeat(3_000), ")".repeat(3_000));
+    let maps = "[1].map(x, ".repeat(200) + "x" + &")".repeat(200);
+    let chained = format!("optional.of(1){}", ".optMap(x, x)".repeat(200));
+    let ternaries = format!("{}1", "true ? 1 : ".repeat(3_000));
+    let unclosed = "(".repeat(50_000);
+    let texts = [long_sum, parentheses, selects, lists, calls, ternaries, unclosed, "a".repeat(100_001)];
+    for text in texts {
+        assert!(Program::compile(&text, &environment()).is_err(), "{}", text.get(..20).unwrap_or_default());
+    }
+    for text in [nots, maps, chained, format!("true{}", " && true".repeat(12_000))] {
+        let program = Program::compile(&text, &environment());
+        if let Ok(program) = program {
+            let (budget, usage) = (Budget::default(), Usage::new(Some(profile::COST_LIMIT)));
+            let run = Run { host: &NoHost, budget: &budget, usage: &usage };
+            let _ = program.evaluate(&Object(&Value::Null), &run);
+        }
+    }
+}
+
+#[test]
+fn an_error_of_one_side_gives_way_to_the_other() {
+    let budget = Budget::default();
+    let value = |text: &str| evaluate(text, "{}", &budget, None).map(|value| value.to_json());
+    assert_eq!(value("object.a == 1 || true").as_deref(), Ok("true"));
+    assert_eq!(value("false && object.a").as_deref(), Ok("false"));
+    assert_eq!(value("object.a || false"), Err(EvalError::NoSuchKey("a".into())));
+    assert_eq!(value("[1, 2].exists(x, x / (x - 1) > 0 || x == 2)").as_deref(), Ok("true"));
+}
+
+#[test]
+fn spent_budgets_and_costs_are_not_absorbed() {
+    let list = format!("{{\"l\":[{}1]}}", "1,".repeat(999));
+    let text = "object.l.all(a, object.l.all(b, a == b)) || true";
+    assert_eq!(evaluate(text, &list, &Budget::new(1_000, 1 << 20), None).map_err(|e| e.is_fatal()), Err(true));
+    assert_eq!(evaluate(text, &list, &Budget::default(), Some(1_000)), Err(EvalError::CostLimit));
+}
+
+#[test]
+fn building_text_and_lists_is_charged() {
+    let grow = "object.l.map(a, object.s + object.s + object.s)";
+    let object = format!("{{\"l\":[{}1],\"s\":\"{}\"}}", "1,".repeat(999), "x".repeat(10_000));
+    assert!(evaluate(grow, &object, &Budget::new(10_000_000, 1 << 20), None).is_err_and(|error| error.is_fatal()));
+}
+
+#[test]
+fn issues_know_their_places_in_code_points() {
+    let error = Program::compile("'é' +\n  nope", &environment()).unwrap_err();
+    let CompileError::Issues { issues, .. } = error else { panic!("not issues") };
+    assert_eq!(issues.first().and_then(|issue| issue.offset), Some(8));
+}

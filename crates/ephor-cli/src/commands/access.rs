@@ -17,6 +17,13 @@ pub(super) struct AccessArgs {
 }
 
 impl AccessArgs {
+    /// The same as flags of a role.
+    pub(super) fn flags(&self) -> Vec<String> {
+        let kubeconfig = self.kubeconfig.as_ref().map(|path| format!("--kubeconfig={}", path.display()));
+        let context = self.context.as_ref().map(|context| format!("--context={context}"));
+        kubeconfig.into_iter().chain(context).collect()
+    }
+
     /// The cluster.
     pub(super) fn connect(&self) -> anyhow::Result<KubeCluster> {
         let context = self.context.clone();

@@ -11,6 +11,7 @@ mod cluster;
 mod cluster_tests;
 mod completion;
 mod create;
+mod dev;
 mod expand;
 mod explain;
 mod install;
@@ -55,6 +56,8 @@ enum Command {
     Completion(completion::Args),
     /// Print a skeleton of an exception, test, values or other file.
     Create(create::Args),
+    /// Run Ephor on a cluster to try it on, from this machine.
+    Dev(dev::Args),
     /// Print policies with the rules that auto-gen adds for Pod controllers.
     Expand(expand::Args),
     /// Show why each rule comes to its verdict for a resource.
@@ -100,6 +103,7 @@ pub fn run(cli: Cli) -> Exit {
         Command::Check(args) => check::run(&args, &ui),
         Command::Completion(args) => completion::run(&args, &ui),
         Command::Create(args) => create::run(&args, &ui),
+        Command::Dev(args) => dev::run(&args, &ui),
         Command::Expand(args) => expand::run(&args, &ui),
         Command::Explain(args) => explain::run(&args, &ui),
         Command::Install(args) => install::run(&args, &ui),

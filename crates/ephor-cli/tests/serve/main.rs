@@ -5,6 +5,7 @@
 
 mod balancer;
 mod crash;
+mod dev;
 mod faults;
 mod guarded;
 mod load;

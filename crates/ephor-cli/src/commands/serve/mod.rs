@@ -6,7 +6,7 @@ mod start;
 
 use clap::Subcommand;
 
-pub(super) use self::start::stop_on_signals;
+pub(super) use self::start::{Writes, connect, log, stop_on_signals};
 
 use super::CommandResult;
 use crate::ui::Ui;

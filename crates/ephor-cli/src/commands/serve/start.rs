@@ -12,7 +12,7 @@ use ephor_server::{Stop, threads};
 use tracing::level_filters::LevelFilter;
 
 /// Begins to write the log, to stderr.
-pub(super) fn log(settings: &LogSettings) {
+pub(in crate::commands) fn log(settings: &LogSettings) {
     let level = match settings.verbosity {
         0 => LevelFilter::ERROR,
         1 => LevelFilter::WARN,
@@ -29,7 +29,7 @@ pub(super) fn log(settings: &LogSettings) {
 
 /// How often a role sends a write before a passing failure is passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Writes {
+pub(in crate::commands) enum Writes {
     /// As often as a read.
     Repeated,
     /// Once: its writer looks whether it may still write, and would have to look again.
@@ -37,7 +37,7 @@ pub(super) enum Writes {
 }
 
 /// Connects to the cluster that the settings name.
-pub(super) fn connect(
+pub(in crate::commands) fn connect(
     settings: &CommonSettings,
     client_name: &str,
     writes: Writes,

@@ -1,0 +1,190 @@
+//! `ephor dev`: Ephor on a cluster to try it on, with both roles in this process.
+//!
+//! It applies what an installation has beside its Pods (the namespace, the kinds, the settings, the accounts that
+//! policies are checked against) and serves the webhooks from this machine. At the end the webhooks go, so that nothing
+//! in the cluster waits for a process that is gone.
+
+use std::net::IpAddr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow, bail};
+use ephor_cluster::{Cluster, ErrorKind, Patch, WriteOptions};
+use ephor_expr::{Str, Value};
+use ephor_server::install::{Release, namespace, render};
+use ephor_server::serve;
+use ephor_server::settings::{AdmissionSettings, BackgroundSettings, environment};
+use ephor_server::uninstall::Uninstall;
+
+use super::access::AccessArgs;
+use super::serve::{Writes, connect, log, stop_on_signals};
+use super::{CommandError, CommandResult};
+use crate::exit::Exit;
+use crate::ui::Ui;
+
+/// Arguments of `ephor dev`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ephor dev --kubeconfig FILE
+  ephor dev --server-ip 192.168.1.5 --port 9444
+
+Both roles run until Ctrl-C, which removes the webhooks. Policies, their kinds and what was generated stay in the cluster;
+`ephor uninstall` removes the rest. For a cluster that people depend on, install Ephor: `ephor install --print`.")]
+pub(super) struct Args {
+    /// The address by which the API server reaches this machine.
+    #[arg(long, alias = "serverIP", value_name = "ADDRESS", default_value = "127.0.0.1")]
+    server_ip: IpAddr,
+    /// The port that the API server calls.
+    #[arg(long, default_value_t = 9443)]
+    port: u16,
+    #[command(flatten)]
+    access: AccessArgs,
+}
+
+/// What runs in Pods, or stands before them.
+const OF_PODS: [&str; 4] = ["Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"];
+
+/// How long the API server may take to serve a new kind.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Installs what is needed and runs both roles until it is told to stop.
+pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
+    let mut flags = args.access.flags();
+    flags.push("--disableMetrics=true".to_owned());
+    let background =
+        BackgroundSettings::parse(&flags, &environment()).map_err(|error| CommandError::Other(error.into()))?;
+    flags.extend([format!("--serverIP={}", args.server_ip), format!("--webhookServerPort={}", args.port)]);
+    let admission =
+        AdmissionSettings::parse(&flags, &environment()).map_err(|error| CommandError::Other(error.into()))?;
+    log(&admission.common.log);
+    let stop = stop_on_signals()?;
+    let cluster = connect(&admission.common, "ephor-admission-controller", Writes::Repeated)?;
+    let release = Release { namespace: admission.common.namespace.clone(), ..Release::default() };
+    install(&*cluster, &release).context("cannot install what Ephor needs")?;
+    let worker = {
+        let cluster = connect(&background.common, "ephor-background-controller", Writes::Once)?;
+        let stop = stop.clone();
+        thread::Builder::new().name("background".to_owned()).spawn(move || {
+            let ended = serve::background(&cluster, &background, &stop);
+            // Neither role goes on without the other.
+            stop.stop();
+            ended
+        })?
+    };
+    let served = serve::admission(&cluster, &admission, &stop);
+    stop.stop();
+    let worked = worker.join().map_err(|_| anyhow!("the background role failed"))?;
+    let gone = remove_webhooks(&*cluster, &release)?;
+    ui.say(&format!("removed {gone} webhook configurations"));
+    served.and(worked).map_err(|error| CommandError::Other(error.into()))?;
+    Ok(Exit::Clean)
+}
+
+/// Applies the objects of an installation that are not about its Pods, kinds before what is of them.
+fn install(cluster: &dyn Cluster, release: &Release) -> anyhow::Result<()> {
+    let rendered = render(release)?.objects;
+    for object in rendered.iter().filter(|object| object.str_at(&["kind"]) == Some("Deployment")) {
+        let name = text(object, &["metadata", "name"]);
+        let resource = cluster.resolve("apps/v1", "Deployment")?;
+        match cluster.get(&resource, Some(&release.namespace), name) {
+            Ok(_) => bail!("Ephor or Kyverno is installed here: there is a Deployment `{}/{name}`", release.namespace),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let options = WriteOptions { field_manager: Str::new_static("ephor-dev"), ..WriteOptions::default() };
+    let wanted = rendered.into_iter().filter(|object| !OF_PODS.contains(&text(object, &["kind"])));
+    for object in std::iter::once(namespace(release)).chain(wanted) {
+        let (kind, name) = (text(&object, &["kind"]).to_owned(), text(&object, &["metadata", "name"]).to_owned());
+        let resource = cluster.resolve(text(&object, &["apiVersion"]), &kind)?;
+        let namespace = object.str_at(&["metadata", "namespace"]).map(str::to_owned);
+        let namespace = namespace.as_deref().filter(|_| resource.namespaced);
+        cluster
+            .patch(&resource, namespace, &name, &Patch::apply(object), &options)
+            .with_context(|| format!("{kind} `{name}`"))?;
+        if kind == "CustomResourceDefinition" {
+            served(cluster, &name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the API server serves the kind of a definition.
+fn served(cluster: &dyn Cluster, definition: &str) -> anyhow::Result<()> {
+    let resource = cluster.resolve("apiextensions.k8s.io/v1", "CustomResourceDefinition")?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let object = cluster.get(&resource, None, definition)?;
+        let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+        let established = |condition: &Value| {
+            condition.str_at(&["type"]) == Some("Established") && condition.str_at(&["status"]) == Some("True")
+        };
+        if conditions.iter().any(established) {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            bail!("the API server does not serve `{definition}`");
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Removes the webhook configurations; gives their number.
+fn remove_webhooks(cluster: &dyn Cluster, release: &Release) -> anyhow::Result<usize> {
+    let uninstall = Uninstall {
+        namespace: release.namespace.clone(),
+        name: release.name.clone(),
+        definitions: false,
+        patience: Duration::ZERO,
+    };
+    let mut removals = uninstall.plan(cluster).context("cannot see which webhooks there are")?;
+    removals.retain(|removal| removal.kind.ends_with("WebhookConfiguration"));
+    uninstall.carry_out(cluster, &removals, |_| {}).context("not every webhook was removed")?;
+    Ok(removals.len())
+}
+
+fn text<'o>(object: &'o Value, keys: &[&str]) -> &'o str {
+    object.str_at(keys).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use ephor_cluster::MemoryCluster;
+
+    use super::*;
+
+    #[test]
+    fn everything_but_pods_is_installed_and_twice_is_once() {
+        let cluster = MemoryCluster::default();
+        let release = Release::default();
+        for _ in 0..2 {
+            install(&cluster, &release).unwrap();
+        }
+        let has = |api_version: &str, kind: &str, namespace: Option<&str>, name: &str| {
+            let resource = cluster.resolve(api_version, kind).unwrap();
+            cluster.get(&resource, namespace, name).is_ok()
+        };
+        assert!(has("v1", "Namespace", None, "kyverno"));
+        assert!(has("v1", "ServiceAccount", Some("kyverno"), "kyverno-background-controller"));
+        assert!(has("v1", "ConfigMap", Some("kyverno"), "kyverno"));
+        assert!(cluster.resolve("kyverno.io/v1", "ClusterPolicy").is_ok());
+        assert!(!has("apps/v1", "Deployment", Some("kyverno"), "kyverno-admission-controller"));
+        assert!(!has("v1", "Service", Some("kyverno"), "kyverno-svc"));
+    }
+
+    #[test]
+    fn an_installation_is_left_alone() {
+        let cluster = MemoryCluster::default();
+        let release = Release::default();
+        let deployment = r#"{"metadata":{"name":"kyverno-admission-controller","namespace":"kyverno"},"spec":{"selector":
+            {"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}"#;
+        for (api_version, kind, object) in
+            [("v1", "Namespace", r#"{"metadata":{"name":"kyverno"}}"#), ("apps/v1", "Deployment", deployment)]
+        {
+            let resource = cluster.resolve(api_version, kind).unwrap();
+            cluster.create(&resource, Value::from_json(object).unwrap(), &WriteOptions::default()).unwrap();
+        }
+        let error = install(&cluster, &release).unwrap_err().to_string();
+        assert!(error.ends_with("there is a Deployment `kyverno/kyverno-admission-controller`"), "{error}");
+    }
+}

@@ -20,6 +20,7 @@ pub mod go_time;
 pub mod go_url;
 pub mod image_ref;
 pub mod nearest;
+pub mod networks;
 pub mod number;
 pub mod quantity;
 pub mod range;

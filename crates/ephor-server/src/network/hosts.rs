@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
+use ephor_expr::scalar::networks::{Purpose, purpose};
+
 use super::rules::ServiceRules;
 
 /// A host that may be called: at every port, or at one.
@@ -106,13 +108,7 @@ impl Reach {
 
 /// Addresses that only this machine or its cloud answers.
 fn is_guarded(ip: IpAddr) -> bool {
-    /// The metadata service of EC2 by IPv6.
-    const EC2_METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
-    let link_local = match ip {
-        IpAddr::V4(ip) => ip.is_link_local(),
-        IpAddr::V6(ip) => ip.is_unicast_link_local() || ip == EC2_METADATA,
-    };
-    link_local || ip.is_loopback() || ip.is_unspecified()
+    purpose(ip) == Purpose::Local
 }
 
 #[cfg(test)]
@@ -178,6 +174,11 @@ mod tests {
             "::ffff:127.0.0.1",
             "::ffff:169.254.169.254",
             "fd00:ec2::254",
+            "fd20:ce::254",
+            "100.100.100.200",
+            "168.63.129.16",
+            "64:ff9b::a9fe:a9fe",
+            "2002:7f00:1::",
         ] {
             assert!(!lead(&["example.com"], "example.com", address), "{address}");
             assert!(lead(&["example.com", address], "example.com", address), "{address}");

@@ -5,13 +5,14 @@ use std::net::IpAddr;
 use super::{Call, Function, Param};
 use crate::jmespath::EvalError;
 use crate::scalar::go_url::Url;
+use crate::scalar::networks::{Purpose, purpose};
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[Function {
     name: "is_external_url",
     params: &[Param::STRING],
     returns: "boolean",
-    doc: "Whether the host of a URL is outside: neither its address nor any that its name has is loopback or private. \
+    doc: "Whether the host of a URL is outside: neither its address nor any that its name has is loopback, link-local, private or reserved. \
           A URL without a host, or a host that cannot be looked up, is an error.",
     examples: &[
         ("is_external_url('http://10.0.0.1')", "false"),
@@ -48,11 +49,7 @@ fn is_domain_name(host: &str) -> bool {
     host.len() <= 254 && name.split('.').all(is_label) && !name.bytes().all(|b| b.is_ascii_digit() || b == b'.')
 }
 
-/// Loopback and the private ranges. Link-local, shared and unspecified addresses count as external, as in the
-/// reference.
+/// Whether an address is of this machine, its cloud or a network of the owner's own.
 fn is_internal(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => v4.is_loopback() || v4.is_private(),
-        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unique_local(),
-    }
+    purpose(address) != Purpose::Global
 }

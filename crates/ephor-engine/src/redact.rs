@@ -72,11 +72,16 @@ impl Redactor {
     }
 
     fn collect(&mut self, secrets: &Value) {
-        if let Some(items) = secrets.as_array().or_else(|| secrets.get("items").and_then(Value::as_array)) {
-            for item in items {
-                self.collect(item);
+        let mut pending = vec![secrets];
+        while let Some(secrets) = pending.pop() {
+            if let Some(items) = secrets.as_array().or_else(|| secrets.get("items").and_then(Value::as_array)) {
+                pending.extend(items);
             }
+            self.collect_one(secrets);
         }
+    }
+
+    fn collect_one(&mut self, secrets: &Value) {
         for member in ["data", "stringData"] {
             let values = secrets.get(member).and_then(Value::as_object);
             for text in values.into_iter().flat_map(Map::values).filter_map(Value::as_str) {
@@ -245,5 +250,14 @@ mod tests {
         let redactor = Redactor::of([&Value::from_json(map).unwrap()]);
         assert!(redactor.is_empty());
         assert_eq!(redactor.text("hunter2"), "hunter2");
+    }
+
+    #[test]
+    fn lists_in_lists_are_learned_at_any_depth() {
+        let list = |item: Value| Value::from([("items", Value::array(vec![item]))]);
+        let secret = Value::from([("stringData", Value::from([("k", Value::from("hunter2"))]))]);
+        let mut redactor = Redactor::default();
+        redactor.learn(&(0..10_000).fold(secret, |inner, _| list(inner)));
+        assert_eq!(redactor.text("it is hunter2"), "it is <redacted>");
     }
 }

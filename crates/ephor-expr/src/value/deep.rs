@@ -96,6 +96,23 @@ pub(super) fn parse(text: &str, depth: usize) -> Result<Value, JsonError> {
     }
 }
 
+impl Value {
+    /// Whether arrays and objects stand in each other in more levels than this. Decoding a value into types and encoding
+    /// types that hold one take the stack for each level, so what strangers nest is asked first.
+    pub fn is_deeper_than(&self, levels: usize) -> bool {
+        let mut pending = vec![(self, 0)];
+        while let Some((value, above)) = pending.pop() {
+            match value {
+                Value::Array(_) | Value::Object(_) if above >= levels => return true,
+                Value::Array(items) => pending.extend(items.iter().map(|item| (item, above + 1))),
+                Value::Object(map) => pending.extend(map.values().map(|item| (item, above + 1))),
+                _ => {}
+            }
+        }
+        false
+    }
+}
+
 /// What is not closed yet.
 enum Open {
     Array(Vec<Value>),
@@ -187,6 +204,14 @@ mod tests {
     fn depth_is_counted_outside_of_strings() {
         for (text, want) in [("1", 0), ("[]", 1), (r#"["[[[\"[["]"#, 1), (&nested(300, "{}"), 301)] {
             assert_eq!(levels(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn depth_of_values_is_told() {
+        let deep = parse(&nested(10_000, "[1]"), 10_001).unwrap();
+        for (value, levels, want) in [(&deep, 10_000, true), (&deep, 10_001, false), (&Value::Int(1), 0, false)] {
+            assert_eq!(value.is_deeper_than(levels), want, "{levels}");
         }
     }
 

@@ -5,25 +5,25 @@ use ephor_expr::{Map, Value};
 /// The operations (RFC 6902) that make `before` into `after`; empty if they are the same.
 ///
 /// Objects are compared member by member and lists of one length item by item; other lists are replaced as a whole, for
-/// the order of items means something.
+/// the order of items means something, and so is what differs deeper than [`MAX_DEPTH`].
 pub(super) fn between(before: &Value, after: &Value) -> Vec<Value> {
     let mut operations = Vec::new();
-    compare(before, after, &mut String::new(), &mut operations);
+    compare(before, after, MAX_DEPTH, &mut String::new(), &mut operations);
     operations
 }
 
-fn compare(before: &Value, after: &Value, path: &mut String, out: &mut Vec<Value>) {
+/// The levels that are compared part by part.
+const MAX_DEPTH: usize = 256;
+
+fn compare(before: &Value, after: &Value, depth: usize, path: &mut String, out: &mut Vec<Value>) {
     match (before, after) {
-        (Value::Object(old), Value::Object(new)) => {
-            if !std::sync::Arc::ptr_eq(old, new) {
-                members(old, new, path, out);
-            }
-        }
+        (Value::Object(old), Value::Object(new)) if std::sync::Arc::ptr_eq(old, new) => {}
+        (Value::Object(old), Value::Object(new)) if depth > 0 => members(old, new, depth - 1, path, out),
         // What both share is the same, however deep it is.
         (Value::Array(old), Value::Array(new)) if std::sync::Arc::ptr_eq(old, new) => {}
-        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+        (Value::Array(old), Value::Array(new)) if depth > 0 && old.len() == new.len() => {
             for (i, (old, new)) in old.iter().zip(new.iter()).enumerate() {
-                at(path, &i.to_string(), |path| compare(old, new, path, out));
+                at(path, &i.to_string(), |path| compare(old, new, depth - 1, path, out));
             }
         }
         _ if before == after => {}
@@ -31,13 +31,13 @@ fn compare(before: &Value, after: &Value, path: &mut String, out: &mut Vec<Value
     }
 }
 
-fn members(old: &Map, new: &Map, path: &mut String, out: &mut Vec<Value>) {
+fn members(old: &Map, new: &Map, depth: usize, path: &mut String, out: &mut Vec<Value>) {
     for key in old.keys().filter(|key| !new.contains_key(key)) {
         at(path, key, |path| out.push(operation("remove", path, None)));
     }
     for (key, after) in new.iter() {
         at(path, key, |path| match old.get(key) {
-            Some(before) => compare(before, after, path, out),
+            Some(before) => compare(before, after, depth, path, out),
             None => out.push(operation("add", path, Some(after))),
         });
     }
@@ -70,6 +70,15 @@ fn operation(op: &'static str, path: &str, value: Option<&Value>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn deep_differences_are_replaced_from_where_comparing_ends() {
+        let nested = |inner: i64| (0..10_000).fold(Value::Int(inner), |inner, _| Value::array(vec![inner]));
+        let patch = between(&nested(1), &nested(2));
+        assert_eq!(patch.len(), 1);
+        assert_eq!(patch[0].str_at(&["path"]).unwrap(), "/0".repeat(MAX_DEPTH));
+        assert!(between(&nested(1), &nested(1)).is_empty());
+    }
 
     #[test]
     fn patches_touch_only_what_differs() {

@@ -539,3 +539,43 @@ fn a_subresource_is_judged_as_part_of_its_object() {
     let message = answer.message.unwrap();
     assert!(message.contains("resource PodExecOptions/default/p was blocked"), "{message}");
 }
+
+/// A text of JSON that is nested so deep.
+fn nested(levels: usize) -> String {
+    r#"[{"a":"#.repeat(levels / 2) + "0" + &"}]".repeat(levels / 2)
+}
+
+#[test]
+fn objects_as_deep_as_an_api_server_reads_are_judged_changed_and_handed_over() {
+    let mutate = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: m}, spec: {rules: [{name: m, match: \
+                  {any: [{resources: {kinds: [Pod, Secret]}}]}, mutate: {patchStrategicMerge: {metadata: {labels: \
+                  {team: x}}}}}]}}";
+    let bench =
+        Bench::new(&[GENERATE, mutate, &wants_team("require", "", "Enforce"), &wants_team("audited", "", "Audit")]);
+    let deep = nested(9_990);
+    for (kind, operation) in [("Pod", "CREATE"), ("Pod", "UPDATE"), ("Pod", "DELETE"), ("Secret", "UPDATE")] {
+        let object = |labels: &str| {
+            format!(
+                r#"{{"apiVersion":"v1","kind":"{kind}","metadata":{{"name":"p","namespace":"default","uid":"u1","labels":{labels},
+                    "managedFields":{deep}}},"spec":{deep},"data":{{"k":{deep}}}}}"#
+            )
+        };
+        let (before, after) = (object(r#"{"a":"b"}"#), object(r#"{"team":"y"}"#));
+        let before = if operation == "CREATE" { "null" } else { &before };
+        let after = if operation == "DELETE" { "null" } else { &after };
+        let review = format!(
+            r#"{{"request":{{"uid":"u-{operation}","operation":"{operation}","name":"p","namespace":"default",
+                "kind":{{"group":"","version":"v1","kind":"{kind}"}},"requestKind":{{"group":"","version":"v1","kind":"{kind}"}},
+                "resource":{{"group":"","version":"v1","resource":"{}s"}},"userInfo":{{"username":"ann"}},
+                "object":{after},"oldObject":{before}}}}}"#,
+            kind.to_lowercase()
+        );
+        let request = AdmissionReview::parse(review.as_bytes()).unwrap().request;
+        let mutated = bench.handlers.mutate(&request, &Lane::All);
+        assert!(mutated.allowed, "{mutated:?}");
+        let answer = bench.validate(&request);
+        assert!(answer.allowed && answer.warnings.is_empty(), "{answer:?}");
+        mutated.review("", "", "u").to_json();
+    }
+    assert!(!bench.update_requests().is_empty());
+}

@@ -340,8 +340,20 @@ fn target(path: &str) -> Option<Target> {
     })
 }
 
+/// How deep objects of Ephor's own kinds may be nested.
+const OWN_DEPTH: usize = 120;
+
 impl Served {
+    /// The denial of what cannot be judged; a shadow denies nothing.
+    fn refusal(&self, why: impl Into<String>) -> Answer {
+        if self.shadow { Answer::allow() } else { Answer { code: Some(400), ..Answer::deny(why) } }
+    }
+
     fn own(&self, answer: fn(&PolicyAdmission, &AdmissionRequest) -> Answer, request: &AdmissionRequest) -> Answer {
+        // Objects of Ephor's own kinds are decoded into types, which takes the stack for each level.
+        if request.object.is_deeper_than(OWN_DEPTH) || request.old_object.is_deeper_than(OWN_DEPTH) {
+            return self.refusal(format!("the object has more than {OWN_DEPTH} levels of nesting"));
+        }
         if self.shadow { Answer::allow() } else { answer(&self.own, request) }
     }
 }
@@ -368,11 +380,8 @@ impl Reviews for Served {
     }
 
     fn unreadable(&self, path: &str, why: &str) -> Answer {
-        if self.shadow {
-            tracing::info!(path, why, "this request would have been denied");
-            return Answer::allow();
-        }
-        Answer { code: Some(400), ..Answer::deny(why) }
+        tracing::info!(path, why, "a review cannot be read");
+        self.refusal(why)
     }
 
     fn is_ready(&self) -> bool {

@@ -29,6 +29,9 @@ const DELETE: &str = "delete";
 /// How many bytes of an object travel with a request.
 const MAX_PAYLOAD: usize = 256 << 10;
 
+/// How deep what travels with a request may be nested: it is encoded, and read by others.
+const MAX_DEPTH: usize = 100;
+
 /// The work that follows from a request that goes on.
 pub(in crate::admission) fn plan(
     prepared: &Prepared<'_>,
@@ -288,7 +291,9 @@ fn payload(request: &AdmissionRequest) -> Value {
     let updated = request.operation == Operation::Update;
     let members = request.document.as_object().into_iter().flat_map(Map::iter);
     let mut kept: Map = members
-        .filter(|(key, _)| !matches!(key.as_str(), "object" | "oldObject" | "userInfo"))
+        .filter(|(key, value)| {
+            !matches!(key.as_str(), "object" | "oldObject" | "userInfo") && !value.is_deeper_than(MAX_DEPTH)
+        })
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
     if needed || updated {
@@ -296,13 +301,13 @@ fn payload(request: &AdmissionRequest) -> Value {
             if !object.is_null() && (needed || key == "oldObject") {
                 let object = trimmed(object);
                 let bytes = object.to_json().len();
-                if bytes <= MAX_PAYLOAD {
+                if bytes <= MAX_PAYLOAD && !object.is_deeper_than(MAX_DEPTH) {
                     kept.insert(key, object);
                 } else {
                     tracing::warn!(
                         uid = %request.uid, kind = %request.kind.kind, namespace = %request.namespace,
                         name = %request.object_name(), operation = request.operation.as_str(), bytes,
-                        "`{key}` is too large to travel with an UpdateRequest: rules that read it fail, or see none"
+                        "`{key}` is too large or nested too deep to travel with an UpdateRequest: rules that read it fail, or see none"
                     );
                 }
             }

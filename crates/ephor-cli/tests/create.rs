@@ -26,14 +26,14 @@ spec:
     match: {any: [{resources: {kinds: [Pod]}, subjects: [{kind: User, name: molly}]}]}
     validate:
       message: not in dev
-      deny: {conditions: {any: [{key: '{{ request.mode }}', operator: Equals, value: dev}]}}
+      deny: {conditions: {any: [{key: '{{ request.operation }}', operator: Equals, value: UPDATE}]}}
 ",
     )
     .unwrap();
     std::fs::write(here.join("pod.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: team}\n")
         .unwrap();
     for arguments in [
-        &["values", "-g", "request.mode=dev", "-o", "values.yaml"][..],
+        &["values", "-g", "request.operation=UPDATE", "-o", "values.yaml"][..],
         &["user-info", "-u", "molly", "-g", "dev", "-o", "user.yaml"],
         &[
             "test",

@@ -309,6 +309,9 @@ fn check_mutate(policy: &Policy, mutate: &Mutate, path: &Path, found: &mut Vec<D
                 found.push(Diagnostic::error("target", at.clone(), format!("a target needs `{key}`")));
             }
         }
+        if let (Some(api_version), Some(kind)) = (&target.api_version, &target.kind) {
+            kinds::check_case(kinds::group_of(api_version), kind, &at.key("kind"), found);
+        }
         if policy.kind == PolicyKind::Policy {
             let own = policy.metadata.namespace.as_deref().unwrap_or("default");
             if target.namespace.as_ref().is_some_and(|ns| !ns.is_empty() && ns != own) {

@@ -1,5 +1,7 @@
 //! Generate rules (controllers 1.7).
 
+use std::iter;
+
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
@@ -9,6 +11,7 @@ use super::kinds::{self, Place};
 use crate::diagnostic::Diagnostic;
 use crate::policy::{Generate, GenerateParts, Policy, PolicyKind, Rule};
 use crate::rules::anchor::parse_anchor;
+use crate::scope::variables;
 
 /// The code of the finding that a target does not say its `apiVersion`.
 pub const MISSING_API_VERSION: &str = "missing-api-version";
@@ -111,8 +114,10 @@ fn check_parts(policy: &Policy, rule: &Rule, parts: &GenerateParts<'_>, path: &P
         found.push(Diagnostic::error("clone", path.key("clone"), "a clone needs a `name`"));
     }
     if let Some(data) = parts.data {
+        data_is_map(data, &path.key("data"), found);
         no_anchors(data, &path.key("data"), found);
     }
+    names(parts, path, found);
     places(parts, path, found);
     let own_kinds = rule.matches.resources.iter().flat_map(|r| r.kinds.iter().flatten());
     if parts.kind.is_some_and(|kind| !kind.is_empty() && own_kinds.clone().any(|k| k == kind)) {
@@ -147,22 +152,13 @@ fn check_parts(policy: &Policy, rule: &Rule, parts: &GenerateParts<'_>, path: &P
     }
 }
 
-/// Namespaced objects need a namespace and others have none, as far as the kinds are known here.
+/// Checks the namespaces of targets whose kinds are known without a cluster.
 fn places(parts: &GenerateParts<'_>, path: &Path, found: &mut Vec<Diagnostic>) {
-    let mut check = |place: Place, namespace: Option<&Str>, path: &Path| {
-        let given = namespace.is_some_and(|ns| !ns.is_empty());
-        let message = match place {
-            Place::Namespace if !given => "target namespace must be set for a namespaced resource",
-            Place::Cluster if given => "target namespace must not be set for a cluster-wide resource",
-            _ => return,
-        };
-        found.push(Diagnostic::error("target-namespace", path.clone(), message));
-    };
     let Some(list) = parts.clone_list else {
         let kind = parts.kind.map(Str::as_str).unwrap_or_default();
         let api_version = parts.api_version.map(Str::as_str).unwrap_or_default();
         if let Some(place) = kinds::place(api_version, kind) {
-            check(place, parts.namespace, path);
+            found.extend(check_namespaces(parts, place == Place::Namespace, path));
         }
         return;
     };
@@ -170,15 +166,94 @@ fn places(parts: &GenerateParts<'_>, path: &Path, found: &mut Vec<Diagnostic>) {
         let (api_version, kind) = kind.rsplit_once('/').unwrap_or(("", kind.as_str()));
         kinds::place(api_version, kind)
     };
-    let at = path.key("cloneList");
     let known: Vec<Place> = list.kinds.iter().flatten().filter_map(of).collect();
     match known.split_first() {
-        Some((first, rest)) if rest.iter().all(|place| place == first) => check(*first, list.namespace.as_ref(), &at),
+        Some((first, rest)) if rest.iter().all(|place| place == first) => {
+            found.extend(check_namespaces(parts, *first == Place::Namespace, path));
+        }
         Some(_) => {
             let message = "the kinds of a cloneList are all namespaced or all cluster-wide";
-            found.push(Diagnostic::error("clone-list", at.key("kinds"), message));
+            found.push(Diagnostic::error("clone-list", path.keys(&["cloneList", "kinds"]), message));
         }
         None => {}
+    }
+}
+
+/// Checks the namespaces of the target at `path` and of its source: namespaced objects need one, others have none.
+pub fn check_namespaces(parts: &GenerateParts<'_>, namespaced: bool, path: &Path) -> Vec<Diagnostic> {
+    let target = (parts.namespace, path.clone(), "target namespace");
+    let clone = parts.clone.map(|clone| (clone.namespace.as_ref(), path.key("clone"), "`clone.namespace`"));
+    let list = parts.clone_list.map(|list| (list.namespace.as_ref(), path.key("cloneList"), "`cloneList.namespace`"));
+    let check = |(namespace, path, what): (Option<&Str>, Path, &str)| {
+        let given = namespace.is_some_and(|namespace| !namespace.is_empty());
+        let message = match (namespaced, given) {
+            (true, false) => format!("{what} must be set for a namespaced resource"),
+            (false, true) => format!("{what} must not be set for a cluster-wide resource"),
+            _ => return None,
+        };
+        Some(Diagnostic::error("target-namespace", path, message))
+    };
+    iter::once(target).chain(clone).chain(list).filter_map(check).collect()
+}
+
+/// Checks what a target and its source are called. Both are one object, so that neither wildcards nor subresources
+/// make sense.
+fn names(parts: &GenerateParts<'_>, path: &Path, found: &mut Vec<Diagnostic>) {
+    let (clone, list) = (path.key("clone"), path.key("cloneList"));
+    for (text, at) in [
+        (parts.api_version, path.key("apiVersion")),
+        (parts.kind, path.key("kind")),
+        (parts.name, path.key("name")),
+        (parts.namespace, path.key("namespace")),
+        (parts.clone.and_then(|clone| clone.name.as_ref()), clone.key("name")),
+        (parts.clone.and_then(|clone| clone.namespace.as_ref()), clone.key("namespace")),
+        (parts.clone_list.and_then(|list| list.namespace.as_ref()), list.key("namespace")),
+    ] {
+        if text.is_some_and(|text| outside_variables(text).any(|part| part.contains(['*', '?']))) {
+            let message = "wildcards cannot be used here: one object is generated, from one source";
+            found.push(Diagnostic::error("wildcard", at, message));
+        }
+    }
+    let listed = parts.clone_list.iter().flat_map(|list| list.kinds.iter().flatten()).enumerate();
+    let listed = listed.map(|(i, kind)| {
+        let (api_version, kind) = kind.rsplit_once('/').unwrap_or(("", kind));
+        (api_version, kind, list.key("kinds").index(i))
+    });
+    let own = parts
+        .kind
+        .filter(|_| parts.clone_list.is_none())
+        .map(|kind| (parts.api_version.map(Str::as_str).unwrap_or_default(), kind.as_str(), path.key("kind")));
+    for (api_version, kind, at) in own.into_iter().chain(listed) {
+        let group = kinds::group_of(api_version);
+        kinds::check_case(group, kind, &at, found);
+        let of_subresource = kinds::is_native_group(group) && kinds::is_of_subresource(kind);
+        if of_subresource || outside_variables(kind).any(|part| part.contains('/')) {
+            let message = format!("subresources such as `{kind}` cannot be generated");
+            found.push(Diagnostic::error("generate-subresource", at, message));
+        }
+    }
+}
+
+/// The parts of a text that no variable fills in.
+fn outside_variables(text: &str) -> impl Iterator<Item = &str> {
+    let places = variables(text);
+    let ends = iter::once(0).chain(places.clone().into_iter().map(|place| place.end));
+    let starts = places.into_iter().map(|place| place.start).chain([text.len()]);
+    ends.zip(starts).filter_map(|(from, to)| text.get(from..to))
+}
+
+/// The content of a generated object is a map; a text can be one only if it is a variable.
+fn data_is_map(data: &Value, path: &Path, found: &mut Vec<Diagnostic>) {
+    let may_be = match data {
+        Value::Object(_) => true,
+        Value::String(text) => {
+            matches!(variables(text).as_slice(), [only] if only.start == 0 && only.end == text.len())
+        }
+        _ => false,
+    };
+    if !may_be {
+        let message = format!("`data` is the generated object and must be a map, found {}", data.type_name());
+        found.push(Diagnostic::error("generate-data", path.clone(), message));
     }
 }
 

@@ -87,15 +87,34 @@ pub(super) fn is_native_group(group: &str) -> bool {
     !group.contains('.') || group.ends_with(".k8s.io")
 }
 
+/// The group in an `apiVersion`; empty for the core group.
+pub(super) fn group_of(api_version: &str) -> &str {
+    api_version.rsplit_once('/').map_or("", |(group, _)| group)
+}
+
 /// Where objects of a kind live, if it is one of Kubernetes' own; for `apiVersion` see [`is_native_group`].
 pub(super) fn place(api_version: &str, kind: &str) -> Option<Place> {
-    let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    let group = group_of(api_version);
     if !is_native_group(group) {
         None
     } else if CLUSTER.contains(&kind) {
         Some(Place::Cluster)
     } else {
         NAMESPACED.contains(&kind).then_some(Place::Namespace)
+    }
+}
+
+/// The kind of Kubernetes that `kind` differs from in case alone, such as `Deployment` for `deployment`.
+fn in_other_case(group: &str, kind: &str) -> Option<&'static str> {
+    let same = |known: &&'static str| known.eq_ignore_ascii_case(kind) && *known != kind;
+    CLUSTER.iter().chain(&NAMESPACED).copied().find(|known| is_native_group(group) && same(known))
+}
+
+/// Reports a kind in the wrong case, which no object has.
+pub(super) fn check_case(group: &str, kind: &str, path: &Path, found: &mut Vec<Diagnostic>) {
+    if let Some(known) = in_other_case(group, kind) {
+        let finding = Diagnostic::error("kind-case", path.clone(), format!("no kind is called `{kind}`"));
+        found.push(finding.with_help(format!("did you mean `{known}`?")));
     }
 }
 

@@ -23,7 +23,7 @@ mod variables;
 
 pub use cleanup::check_cleanup;
 pub use exception::check_exception;
-pub use generate::MISSING_API_VERSION;
+pub use generate::{MISSING_API_VERSION, check_namespaces};
 pub use global_context::check_global_context;
 pub use policy::{MATCH_CONDITIONS, check_policy};
 pub use update::check_update;

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use ephor_cluster::{Discovery, Resource};
-use ephor_engine::check::MISSING_API_VERSION;
+use ephor_engine::check::{MISSING_API_VERSION, check_namespaces};
 use ephor_engine::diagnostic::{Diagnostic, Severity};
 use ephor_engine::matching::{Gvk, KindSelector};
 use ephor_engine::policy::{GenerateParts, Match, Policy, PolicyKind, ResourceFilter, ResourceSelection, Rule};
@@ -129,7 +129,7 @@ fn target(policy: &Policy, parts: &GenerateParts<'_>, discovery: &Discovery, pat
         }
         let Some((api_version, kind)) = literal(parts.api_version, parts.kind) else { return };
         if let Some(resource) = discovery.find(api_version, kind) {
-            place(policy, resource, parts.namespace, path, found);
+            place(policy, resource, parts, path, found);
         } else {
             let message =
                 format!("`{api_version}` `{kind}` is not defined in the cluster, so it cannot be generated yet");
@@ -150,7 +150,7 @@ fn target(policy: &Policy, parts: &GenerateParts<'_>, discovery: &Discovery, pat
     }
     match known.split_first() {
         Some((first, rest)) if rest.iter().all(|resource| resource.namespaced == first.namespaced) => {
-            place(policy, first, list.namespace.as_ref(), &at, found);
+            place(policy, first, parts, path, found);
         }
         Some(_) => {
             let message = "the kinds of a cloneList are all namespaced or all cluster-wide";
@@ -174,7 +174,7 @@ fn without_group(
     let taken = only_version(kind, discovery);
     found.push(missing_group(kind, taken.as_ref(), discovery, path));
     if let Some(resource) = taken.and_then(|api_version| discovery.find(&api_version, kind)) {
-        place(policy, resource, parts.namespace, path, found);
+        place(policy, resource, parts, path, found);
     }
 }
 
@@ -260,14 +260,12 @@ fn did_you_mean(kind: &Str) -> String {
     format!("did you mean `{kind}`?")
 }
 
-/// A namespaced kind needs a namespace and another has none.
-fn place(policy: &Policy, resource: &Resource, namespace: Option<&Str>, path: &Path, found: &mut Vec<Diagnostic>) {
-    let given = namespace.is_some_and(|namespace| !namespace.is_empty());
-    let message = match (resource.namespaced, given) {
-        (true, false) => "target namespace must be set for a namespaced resource",
-        (false, true) => "target namespace must not be set for a cluster-wide resource",
-        (false, false) if policy.kind == PolicyKind::Policy => "a Policy cannot generate cluster-wide resources",
-        _ => return,
-    };
-    found.push(Diagnostic::error("target-namespace", path.clone(), message));
+/// What the engine checks for kinds that it knows, and that a Policy stays in its namespace.
+fn place(policy: &Policy, resource: &Resource, parts: &GenerateParts<'_>, path: &Path, found: &mut Vec<Diagnostic>) {
+    found.extend(check_namespaces(parts, resource.namespaced, path));
+    let given = parts.namespace.is_some_and(|namespace| !namespace.is_empty());
+    if policy.kind == PolicyKind::Policy && !resource.namespaced && !given {
+        let message = "a Policy cannot generate cluster-wide resources";
+        found.push(Diagnostic::error("target-namespace", path.clone(), message));
+    }
 }

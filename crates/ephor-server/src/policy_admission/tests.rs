@@ -133,6 +133,20 @@ fn kinds_are_looked_up() {
 allowed
 Warning: the kind `Gizmo` is not defined in the cluster, so nothing matches it yet [spec.rules[0].match.any[0].resources.kinds[0]]
 ");
+    insta::assert_snapshot!(said("ClusterPolicy", &matching("widget", "validate: {deny: {}}")), @"
+allowed
+Warning: the kind `widget` is not defined in the cluster, so nothing matches it yet (did you mean `Widget`?) [spec.rules[0].match.any[0].resources.kinds[0]]
+");
+    let copied = "generate: {apiVersion: example.com/v1, kind: Widget, name: a, namespace: x, clone: {name: b}}";
+    insta::assert_snapshot!(said("ClusterPolicy", &matching("Namespace", copied)), @"
+denied
+spec.rules[0].generate.clone: `clone.namespace` must be set for a namespaced resource
+");
+    let listed = "generate: {cloneList: {kinds: [example.com/v1/Widget], namespace: x}}";
+    insta::assert_snapshot!(said("ClusterPolicy", &matching("Namespace", listed)), @"
+denied
+spec.rules[0].generate: target namespace must be set for a namespaced resource
+");
     insta::assert_snapshot!(said("Policy", &matching("Gadget", "validate: {deny: {}}")), @"
 denied
 spec.rules[0].match.any[0].resources.kinds[0]: a Policy cannot match the cluster-scoped kind `Gadget`

@@ -165,6 +165,7 @@ impl<'e> Run<'e> {
             if from == namespace {
                 return Ok(Vec::new());
             }
+            same_scope(&namespace, &from)?;
             let selector = match selector {
                 None => None,
                 Some(template) => {
@@ -197,7 +198,11 @@ impl<'e> Run<'e> {
             GenerateWhat::CloneList { .. } => Ok(Vec::new()),
             GenerateWhat::Data(template) => {
                 let data = resolve(template, &path.key("data"), scope)?;
-                let mut object = data.as_object().cloned().unwrap_or_default();
+                let Value::Object(object) = data else {
+                    let message = format!("generate data is not a map but {}", data.type_name());
+                    return Err(Stop::Failed(Judgement::new(Verdict::Error, message)));
+                };
+                let mut object = (*object).clone();
                 object.insert("apiVersion", api_version);
                 object.insert("kind", kind);
                 let mut metadata = object.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -217,6 +222,7 @@ impl<'e> Run<'e> {
                 if from == namespace && source_name == name {
                     return Ok(Vec::new());
                 }
+                same_scope(&namespace, &from)?;
                 let what = format!("source {kind} {from}/{source_name}");
                 let fetch = Fetch::Object {
                     api_version: api_version.clone(),
@@ -233,6 +239,15 @@ impl<'e> Run<'e> {
             }
         }
     }
+}
+
+/// A copy lives where its source does: in a namespace or outside of all. A client would fill in `default`.
+fn same_scope(target: &Str, source: &Str) -> Result<(), Stop> {
+    if target.is_empty() == source.is_empty() {
+        return Ok(());
+    }
+    let what = if target.is_empty() { "the target has no namespace" } else { "the source has no namespace" };
+    Err(Stop::Failed(Judgement::new(Verdict::Error, format!("cannot clone: {what}, and the other side has one"))))
 }
 
 /// A copy of `source` as it should be created: without what the server writes, owners only within their namespace.

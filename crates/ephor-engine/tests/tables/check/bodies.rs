@@ -15,7 +15,10 @@ fn rules_have_one_body() {
         ("{validate: {foreach: []}}", &["E empty-foreach /validate/foreach"]),
         ("{validate: {foreach: [{list: request.object.l}]}}", &["E no-body /validate/foreach/0"]),
         ("{validate: {foreach: [{list: '', deny: {}}]}}", &["E no-list /validate/foreach/0"]),
-        ("{validate: {foreach: [{list: l, deny: {}, pattern: {a: b}}]}}", &["E several-bodies /validate/foreach/0"]),
+        (
+            "{validate: {foreach: [{list: request.object.l, deny: {}, pattern: {a: b}}]}}",
+            &["E several-bodies /validate/foreach/0"],
+        ),
         ("{mutate: {}}", &["E no-operation ."]),
         (
             "{mutate: {patchStrategicMerge: {}, patchesJson6902: '[]'}}",
@@ -158,7 +161,16 @@ fn generated_objects_have_a_name_and_a_place() {
             ),
             &["E clone-list /generate/cloneList/kinds"],
         ),
+        // Each namespace that is missing is named by its field.
         (&rule("namespace: b, cloneList: {kinds: [v1/Secret]}"), &["E target-namespace /generate/cloneList"]),
+        (&rule("cloneList: {namespace: c, kinds: [v1/Secret]}"), &["E target-namespace /generate"]),
+        (
+            &rule("cloneList: {kinds: [v1/Secret]}"),
+            &["E target-namespace /generate", "E target-namespace /generate/cloneList"],
+        ),
+        (&rule("cloneList: {kinds: [rbac.authorization.k8s.io/v1/ClusterRole]}"), &[]),
+        (&rule(&format!("{target}, clone: {{name: c, namespace: d}}")), &[]),
+        (&rule(&format!("{target}, clone: {{name: c}}")), &["E target-namespace /generate/clone"]),
         (
             &rule("namespace: b, cloneList: {namespace: c, kinds: [v1/Secret], selector: {matchLabels: {a: 'x*'}}}"),
             &["E clone-list /generate/cloneList/selector"],
@@ -185,5 +197,43 @@ fn empty_blocks_do_not_count() {
         ("validate: {deny: {}}, mutate: {targets: []}", &["E no-body /mutate", "E several-operations ."]),
     ] {
         check_rules(&[(&format!("{{{stored}, {body}}}"), want)]);
+    }
+}
+
+#[test]
+fn generated_objects_are_maps_with_plain_names() {
+    let rule =
+        |body: &str| format!("{{match: {{any: [{{resources: {{kinds: [Namespace]}}}}]}}, generate: {{{body}}}}}");
+    let target = "apiVersion: v1, kind: ConfigMap, name: a, namespace: b";
+    for (body, want) in [
+        (format!("{target}, data: [a]"), ["E generate-data /generate/data"].as_slice()),
+        (format!("{target}, data: text"), &["E generate-data /generate/data"]),
+        (format!("{target}, data: 'a {{{{ request.object }}}}'"), &["E generate-data /generate/data"]),
+        (format!("{target}, data: '{{{{ request.object }}}}'"), &[]),
+        ("apiVersion: v1, kind: ConfigMap, name: 'a*', namespace: b, data: {}".into(), &["E wildcard /generate/name"]),
+        ("apiVersion: v1, kind: ConfigMap, name: a, namespace: 'b?', data: {}".into(), &["E wildcard /generate/namespace"]),
+        (
+            "apiVersion: v1, kind: ConfigMap, name: \"x-{{ request.object.metadata.name || '*' }}\", namespace: b, data: {}"
+                .into(),
+            &[],
+        ),
+        (format!("{target}, clone: {{name: 'c*', namespace: d}}"), &["E wildcard /generate/clone/name"]),
+        (
+            "namespace: b, cloneList: {namespace: '*', kinds: [v1/Secret]}".into(),
+            &["E wildcard /generate/cloneList/namespace"],
+        ),
+        (
+            "apiVersion: apps/v1, kind: Deployment/scale, name: a, namespace: b, data: {}".into(),
+            &["E generate-subresource /generate/kind"],
+        ),
+        (
+            "apiVersion: autoscaling/v1, kind: Scale, name: a, namespace: b, data: {}".into(),
+            &["E generate-subresource /generate/kind"],
+        ),
+        ("apiVersion: ex.io/v1, kind: Scale, name: a, namespace: b, data: {}".into(), &[]),
+        ("apiVersion: v1, kind: configmap, name: a, namespace: b, data: {}".into(), &["E kind-case /generate/kind"]),
+        ("namespace: b, cloneList: {namespace: c, kinds: [v1/secret]}".into(), &["E kind-case /generate/cloneList/kinds/0"]),
+    ] {
+        check_rules(&[(&rule(&body), want)]);
     }
 }

@@ -83,7 +83,7 @@ impl ScopeError {
 
     /// The same error, seen from the value that holds the template as its member or item `segments`.
     #[must_use]
-    pub(super) fn below(mut self, segment: ephor_expr::value::Segment) -> Self {
+    pub(crate) fn below(mut self, segment: ephor_expr::value::Segment) -> Self {
         if let Some(path) = self.path_mut() {
             path.0.insert(0, segment);
         }

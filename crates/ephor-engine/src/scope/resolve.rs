@@ -152,7 +152,11 @@ impl Variable {
     /// The value of the variable.
     pub(super) fn value(&self, scope: &mut Scope<'_>) -> Result<Value, ScopeError> {
         let holes = filled(&self.holes, scope)?;
-        scope.evaluate(&self.expr, &holes).map_err(|cause| cause.into_error(&self.written, Some(self.offset)))
+        scope.evaluate(&self.expr, &holes).map_err(|cause| {
+            // Upstream rewrites the expression on DELETE, and reports what it evaluated.
+            let evaluated = scope.is_delete().then(|| self.written.replace("request.object", "request.oldObject"));
+            cause.into_error(evaluated.as_deref().unwrap_or(&self.written), Some(self.offset))
+        })
     }
 }
 

@@ -66,7 +66,6 @@ pub(super) fn targets(selector: &str, within: Scope, discovery: &Discovery) -> V
         }
         match selector.subresource.as_str() {
             "" => {}
-            "*" => add(below("*")),
             name if selector.subresource.is_exact() => add(below(name)),
             _ => {
                 for subresource in resource.subresources.iter() {

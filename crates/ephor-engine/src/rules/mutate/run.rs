@@ -1,7 +1,7 @@
 //! Mutate rules: one patch, loops over lists, and patches of existing targets.
 
 use ephor_expr::jmespath::Runtime;
-use ephor_expr::value::Path;
+use ephor_expr::value::{Path, Segment};
 use ephor_expr::{Str, Value};
 
 use super::{JsonPatch, apply_strategic_merge};
@@ -57,8 +57,14 @@ impl<'e> Run<'e> {
         depth: usize,
         scope: &mut Scope<'e>,
     ) -> Result<Patched, Pending> {
-        let unresolved = |key: &str, error: &ScopeError| {
-            scope_error("variable substitution failed: ", &path.key(key), error).map(Patched::Failed)
+        let unresolved = |key: &'static str, error: ScopeError| {
+            let judgement = scope_error("", &path.key(key), &error)?;
+            // Upstream substitutes a rule, or an entry of a loop, as a whole and counts paths from there.
+            let place = [Str::new_static("mutate"), Str::new_static(key)];
+            let place = if depth == 0 { place.as_slice() } else { place.get(1..).unwrap_or_default() };
+            let shown = place.iter().rev().fold(error, |error, name| error.below(Segment::Key(name.clone())));
+            let message = format!("variable substitution failed: {shown}").into();
+            Ok(Patched::Failed(Judgement { message, ..judgement }))
         };
         let failed = |error: &dyn std::fmt::Display| {
             let text = format!("failed to patch resource: {error}");
@@ -71,7 +77,7 @@ impl<'e> Run<'e> {
         };
         match patch {
             Patch::StrategicMerge(template) => match template.resolve_as(Shape::Merge, scope) {
-                Err(error) => unresolved("patchStrategicMerge", &error),
+                Err(error) => unresolved("patchStrategicMerge", error),
                 Ok(patch) => match apply_strategic_merge(&patch, resource, budget) {
                     Ok(after) => Ok(Patched::Object(after.unwrap_or_else(|| resource.clone()))),
                     Err(error) => failed(&error),
@@ -80,7 +86,7 @@ impl<'e> Run<'e> {
             Patch::Json(patch) => by_json(patch),
             Patch::JsonTemplate(template) => match template.resolve(scope) {
                 // The policy has the patch as one text.
-                Err(error) => unresolved("patchesJson6902", &error.at_root()),
+                Err(error) => unresolved("patchesJson6902", error.at_root()),
                 Ok(value) => match JsonPatch::from_value(&value) {
                     Ok(patch) => by_json(&patch),
                     Err(error) => failed(&error),
@@ -131,11 +137,7 @@ impl<'e> Run<'e> {
                 match patched? {
                     Patched::Object(after) => current = after,
                     Patched::Failed(judgement) => {
-                        let message = if depth == 0 {
-                            format!("failed to mutate elements: {}", judgement.message).into()
-                        } else {
-                            judgement.message
-                        };
+                        let message = format!("failed to mutate elements: {}", judgement.message).into();
                         return Ok(Patched::Failed(Judgement { message, ..judgement }));
                     }
                 }

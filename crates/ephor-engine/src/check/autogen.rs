@@ -6,6 +6,9 @@ use crate::autogen::{self, ANNOTATION};
 use crate::diagnostic::Diagnostic;
 use crate::policy::Policy;
 
+/// The code of the finding about a word of the annotation that names no kind. The rules themselves are sound.
+pub const AUTOGEN_KIND: &str = "autogen-kind";
+
 /// Checks the annotation and tells which rules are not expanded.
 pub(super) fn check(policy: &Policy, found: &mut Vec<Diagnostic>) {
     annotation(policy, found);
@@ -23,10 +26,10 @@ fn annotation(policy: &Policy, found: &mut Vec<Diagnostic>) {
     for word in autogen::misnamed(policy) {
         let finding = if word.may_be_custom {
             let message = format!("`{}` is no controller kind of Kubernetes; it is read as a custom kind", word.name);
-            Diagnostic::warning("autogen-kind", path(), message)
+            Diagnostic::warning(AUTOGEN_KIND, path(), message)
         } else {
             let message = format!("`{}` is no kind with a Pod template", word.name);
-            Diagnostic::error("autogen-kind", path(), message)
+            Diagnostic::error(AUTOGEN_KIND, path(), message)
         };
         found.push(match word.nearest {
             Some(near) => finding.with_help(format!("did you mean `{near}`?")),

@@ -21,6 +21,7 @@ mod subresources;
 mod update;
 mod variables;
 
+pub use autogen::AUTOGEN_KIND;
 pub use cleanup::check_cleanup;
 pub use exception::check_exception;
 pub use generate::{MISSING_API_VERSION, check_namespaces};

@@ -58,7 +58,8 @@ fn compile_where(document: &Value, keep: impl Fn(&Diagnostic) -> bool) -> Compil
 
 /// A refused policy without its faulty rules; `None` if there is an error outside of rules, or no rule is left.
 fn rest(program: Program, policy: &Policy, document: &Value, findings: &[Diagnostic]) -> Option<Program> {
-    let errors = findings.iter().filter(|finding| finding.is_error());
+    // A word of the annotation makes no rule faulty: on Pods they still work.
+    let errors = findings.iter().filter(|finding| finding.is_error() && finding.code != check::AUTOGEN_KIND);
     let faulty: BTreeSet<usize> = errors.map(|finding| rule_of(&finding.path)).collect::<Option<_>>()?;
     let declared = |rule: &CompiledRule| rule.autogen.is_none();
     let sound = |rule: &CompiledRule| rule_of(&rule.path).is_some_and(|rule| !faulty.contains(&rule));

@@ -31,3 +31,23 @@ fn of_elements_that_render_one_object_the_first_counts() {
         [r#"x: {"e":"xa"}"#, r#"y: {"e":"ya"}"#]
     );
 }
+
+#[test]
+fn a_copy_is_never_made_where_no_namespace_is_named() {
+    let said = |what: &str| {
+        let rule = format!("{{generate: {{namespace: \"{{{{ request.object.spec.to }}}}\", {what}}}}}");
+        Trial::new(&[policy_of_rule(&value(&rule))], review(&value("{spec: {to: ''}}"))).run().lines()
+    };
+    let refused = ["r error cannot clone: the target has no namespace, and the source has one"];
+    assert_eq!(said("cloneList: {namespace: a, kinds: [v1/Secret]}"), refused);
+    assert_eq!(said("apiVersion: v1, kind: Secret, name: s, clone: {name: s, namespace: a}"), refused);
+}
+
+#[test]
+fn generated_data_is_a_map() {
+    let rule =
+        "{generate: {apiVersion: v1, kind: ConfigMap, name: c, namespace: a, data: '{{ request.object.spec.d }}'}}";
+    let said = |object: &str| Trial::new(&[policy_of_rule(&value(rule))], review(&value(object))).run().lines();
+    assert_eq!(said("{spec: {d: [1]}}"), ["r error generate data is not a map but array"]);
+    assert_eq!(said("{spec: {d: {data: {a: b}}}}"), ["r pass resource generated"]);
+}

@@ -246,8 +246,12 @@ fn same_scope(target: &Str, source: &Str) -> Result<(), Stop> {
     if target.is_empty() == source.is_empty() {
         return Ok(());
     }
-    let what = if target.is_empty() { "the target has no namespace" } else { "the source has no namespace" };
-    Err(Stop::Failed(Judgement::new(Verdict::Error, format!("cannot clone: {what}, and the other side has one"))))
+    let message = if target.is_empty() {
+        "cannot clone: the target has no namespace, and the source has one"
+    } else {
+        "cannot clone: the source has no namespace, and the target has one"
+    };
+    Err(Stop::Failed(Judgement::new(Verdict::Error, message)))
 }
 
 /// A copy of `source` as it should be created: without what the server writes, owners only within their namespace.

@@ -251,6 +251,10 @@ fn of_a_refused_policy_the_sound_rules_are_left() {
         rest(&format!("{{{header}, spec: {{rules: [{{name: a, {faulty}}}, {{name: b, {sound}}}]}}}}")).unwrap(),
         ["b", "autogen-b", "autogen-cronjob-b"]
     );
+    // A bad word of the annotation leaves the rules on Pods alone.
+    let annotated =
+        header.replace("name: p", "name: p, annotations: {pod-policies.kyverno.io/autogen-controllers: '*'}");
+    assert_eq!(rest(&format!("{{{annotated}, spec: {{rules: [{{name: b, {sound}}}]}}}}")).unwrap(), ["b", "autogen-b"]);
     // With an error outside of rules nobody knows what the policy means.
     assert_eq!(rest(&format!("{{{header}, spec: {{unknown: 1, rules: [{{name: b, {sound}}}]}}}}")), None);
     assert_eq!(rest(&format!("{{{header}, spec: {{rules: [{{name: a, {faulty}}}]}}}}")), None);

@@ -17,14 +17,14 @@ pub enum Purpose {
 
 /// IPv4 networks that are not global.
 const V4: [(Ipv4Addr, u32, Purpose); 19] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8, Purpose::Local),
+    (Ipv4Addr::UNSPECIFIED, 8, Purpose::Local),
     (Ipv4Addr::new(127, 0, 0, 0), 8, Purpose::Local),
     (Ipv4Addr::new(169, 254, 0, 0), 16, Purpose::Local),
     // Metadata services of Alibaba Cloud and of Azure.
     (Ipv4Addr::new(100, 100, 100, 200), 32, Purpose::Local),
     (Ipv4Addr::new(168, 63, 129, 16), 32, Purpose::Local),
     (Ipv4Addr::new(224, 0, 0, 0), 4, Purpose::Local),
-    (Ipv4Addr::new(255, 255, 255, 255), 32, Purpose::Local),
+    (Ipv4Addr::BROADCAST, 32, Purpose::Local),
     (Ipv4Addr::new(10, 0, 0, 0), 8, Purpose::Private),
     (Ipv4Addr::new(100, 64, 0, 0), 10, Purpose::Private),
     (Ipv4Addr::new(172, 16, 0, 0), 12, Purpose::Private),

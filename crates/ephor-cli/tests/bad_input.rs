@@ -357,3 +357,10 @@ fn kinds_in_the_wrong_case_are_named() {
         }
     }
 }
+
+#[test]
+fn a_query_prints_nothing_but_its_result_where_no_person_reads() {
+    let directory = TempDir::new().unwrap();
+    let run = ephor(directory.path(), &["jp", "query", "a"], b"{\"a\": 1}");
+    assert_eq!((run.code, run.output.as_str()), (Some(0), "1\n"));
+}

@@ -340,6 +340,16 @@ fn values_and_set_stand_in_for_data() {
 }
 
 #[test]
+fn values_for_a_rule_that_is_not_there_are_told() {
+    let values = "{apiVersion: cli.kyverno.io/v1alpha1, kind: Values, policies: [{name: owner, rules: \
+                  [{name: owner-is-knwon, values: {a: b}}]}, {name: other, rules: [{name: r}]}]}";
+    let desk = Desk::new(&[("p.yaml", OWNER), ("v.yaml", values), ("pods.yaml", PODS)]);
+    let (text, _) = desk.apply("@/p.yaml -r @/pods.yaml -f @/v.yaml");
+    assert!(text.contains("warning[unknown-rule]") && text.contains("did you mean `owner-is-known`?"), "{text}");
+    assert!(!text.contains("`other`"), "{text}");
+}
+
+#[test]
 fn calls_of_the_api_are_answered_from_the_resources() {
     let policy = "
 apiVersion: kyverno.io/v1

@@ -1,0 +1,61 @@
+//! `ephor explain` for requests that files alone do not tell.
+
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+const POLICY: &str = "apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: owner, annotations: {pod-policies.kyverno.io/autogen-controllers: none}}
+spec:
+  background: false
+  rules:
+  - name: known
+    match: {any: [{resources: {kinds: [Pod], operations: [UPDATE]}}]}
+    context: [{name: owners, configMap: {name: c, namespace: d}}]
+    validate:
+      message: 'the owner is {{ owners.data.name }}'
+      deny: {conditions: {any: [{key: '{{ owners.data.name }}', operator: Equals, value: ann}]}}
+  - name: status
+    match: {any: [{resources: {kinds: [Pod/status]}}]}
+    validate: {message: no statuses, deny: {}}
+";
+
+const VALUES: &str = "{apiVersion: cli.kyverno.io/v1alpha1, kind: Values, globalValues: {request.operation: UPDATE},
+policies: [{name: owner, rules: [{name: known, values: {owners.data.name: ann}}]}]}";
+
+fn explain(directory: &Path, words: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_ephor"))
+        .args(["explain", "policy.yaml", "pod.yaml"])
+        .args(words)
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+}
+
+#[test]
+fn values_operation_and_subresource_make_the_request() {
+    let directory = TempDir::new().unwrap();
+    for (name, text) in [
+        ("policy.yaml", POLICY),
+        ("values.yaml", VALUES),
+        ("pod.yaml", "{apiVersion: v1, kind: Pod, metadata: {name: p}}"),
+    ] {
+        std::fs::write(directory.path().join(name), text).unwrap();
+    }
+    let (code, text) = explain(directory.path(), &["--values", "values.yaml"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.starts_with("Pod default/p UPDATE\n") && text.contains("the owner is ann"), "{text}");
+    // What the command line says counts more than the values.
+    let (code, text) = explain(directory.path(), &["--values", "values.yaml", "--operation", "create"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.starts_with("Pod default/p CREATE\n"), "{text}");
+    let (code, text) = explain(directory.path(), &["--subresource", "status", "--operation", "UPDATE"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.starts_with("Pod/status default/p UPDATE\n") && text.contains("no statuses"), "{text}");
+    let (code, text) = explain(directory.path(), &["--subresource", "stauts"]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("pods have no subresource `stauts`; known: "), "{text}");
+}

@@ -41,6 +41,8 @@ pub struct Options {
     pub cost_limit: Option<u64>,
     /// Field names may stand in backquotes.
     pub quoted_fields: bool,
+    /// A type with this name, and all below it (`Object.spec`), may be constructed with any fields.
+    pub open_object: Option<&'static str>,
 }
 
 /// An overload of a function with its types read.
@@ -89,6 +91,13 @@ impl Environment {
         self.objects.insert(object.name.clone(), Arc::new(object));
     }
 
+    /// Adds fields to a declared type.
+    pub fn extend_object(&mut self, name: &str, fields: impl IntoIterator<Item = (&'static str, Type)>) {
+        if let Some(object) = self.objects.get_mut(name) {
+            Arc::make_mut(object).fields.extend(fields.into_iter().map(|(name, kind)| (name.into(), kind)));
+        }
+    }
+
     /// Its switches.
     pub fn options(&self) -> Options {
         self.options
@@ -131,8 +140,14 @@ impl Environment {
         self.type_named(name).map(Name::Type)
     }
 
+    /// Whether `name` is a type that has any fields.
+    pub(super) fn is_open(&self, name: &str) -> bool {
+        let below = self.options.open_object.and_then(|open| name.strip_prefix(open));
+        below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+
     fn type_named(&self, name: &str) -> Option<Type> {
-        if self.objects.contains_key(name) {
+        if self.objects.contains_key(name) || self.is_open(name) {
             return Some(Type::Object(name.into()));
         }
         Some(match name {

@@ -16,6 +16,7 @@ use super::node::{Bind, Call, Entry, Fold, Item, Key, Node, Object, OptMap, Path
 use super::program::{Scope, Usage};
 use super::types::Type;
 use super::value::{self, Dict, List, Val};
+use crate::Str;
 use crate::budget::Budget;
 use crate::scalar::go_regex::RegexCache;
 use crate::scalar::go_time::Time;
@@ -165,7 +166,9 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
             }
             Root::Node(node) => self.eval(node)?,
         };
-        let Some((last, steps)) = path.steps.split_last() else { return Ok(value) };
+        let Some((last, steps)) = path.steps.split_last() else {
+            return Ok(if path.test { Val::Bool(true) } else { value });
+        };
         let mut optional = false;
         if let Val::Optional(inner) = &value {
             match inner {
@@ -248,8 +251,8 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
                 }
             }
         }
-        let overload = call.resolved.as_ref().or(call.candidates.first()).map(|signature| signature.overload);
-        let rule = overload.filter(|overload| call.resolved.is_some() || overload.cost_by_name).map(|o| o.cost);
+        let by_name = || call.candidates.iter().find(|signature| signature.overload.cost_by_name);
+        let rule = call.resolved.as_ref().or_else(by_name).map(|signature| signature.overload.cost);
         if let Some(error) = failure {
             let free = call.regex.is_some();
             self.charge(if free { 0 } else { rule.map_or(1, |rule| rule(&args, None)) })?;
@@ -311,6 +314,14 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
     }
 
     fn map(&mut self, entries: &'n [Entry]) -> Eval<Val<'v>> {
+        let map = self.entries(entries);
+        self.charge(MAP_COST)?;
+        let map = map?;
+        self.world.budget.charge_bytes(map.len() * 32)?;
+        Ok(Val::map(map))
+    }
+
+    fn entries(&mut self, entries: &'n [Entry]) -> Eval<BTreeMap<value::Key, Val<'v>>> {
         let mut map = BTreeMap::new();
         for entry in entries {
             let key = self.eval(&entry.key)?;
@@ -329,12 +340,20 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
                 }
             }
         }
-        self.charge(MAP_COST)?;
-        self.world.budget.charge_bytes(map.len() * 32)?;
-        Ok(Val::map(map))
+        Ok(map)
     }
 
     fn object(&mut self, object: &'n Object) -> Eval<Val<'v>> {
+        let fields = self.fields(object);
+        self.charge(OBJECT_COST)?;
+        let fields = fields?;
+        if matches!(object.kind, Type::Object(_)) {
+            return Ok(Val::Object(Arc::new(value::Object { name: object.name.clone(), fields })));
+        }
+        well_known(object, &fields)
+    }
+
+    fn fields(&mut self, object: &'n Object) -> Eval<BTreeMap<Str, Val<'v>>> {
         let mut fields = BTreeMap::new();
         for (name, node, optional) in &object.fields {
             match self.eval(node)? {
@@ -347,11 +366,7 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
                 }
             }
         }
-        self.charge(OBJECT_COST)?;
-        if matches!(object.kind, Type::Object(_)) {
-            return Ok(Val::Object(Arc::new(value::Object { name: object.name.clone(), fields })));
-        }
-        well_known(object, &fields)
+        Ok(fields)
     }
 
     fn put(&mut self, slot: usize, content: Slot<'n, 'v>) {
@@ -610,7 +625,8 @@ fn lookup<'v>(value: &Val<'v>, key: &Val<'_>, lenient: bool) -> Eval<Option<Val<
         }
         Val::Object(object) => {
             let found = key.as_str().and_then(|name| object.fields.get(name)).cloned();
-            if found.is_some() { Ok(found) } else { missing(EvalError::NoSuchKey(show_key(key))) }
+            // A field that is not set is null.
+            Ok(found.or((!lenient).then_some(Val::Null)))
         }
         _ => missing(EvalError::NoSuchKey(show_key(key))),
     }

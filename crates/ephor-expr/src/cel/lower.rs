@@ -95,7 +95,10 @@ impl Lowering<'_> {
                 }
             }
             Kind::Select { operand, field, test } => {
-                if !test && let Some(member) = self.member(*operand, field) {
+                if let Some(mut member) = self.member(*operand, field) {
+                    if let Node::Path(path) = &mut member {
+                        path.test = *test;
+                    }
                     return Ok(member);
                 }
                 let operand = self.node(*operand)?;
@@ -255,6 +258,14 @@ impl Lowering<'_> {
         let mut nodes = Vec::with_capacity(fields.len());
         for field in fields {
             nodes.push((field.name.clone(), self.node(field.value)?, field.optional));
+        }
+        // Text fields that are not set are empty.
+        if let Some(declared) = self.environment.object(name) {
+            for (field, kind) in &declared.fields {
+                if *kind == Type::String && !nodes.iter().any(|(name, ..)| name == field) {
+                    nodes.push((field.clone(), Node::Const(Val::text("")), false));
+                }
+            }
         }
         let name = name.trim_start_matches('.').into();
         Ok(Node::Object(Box::new(Object { kind, name, fields: nodes })))

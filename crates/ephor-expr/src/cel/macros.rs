@@ -99,8 +99,9 @@ pub(super) const MATH: &[Macro] = &[
     Macro { name: "least", arity: Arity::Any, receiver: true, expand: |p, u| extremum(p, u, "least", "math.@min") },
 ];
 
-/// `proto.hasExt` and `proto.getExt`: there are no extensions, so no use is valid.
-pub(super) const PROTOS: &[Macro] = &[on("hasExt", 2, extension), on("getExt", 2, extension)];
+/// `proto.hasExt` and `proto.getExt`, fields with dotted names; no type has any.
+pub(super) const PROTOS: &[Macro] =
+    &[on("hasExt", 2, |p, u| extension(p, u, true)), on("getExt", 2, |p, u| extension(p, u, false))];
 
 /// `x.orValue(y)` on optionals and on what is none.
 pub(super) const OR_VALUE: &[Macro] = &[on("orValue", 1, |p, u| {
@@ -415,11 +416,15 @@ fn extremum(p: &mut Parser<'_>, u: &Use<'_>, name: &str, function: &str) -> Opti
     }
 }
 
-fn extension(p: &mut Parser<'_>, u: &Use<'_>) -> Option<Id> {
+fn extension(p: &mut Parser<'_>, u: &Use<'_>, test: bool) -> Option<Id> {
     if !is_name(p, u.target?, "proto") {
         return None;
     }
-    let offset = u.args.last().map_or(u.offset, |id| p.ast.offset(*id));
+    let [message, field] = u.args else { return None };
+    if let (Kind::Select { .. }, Some(field)) = (p.ast.kind(*field), p.ast.qualified_name(*field)) {
+        return Some(p.add(u.offset, Kind::Select { operand: *message, field: field.into(), test }));
+    }
+    let offset = p.ast.offset(*field);
     p.issue(offset, "invalid extension field");
     Some(p.placeholder(u.offset))
 }

@@ -29,7 +29,7 @@ mod value;
 
 pub use environment::{Environment, ObjectType, Options};
 pub use error::{CompileError, EvalError, Issue};
-pub use library::{Host, NoHost};
+pub use library::{Host, NoHost, Question};
 pub use program::{MEMBERS, Program, Run, Scope, Usage};
 pub use types::Type;
 pub use value::{Dict, Key, List, Object, Opaque, Text, Val};

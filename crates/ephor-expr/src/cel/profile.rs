@@ -30,6 +30,19 @@ const KUBERNETES: [Library; 19] = [
     library::KUBERNETES_AUTHORIZER,
 ];
 
+/// The libraries that Kyverno's policies have beside those of Kubernetes.
+const KYVERNO: [Library; 9] = [
+    library::BINDINGS,
+    library::MATH,
+    library::ENCODERS,
+    library::PROTOS,
+    library::KYVERNO_DATA,
+    library::KYVERNO_IMAGES,
+    library::KYVERNO_RESOURCES,
+    library::KYVERNO_HTTP,
+    library::KYVERNO_CHANCE,
+];
+
 /// The types of what an admission request says, field by field.
 const OBJECTS: [(&str, &[(&str, &str)]); 10] = [
     ("kubernetes.GroupVersionKind", &[("group", "string"), ("version", "string"), ("kind", "string")]),
@@ -127,17 +140,16 @@ impl Kubernetes {
             literal_checks: true,
             cost_limit: Some(COST_LIMIT),
             quoted_fields: false,
+            open_object: (self == Kubernetes::Mutation).then_some("Object"),
         };
         let mut environment = Environment::new(&libraries, options);
         declare_objects(&mut environment, self == Kubernetes::Mutation);
         environment.declare("object", Type::Dyn);
         environment.declare("oldObject", Type::Dyn);
         environment.declare("request", Type::Object("kubernetes.AdmissionRequest".into()));
-        if self != Kubernetes::Webhook {
-            environment.declare("namespaceObject", Type::Object("kubernetes.Namespace".into()));
-            environment.declare(super::MEMBERS, Type::Object(VARIABLES.into()));
-            environment.declare_object(ObjectType { name: VARIABLES.into(), fields: Vec::new(), constructible: false });
-        }
+        environment.declare("namespaceObject", Type::Object("kubernetes.Namespace".into()));
+        environment.declare(super::MEMBERS, Type::Object(VARIABLES.into()));
+        environment.declare_object(ObjectType { name: VARIABLES.into(), fields: Vec::new(), constructible: false });
         if !matches!(self, Kubernetes::PolicyWithoutParams | Kubernetes::Webhook) {
             environment.declare("params", Type::Dyn);
         }
@@ -149,6 +161,115 @@ impl Kubernetes {
         environment
     }
 }
+
+/// A kind of policy of `policies.kyverno.io`, as Kyverno 1.18 has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kyverno {
+    /// `ValidatingPolicy`.
+    Validating,
+    /// `NamespacedValidatingPolicy`.
+    NamespacedValidating,
+    /// `MutatingPolicy`.
+    Mutating,
+    /// What chooses the targets of a `MutatingPolicy`.
+    MutationTarget,
+    /// `GeneratingPolicy`.
+    Generating,
+    /// `DeletingPolicy`.
+    Deleting,
+    /// `ImageValidatingPolicy`.
+    ImageValidating,
+}
+
+/// Variables on which functions are called, and their types.
+pub const CONTEXTS: [(&str, &str); 6] = [
+    ("resource", "resource.Context"),
+    ("http", "http.Context"),
+    ("globalContext", "globalcontext.Context"),
+    ("image", "imagedata.Context"),
+    ("json", "json.Json"),
+    ("yaml", "yaml.Yaml"),
+];
+
+impl Kyverno {
+    /// The environment of expressions there.
+    pub fn environment(self) -> Environment {
+        let mut libraries = KUBERNETES.to_vec();
+        libraries.extend(KYVERNO);
+        libraries.extend([library::KYVERNO_GLOBAL_CONTEXT, library::KYVERNO_IMAGE_DATA, library::KYVERNO_ARCHIVES]);
+        libraries.push(match self {
+            Kyverno::NamespacedValidating => library::KYVERNO_NAMESPACE_RESOURCES,
+            _ => library::KYVERNO_CLUSTER_RESOURCES,
+        });
+        let generates = matches!(self, Kyverno::Generating | Kyverno::Mutating);
+        if generates {
+            libraries.push(library::KYVERNO_GENERATOR);
+        }
+        if !matches!(self, Kyverno::Generating | Kyverno::Deleting) {
+            libraries.push(library::KYVERNO_SERVICE_ACCOUNTS);
+        }
+        if self == Kyverno::ImageValidating {
+            libraries.push(library::KYVERNO_SIGNATURES);
+        }
+        let mutates = self == Kyverno::Mutating;
+        if mutates {
+            libraries.push(library::KUBERNETES_JSON_PATCH);
+        }
+        let options = Options {
+            homogeneous_literals: true,
+            literal_checks: true,
+            cost_limit: Some(COST_LIMIT),
+            quoted_fields: false,
+            open_object: mutates.then_some("Object"),
+        };
+        let mut environment = Environment::new(&libraries, options);
+        declare_objects(&mut environment, mutates);
+        environment.extend_object("kubernetes.AdmissionRequest", [("object", Type::Dyn), ("oldObject", Type::Dyn)]);
+        let text_fields = |names: &[&str]| names.iter().map(|name| ((*name).into(), Type::String)).collect();
+        environment.declare_object(ObjectType {
+            name: "user.ServiceAccount".into(),
+            fields: text_fields(&["Name", "Namespace"]),
+            constructible: false,
+        });
+        let lists = ["allowedImages", "allowedValues"].map(|name| (name.into(), Type::list(Type::String)));
+        let exceptions = if self == Kyverno::Deleting { "compiler.Exception" } else { "libs.Exception" };
+        environment.declare_object(ObjectType {
+            name: exceptions.into(),
+            fields: if self == Kyverno::Deleting { Vec::new() } else { lists.into() },
+            constructible: false,
+        });
+        if self != Kyverno::ImageValidating {
+            environment.declare("exceptions", Type::Object(exceptions.into()));
+        }
+        environment.declare("object", Type::Dyn);
+        if self != Kyverno::MutationTarget {
+            environment.declare("oldObject", Type::Dyn);
+            environment.declare("request", Type::Object("kubernetes.AdmissionRequest".into()));
+            environment.declare("namespaceObject", Type::Object("kubernetes.Namespace".into()));
+        }
+        for (name, kind) in CONTEXTS {
+            environment.declare(name, Type::Opaque(kind.into()));
+        }
+        if generates {
+            environment.declare("generator", Type::Opaque("generator.Context".into()));
+        }
+        if self == Kyverno::ImageValidating {
+            environment.declare("attestors", Type::map(Type::String, Type::Dyn));
+            environment.declare("attestations", Type::map(Type::String, Type::String));
+            environment.declare("images", Type::map(Type::String, Type::list(Type::String)));
+        }
+        environment.declare(super::MEMBERS, Type::Object(KYVERNO_VARIABLES.into()));
+        environment.declare_object(ObjectType {
+            name: KYVERNO_VARIABLES.into(),
+            fields: Vec::new(),
+            constructible: false,
+        });
+        environment
+    }
+}
+
+/// The type of `variables` in Kyverno.
+pub const KYVERNO_VARIABLES: &str = "kyverno.variables";
 
 /// The type of `variables` in Kubernetes.
 pub const VARIABLES: &str = "kubernetes.variables";

@@ -336,7 +336,8 @@ impl<'v> Val<'v> {
     /// Its type, as `type()` gives it.
     pub(super) fn type_of(&self) -> Type {
         match self {
-            Val::Object(object) => Type::Object(object.name.clone()),
+            // The types of constructed objects have no names at run time.
+            Val::Object(_) => Type::TypeOf(None),
             Val::Opaque(opaque) => Type::Opaque(opaque.type_name().into()),
             other => Type::parse(&other.type_name()).unwrap_or(Type::Dyn),
         }

@@ -156,6 +156,23 @@ fn tagged(value: &Val<'_>) -> Value {
             let pair = |(key, item): (Val<'_>, Val<'_>)| Value::array(vec![tagged(&key), tagged(&item)]);
             tag("$map", Value::array(map.entries().map(pair).collect()))
         }
+        // What the Go implementations hold as structures has their printing.
+        Val::Object(object) if object.name.contains('.') && !object.name.starts_with("Object.") => {
+            let list = |value: &Val<'_>| match value {
+                Val::List(list) => {
+                    let items: Vec<String> = list.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect();
+                    format!("[{}]", items.join(" "))
+                }
+                other => other.as_str().unwrap_or_default().to_owned(),
+            };
+            let name = |name: &str| name[..1].to_uppercase() + &name[1..];
+            let fields: Vec<String> =
+                object.fields.iter().map(|(field, value)| format!("{}:{}", name(field), list(value))).collect();
+            let mut tagged_opaque = Map::new();
+            tagged_opaque.insert("$opaque", text(&object.name));
+            tagged_opaque.insert("text", text(format!("{{{}}}", fields.join(" "))));
+            Value::object(tagged_opaque)
+        }
         Val::Object(object) => {
             let mut tagged_object = Map::new();
             tagged_object.insert("$object", text(&object.name));

@@ -7,6 +7,7 @@
 #![expect(clippy::print_stdout, reason = "the report")]
 
 mod compare;
+mod mock;
 mod scope;
 
 use std::collections::BTreeMap;

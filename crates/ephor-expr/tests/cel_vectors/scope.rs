@@ -6,11 +6,14 @@ use std::sync::Arc;
 
 use ephor_expr::Value;
 use ephor_expr::budget::Budget;
-use ephor_expr::cel::library::{Attributes, Decision, authorizer, request_resource};
-use ephor_expr::cel::profile::{Kubernetes, VARIABLES};
-use ephor_expr::cel::{Environment, EvalError, Host, Key, MEMBERS, ObjectType, Program, Run, Scope, Type, Usage, Val};
+use ephor_expr::cel::library::{Attributes, authorizer, context, request_resource};
+use ephor_expr::cel::profile::{CONTEXTS, KYVERNO_VARIABLES, Kubernetes, Kyverno, VARIABLES};
+use ephor_expr::cel::{
+    Environment, EvalError, Key, MEMBERS, Object, ObjectType, Program, Run, Scope, Type, Usage, Val,
+};
 
 use super::compare::untag;
+use super::mock::Mock;
 
 /// Runs expressions in the environments of vectors.
 pub(crate) struct Runner<'v> {
@@ -40,6 +43,7 @@ impl<'v> Runner<'v> {
         let source = vector.str_at(&["bindings", "use"]).unwrap_or("none");
         let bound_env = env.strip_suffix("-head").unwrap_or(env);
         let bound = self.bindings.at(&["bound", bound_env, source])?;
+        let cluster = self.bindings.at(&["shared", "mock-cluster"])?;
         let mut declared = BTreeMap::new();
         if let Some(decls) = vector.at(&["bindings", "decls"]).and_then(Value::as_object) {
             for (name, kind) in decls.iter() {
@@ -55,10 +59,22 @@ impl<'v> Runner<'v> {
         let mut members = BTreeMap::new();
         for variable in vector.at(&["bindings", "variables"]).and_then(Value::as_array).unwrap_or_default() {
             let (name, expression) = (variable.str_at(&["name"])?, variable.str_at(&["expression"])?);
-            if let Ok(program) = Program::compile(expression, &environment) {
-                fields.push((name.into(), program.kind().clone()));
+            let compiled = Program::compile(expression, &environment);
+            // Members of types that have no counterpart in declarations are dyn, as are those that do not compile.
+            let kind = match compiled.as_ref().map(Program::kind) {
+                Ok(kind)
+                    if env != "k8s"
+                        || !matches!(kind, Type::Optional(_) | Type::TypeOf(_) | Type::Opaque(_) | Type::Object(_)) =>
+                {
+                    kind.clone()
+                }
+                _ => Type::Dyn,
+            };
+            if compiled.is_ok() || env == "k8s" {
+                let program = compiled.map_err(|error| error.to_string());
+                fields.push((name.into(), kind));
                 environment.declare_object(ObjectType {
-                    name: VARIABLES.into(),
+                    name: if env == "k8s" { VARIABLES } else { KYVERNO_VARIABLES }.into(),
                     fields: fields.clone(),
                     constructible: false,
                 });
@@ -76,9 +92,18 @@ impl<'v> Runner<'v> {
         let usage = Usage::new(environment.options().cost_limit);
         let budget = Budget::default();
         let value = program.as_ref().ok().map(|program| {
-            let bindings =
-                Bindings { bound, declared, members, budget: &budget, usage: &usage, known: RefCell::default() };
-            program.evaluate(&bindings, &Run { host: &Mock { bound }, budget: &budget, usage: &usage })
+            let bindings = Bindings {
+                limit: environment.options().cost_limit,
+                composited: env == "k8s",
+                bound,
+                cluster,
+                declared,
+                members,
+                budget: &budget,
+                usage: &usage,
+                known: RefCell::default(),
+            };
+            program.evaluate(&bindings, &Run { host: &Mock { bound, cluster }, budget: &budget, usage: &usage })
         });
         Some(Outcome { program, value, cost: usage.spent() })
     }
@@ -91,14 +116,25 @@ fn environment(env: &str, profile: &str) -> Option<Environment> {
         ("k8s", "vap-msg") => Kubernetes::Message.environment(),
         ("k8s", "webhook") => Kubernetes::Webhook.environment(),
         ("k8s", "map") => Kubernetes::Mutation.environment(),
+        ("kyverno", "vpol") => Kyverno::Validating.environment(),
+        ("kyverno", "nvpol") => Kyverno::NamespacedValidating.environment(),
+        ("kyverno", "mpol") => Kyverno::Mutating.environment(),
+        ("kyverno", "mpol-target") => Kyverno::MutationTarget.environment(),
+        ("kyverno", "gpol") => Kyverno::Generating.environment(),
+        ("kyverno", "dpol") => Kyverno::Deleting.environment(),
+        ("kyverno", "ivpol") => Kyverno::ImageValidating.environment(),
         _ => return None,
     })
 }
 
 struct Bindings<'c, 'v> {
+    limit: Option<u64>,
+    /// Whether errors of variables say so.
+    composited: bool,
     bound: &'v Value,
+    cluster: &'v Value,
     declared: BTreeMap<String, Val<'static>>,
-    members: BTreeMap<String, Program>,
+    members: BTreeMap<String, Result<Program, String>>,
     budget: &'c Budget,
     usage: &'c Usage,
     known: RefCell<BTreeMap<String, Result<Val<'v>, EvalError>>>,
@@ -110,9 +146,27 @@ impl<'v> Scope<'v> for Bindings<'_, 'v> {
             return Some(Ok(value.clone()));
         }
         if name == MEMBERS {
-            return Some(Ok(Val::opaque(Variables)));
+            return Some(Ok(Val::opaque(Variables(if self.composited { VARIABLES } else { KYVERNO_VARIABLES }))));
+        }
+        if let Some((_, kind)) = CONTEXTS.iter().find(|(variable, _)| *variable == name) {
+            return Some(Ok(context(kind)));
         }
         match name {
+            "images" | "attestors" | "attestations" => {
+                let json = match name {
+                    "images" => r#"{"containers":["nginx:1.25","ghcr.io/mock/app:v1"],"initContainers":[]}"#,
+                    "attestors" => r#"{"cosign":{"name":"cosign"}}"#,
+                    _ => r#"{"sbom":"sbom"}"#,
+                };
+                return Value::from_json(json).ok().map(|value| Ok(Val::owned_json(&value)));
+            }
+            "generator" => return Some(Ok(context("generator.Context"))),
+            "exceptions" => {
+                let list = |name: &str, item: &str| (name.into(), Val::list(vec![Val::text(item)]));
+                let fields =
+                    [list("allowedImages", "ghcr.io/allowed/*"), list("allowedValues", "allowed-value")].into();
+                return Some(Ok(Val::Object(Arc::new(Object { name: "libs.Exception".into(), fields }))));
+            }
             "authorizer" => return Some(Ok(authorizer())),
             "authorizer.requestResource" => {
                 let text = |text: &str| text.to_owned();
@@ -135,10 +189,20 @@ impl<'v> Scope<'v> for Bindings<'_, 'v> {
         if let Some(known) = self.known.borrow().get(field) {
             return Some(known.clone());
         }
-        let program = self.members.get(field)?;
-        let run = Run { host: &Mock { bound: self.bound }, budget: self.budget, usage: self.usage };
+        let program = match self.members.get(field)? {
+            Ok(program) => program,
+            Err(error) => {
+                let text = format!("composited variable \"{field}\" fails to compile: compilation failed: {error}");
+                return Some(Err(EvalError::Other(text)));
+            }
+        };
+        // Kyverno does not count what variables cost.
+        let own = Usage::new(self.limit);
+        let usage = if self.composited { self.usage } else { &own };
+        let run = Run { host: &Mock { bound: self.bound, cluster: self.cluster }, budget: self.budget, usage };
         let value = program.evaluate(self, &run).map_err(|error| match error {
             EvalError::CostLimit | EvalError::Pending | EvalError::Budget(_) => error,
+            error if !self.composited => error,
             error => EvalError::Other(format!("composited variable \"{field}\" fails to evaluate: {error}")),
         });
         self.known.borrow_mut().insert(field.to_owned(), value.clone());
@@ -148,11 +212,11 @@ impl<'v> Scope<'v> for Bindings<'_, 'v> {
 
 /// All variables as one value, of which nothing can be read.
 #[derive(Debug)]
-struct Variables;
+struct Variables(&'static str);
 
 impl ephor_expr::cel::Opaque for Variables {
     fn type_name(&self) -> &str {
-        VARIABLES
+        self.0
     }
 
     fn equals(&self, _: &dyn ephor_expr::cel::Opaque) -> bool {
@@ -165,43 +229,6 @@ impl ephor_expr::cel::Opaque for Variables {
 
     fn text(&self) -> String {
         String::new()
-    }
-}
-
-/// Answers as the mocks of the vectors do.
-struct Mock<'v> {
-    bound: &'v Value,
-}
-
-impl Mock<'_> {
-    /// All that was asked, in a line.
-    fn describe(&self, asked: &Attributes) -> String {
-        let (user, groups) = if let Some((namespace, name)) = &asked.service_account {
-            let groups = format!("system:serviceaccounts system:serviceaccounts:{namespace}");
-            (format!("system:serviceaccount:{namespace}:{name}"), groups)
-        } else {
-            let user = |field: &str| self.bound.at(&["request", "userInfo", field]);
-            let groups = user("groups").and_then(Value::as_array).unwrap_or_default();
-            let groups: Vec<&str> = groups.iter().filter_map(Value::as_str).collect();
-            (user("username").and_then(Value::as_str).unwrap_or_default().to_owned(), groups.join(" "))
-        };
-        format!(
-            "user={user} groups=[{groups}] path={} group={} version={} resource={} sub={} ns={} name={}",
-            asked.path, asked.group, asked.version, asked.resource, asked.subresource, asked.namespace, asked.name
-        )
-    }
-}
-
-impl Host for Mock<'_> {
-    fn authorize(&self, asked: &Attributes) -> Result<Decision, EvalError> {
-        let decide = |allowed, reason: &str| Decision { allowed, reason: reason.into(), error: None };
-        Ok(match asked.verb.as_str() {
-            "get" => decide(true, "allowed by mock"),
-            "delete" => decide(false, "denied by mock"),
-            "error" => Decision { error: Some("mock authorizer failed".into()), ..decide(false, "") },
-            "whoami" => decide(false, &self.describe(asked)),
-            _ => decide(false, ""),
-        })
     }
 }
 

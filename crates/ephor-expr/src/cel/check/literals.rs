@@ -59,23 +59,26 @@ fn homogeneous(ast: &Ast, types: &Types, id: Id, issues: &mut Vec<Issue>) {
     match ast.kind(id) {
         Kind::List(items) => {
             let kinds = items.iter().map(|item| (item.value, optional(item.value, item.optional)));
-            same(ast, kinds, issues);
+            same(ast, kinds, true, issues);
         }
         Kind::Map(entries) => {
-            same(ast, entries.iter().map(|entry| (entry.key, types.kind(entry.key))), issues);
-            same(ast, entries.iter().map(|entry| (entry.value, optional(entry.value, entry.optional))), issues);
+            same(ast, entries.iter().map(|entry| (entry.key, types.kind(entry.key))), false, issues);
+            same(ast, entries.iter().map(|entry| (entry.value, optional(entry.value, entry.optional))), false, issues);
         }
         _ => {}
     }
 }
 
-/// All types must be the type of the first.
-fn same<'a>(ast: &Ast, mut kinds: impl Iterator<Item = (Id, &'a Type)>, issues: &mut Vec<Issue>) {
+/// All types must be the type of the first. For a list only the first that is not is reported.
+fn same<'a>(ast: &Ast, mut kinds: impl Iterator<Item = (Id, &'a Type)>, once: bool, issues: &mut Vec<Issue>) {
     let Some((_, first)) = kinds.next() else { return };
     for (id, kind) in kinds {
         if !equivalent(first, kind) {
             let message = format!("expected type '{}' but found '{}'", first.message(), kind.message());
             issues.push(Issue { offset: Some(ast.offset(id)), message });
+            if once {
+                return;
+            }
         }
     }
 }

@@ -196,7 +196,13 @@ impl Checker<'_> {
         let (target, was_optional) = of.unwrap_optional();
         let found = match target {
             Type::Map(pair) => pair.1.clone(),
-            Type::Object(name) => {
+            Type::Object(name) if self.environment.is_open(name) => Type::Dyn,
+            // A library names a type that the environment gives fields.
+            Type::Opaque(name) if self.environment.object(name).is_none() => {
+                self.issue_at(id, format!("type '{name}' does not support field selection"));
+                Type::Dyn
+            }
+            Type::Object(name) | Type::Opaque(name) => {
                 let found = self.environment.object(name).and_then(|object| object.field(field)).cloned();
                 found.unwrap_or_else(|| {
                     self.issue_at(id, format!("undefined field '{field}'"));
@@ -207,7 +213,7 @@ impl Checker<'_> {
                 self.mappings.assign(&Type::Dyn, target);
                 Type::Dyn
             }
-            Type::Dyn | Type::Error => Type::Dyn,
+            Type::Dyn | Type::Any | Type::Error => Type::Dyn,
             other => {
                 self.issue_at(id, format!("type '{}' does not support field selection", other.message()));
                 Type::Dyn
@@ -358,16 +364,29 @@ impl Checker<'_> {
             }
         };
         let declared = self.environment.object(name).cloned();
-        if declared.is_none() && !name.contains("google.protobuf.") && made != Type::Error {
+        let open = self.environment.is_open(name);
+        if declared.is_none() && !open && !name.contains("google.protobuf.") && made != Type::Error {
             self.issue_at(id, format!("'{name}' is not a message type"));
         }
         for field in fields {
             let value = self.element(field.value, field.optional);
+            if open {
+                continue;
+            }
             let wanted = match &declared {
                 Some(object) => object.field(&field.name).cloned(),
                 None => well_known_field(name, &field.name),
             };
             match wanted {
+                None if declared.is_some() => {
+                    let found = self.mappings.substitute(&value, false);
+                    let text = format!(
+                        "expected type of field '{}' is '' but provided type is '{}'",
+                        field.name,
+                        found.message()
+                    );
+                    self.issue(field.offset, text);
+                }
                 None => self.issue(field.offset, format!("undefined field '{}'", field.name)),
                 Some(wanted) if !self.mappings.assign(&wanted, &value) => {
                     let found = self.mappings.substitute(&value, false);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::error::EvalError;
 use super::super::value::{List, Val};
 use super::equality::list_contains;
-use super::operators::{compare, is_comparable};
+use super::operators::{compare, is_comparable, refuse};
 use super::{Call, Overload, cost, global, member};
 
 type Result<'v> = std::result::Result<Val<'v>, EvalError>;
@@ -204,6 +204,9 @@ fn range<'v>(call: &Call<'_, 'v>) -> Result<'v> {
 }
 
 fn sort<'v>(call: &Call<'_, 'v>) -> Result<'v> {
+    if !matches!(call.args.first(), Some(Val::List(_))) {
+        return Err(refuse(call, false));
+    }
     let items = list(call, 0)?;
     sorted(call, items, items)
 }

@@ -12,30 +12,50 @@ pub(super) const OVERLOADS: &[Overload] = &[
     global("math.@max", "math_@max_int", "int", "int", |c| Ok(c.arg(0))),
     global("math.@max", "math_@max_uint", "uint", "uint", |c| Ok(c.arg(0))),
     global("math.@max", "math_@max_double", "double", "double", |c| Ok(c.arg(0))),
-    global("math.@max", "math_@max_int_int", "int, int", "int", |c| extremum(c.args, Ordering::is_gt)),
-    global("math.@max", "math_@max_int_uint", "int, uint", "dyn", |c| extremum(c.args, Ordering::is_gt)),
-    global("math.@max", "math_@max_int_double", "int, double", "dyn", |c| extremum(c.args, Ordering::is_gt)),
-    global("math.@max", "math_@max_uint_int", "uint, int", "dyn", |c| extremum(c.args, Ordering::is_gt)),
-    global("math.@max", "math_@max_uint_uint", "uint, uint", "uint", |c| extremum(c.args, Ordering::is_gt)),
-    global("math.@max", "math_@max_uint_double", "uint, double", "dyn", |c| extremum(c.args, Ordering::is_gt)),
-    global("math.@max", "math_@max_double_int", "double, int", "dyn", |c| extremum(c.args, Ordering::is_gt)),
-    global("math.@max", "math_@max_double_uint", "double, uint", "dyn", |c| extremum(c.args, Ordering::is_gt)),
-    global("math.@max", "math_@max_double_double", "double, double", "double", |c| extremum(c.args, Ordering::is_gt)),
+    global("math.@max", "math_@max_int_int", "int, int", "int", |c| extremum(c.function, c.args, Ordering::is_gt)),
+    global("math.@max", "math_@max_int_uint", "int, uint", "dyn", |c| extremum(c.function, c.args, Ordering::is_gt)),
+    global("math.@max", "math_@max_int_double", "int, double", "dyn", |c| {
+        extremum(c.function, c.args, Ordering::is_gt)
+    }),
+    global("math.@max", "math_@max_uint_int", "uint, int", "dyn", |c| extremum(c.function, c.args, Ordering::is_gt)),
+    global("math.@max", "math_@max_uint_uint", "uint, uint", "uint", |c| extremum(c.function, c.args, Ordering::is_gt)),
+    global("math.@max", "math_@max_uint_double", "uint, double", "dyn", |c| {
+        extremum(c.function, c.args, Ordering::is_gt)
+    }),
+    global("math.@max", "math_@max_double_int", "double, int", "dyn", |c| {
+        extremum(c.function, c.args, Ordering::is_gt)
+    }),
+    global("math.@max", "math_@max_double_uint", "double, uint", "dyn", |c| {
+        extremum(c.function, c.args, Ordering::is_gt)
+    }),
+    global("math.@max", "math_@max_double_double", "double, double", "double", |c| {
+        extremum(c.function, c.args, Ordering::is_gt)
+    }),
     global("math.@max", "math_@max_list_int", "list(int)", "int", |c| in_list(c, Ordering::is_gt)),
     global("math.@max", "math_@max_list_uint", "list(uint)", "uint", |c| in_list(c, Ordering::is_gt)),
     global("math.@max", "math_@max_list_double", "list(double)", "double", |c| in_list(c, Ordering::is_gt)),
     global("math.@min", "math_@min_int", "int", "int", |c| Ok(c.arg(0))),
     global("math.@min", "math_@min_uint", "uint", "uint", |c| Ok(c.arg(0))),
     global("math.@min", "math_@min_double", "double", "double", |c| Ok(c.arg(0))),
-    global("math.@min", "math_@min_int_int", "int, int", "int", |c| extremum(c.args, Ordering::is_lt)),
-    global("math.@min", "math_@min_int_uint", "int, uint", "dyn", |c| extremum(c.args, Ordering::is_lt)),
-    global("math.@min", "math_@min_int_double", "int, double", "dyn", |c| extremum(c.args, Ordering::is_lt)),
-    global("math.@min", "math_@min_uint_int", "uint, int", "dyn", |c| extremum(c.args, Ordering::is_lt)),
-    global("math.@min", "math_@min_uint_uint", "uint, uint", "uint", |c| extremum(c.args, Ordering::is_lt)),
-    global("math.@min", "math_@min_uint_double", "uint, double", "dyn", |c| extremum(c.args, Ordering::is_lt)),
-    global("math.@min", "math_@min_double_int", "double, int", "dyn", |c| extremum(c.args, Ordering::is_lt)),
-    global("math.@min", "math_@min_double_uint", "double, uint", "dyn", |c| extremum(c.args, Ordering::is_lt)),
-    global("math.@min", "math_@min_double_double", "double, double", "double", |c| extremum(c.args, Ordering::is_lt)),
+    global("math.@min", "math_@min_int_int", "int, int", "int", |c| extremum(c.function, c.args, Ordering::is_lt)),
+    global("math.@min", "math_@min_int_uint", "int, uint", "dyn", |c| extremum(c.function, c.args, Ordering::is_lt)),
+    global("math.@min", "math_@min_int_double", "int, double", "dyn", |c| {
+        extremum(c.function, c.args, Ordering::is_lt)
+    }),
+    global("math.@min", "math_@min_uint_int", "uint, int", "dyn", |c| extremum(c.function, c.args, Ordering::is_lt)),
+    global("math.@min", "math_@min_uint_uint", "uint, uint", "uint", |c| extremum(c.function, c.args, Ordering::is_lt)),
+    global("math.@min", "math_@min_uint_double", "uint, double", "dyn", |c| {
+        extremum(c.function, c.args, Ordering::is_lt)
+    }),
+    global("math.@min", "math_@min_double_int", "double, int", "dyn", |c| {
+        extremum(c.function, c.args, Ordering::is_lt)
+    }),
+    global("math.@min", "math_@min_double_uint", "double, uint", "dyn", |c| {
+        extremum(c.function, c.args, Ordering::is_lt)
+    }),
+    global("math.@min", "math_@min_double_double", "double, double", "double", |c| {
+        extremum(c.function, c.args, Ordering::is_lt)
+    }),
     global("math.@min", "math_@min_list_int", "list(int)", "int", |c| in_list(c, Ordering::is_lt)),
     global("math.@min", "math_@min_list_uint", "list(uint)", "uint", |c| in_list(c, Ordering::is_lt)),
     global("math.@min", "math_@min_list_double", "list(double)", "double", |c| in_list(c, Ordering::is_lt)),
@@ -69,11 +89,14 @@ pub(super) const OVERLOADS: &[Overload] = &[
     global("math.bitShiftRight", "math_bitShiftRight_uint_int", "uint, int", "uint", |c| shift(c, false)),
 ];
 
-fn extremum<'v>(values: &[Val<'v>], better: fn(Ordering) -> bool) -> Result<'v> {
+fn extremum<'v>(function: &str, values: &[Val<'v>], better: fn(Ordering) -> bool) -> Result<'v> {
     let mut values = values.iter();
     let Some(mut best) = values.next() else { return Err(EvalError::NoSuchOverload) };
     for value in values {
-        if compare_numbers(value, best).is_some_and(better) {
+        let Some(order) = compare_numbers(value, best) else {
+            return Err(EvalError::Other(format!("NaN values cannot be ordered: {function}")));
+        };
+        if better(order) {
             best = value;
         }
     }
@@ -88,7 +111,7 @@ fn in_list<'v>(call: &Call<'_, 'v>, better: fn(Ordering) -> bool) -> Result<'v> 
         let function = call.function;
         return Err(EvalError::Other(format!("{function}(list) argument must not be empty")));
     }
-    extremum(&values, better)
+    extremum(call.function, &values, better)
 }
 
 fn double(call: &Call<'_, '_>) -> f64 {

@@ -10,6 +10,7 @@ pub(super) mod cost;
 mod equality;
 pub(super) mod format;
 mod kubernetes;
+mod kyverno;
 mod lists;
 mod math;
 pub(super) mod operators;
@@ -17,6 +18,8 @@ mod optionals;
 mod sets;
 mod strings;
 mod time;
+
+pub use kyverno::world::context;
 
 pub use kubernetes::authorizer::{Attributes, Decision, authorizer, request_resource};
 
@@ -26,6 +29,7 @@ use super::macros::{self, Macro};
 use super::value::Val;
 use crate::budget::Budget;
 use crate::scalar::go_regex::{GoRegex, GoRegexError, RegexCache};
+use crate::value::Value;
 
 /// A set of functions and macros.
 #[derive(Debug, Clone, Copy)]
@@ -98,6 +102,35 @@ pub const EXISTS_ONE: Library = library("exists one", &[], macros::EXISTS_ONE);
 /// `orValue` on what may be an optional or not.
 pub const OR_VALUE: Library = library("or value", optionals::OR_VALUE, macros::OR_VALUE);
 
+/// Kyverno: hashes, JSON, YAML, times.
+pub const KYVERNO_DATA: Library = library("kyverno data", kyverno::data::OVERLOADS, &[]);
+/// Kyverno: service accounts.
+pub const KYVERNO_SERVICE_ACCOUNTS: Library = library("kyverno service accounts", kyverno::data::SERVICE_ACCOUNTS, &[]);
+/// Kyverno: references of images.
+pub const KYVERNO_IMAGES: Library = library("kyverno images", kyverno::image::OVERLOADS, &[]);
+/// Kyverno: resources, the part that all policies have.
+pub const KYVERNO_RESOURCES: Library = library("kyverno resources", kyverno::world::RESOURCES, &[]);
+/// Kyverno: resources of all namespaces.
+pub const KYVERNO_CLUSTER_RESOURCES: Library =
+    library("kyverno cluster resources", kyverno::world::CLUSTER_RESOURCES, &[]);
+/// Kyverno: resources of the policy's namespace.
+pub const KYVERNO_NAMESPACE_RESOURCES: Library =
+    library("kyverno namespace resources", kyverno::world::NAMESPACE_RESOURCES, &[]);
+/// Kyverno: HTTP services.
+pub const KYVERNO_HTTP: Library = library("kyverno http", kyverno::world::HTTP, &[]);
+/// Kyverno: global context entries.
+pub const KYVERNO_GLOBAL_CONTEXT: Library = library("kyverno global context", kyverno::world::GLOBAL_CONTEXT, &[]);
+/// Kyverno: data of images in registries.
+pub const KYVERNO_IMAGE_DATA: Library = library("kyverno image data", kyverno::world::IMAGE_DATA, &[]);
+/// Kyverno: generation of resources.
+pub const KYVERNO_GENERATOR: Library = library("kyverno generator", kyverno::world::GENERATOR, &[]);
+/// Kyverno: verification of images.
+pub const KYVERNO_SIGNATURES: Library = library("kyverno signatures", kyverno::world::SIGNATURES, &[]);
+/// Kyverno: the clock and chance.
+pub const KYVERNO_CHANCE: Library = library("kyverno chance", kyverno::world::CHANCE, &[]);
+/// Kyverno: compression and certificates.
+pub const KYVERNO_ARCHIVES: Library = library("kyverno archives", kyverno::world::ARCHIVES, &[]);
+
 /// Every library.
 pub fn all() -> impl Iterator<Item = Library> {
     [
@@ -128,6 +161,19 @@ pub fn all() -> impl Iterator<Item = Library> {
         KUBERNETES_JSON_PATCH,
         EXISTS_ONE,
         OR_VALUE,
+        KYVERNO_DATA,
+        KYVERNO_SERVICE_ACCOUNTS,
+        KYVERNO_IMAGES,
+        KYVERNO_RESOURCES,
+        KYVERNO_CLUSTER_RESOURCES,
+        KYVERNO_NAMESPACE_RESOURCES,
+        KYVERNO_HTTP,
+        KYVERNO_GLOBAL_CONTEXT,
+        KYVERNO_IMAGE_DATA,
+        KYVERNO_GENERATOR,
+        KYVERNO_SIGNATURES,
+        KYVERNO_CHANCE,
+        KYVERNO_ARCHIVES,
     ]
     .into_iter()
 }
@@ -240,10 +286,26 @@ const fn member(
     Overload { member: true, ..Overload::new(function, id, (params, result), code) }
 }
 
+/// What a function asks from outside.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// The type of what the function is called on, `resource.Context` for example; empty for a function of nothing.
+    pub target: &'static str,
+    /// The function, in lower case.
+    pub function: String,
+    /// All its arguments; the first is null, or what was made by another function, if there is a target.
+    pub arguments: Vec<Value>,
+}
+
 /// Answers what an expression asks from outside. An answer that is not there yet is [`EvalError::Pending`].
 pub trait Host {
     /// Whether a user may do something.
     fn authorize(&self, attributes: &Attributes) -> Result<Decision, EvalError>;
+
+    /// The answer to any other question.
+    fn ask(&self, question: &Question) -> Result<Value, EvalError> {
+        Err(EvalError::Other(format!("{} is not available here", question.function)))
+    }
 }
 
 /// A host that knows nothing.

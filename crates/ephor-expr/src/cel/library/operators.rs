@@ -137,7 +137,7 @@ fn lowered<'v>(_: &Call<'_, 'v>) -> Result<'v> {
 }
 
 /// An operator that the first operand does not know at all, or not for the second one.
-fn refuse(call: &Call<'_, '_>, knows: bool) -> EvalError {
+pub(super) fn refuse(call: &Call<'_, '_>, knows: bool) -> EvalError {
     // Texts and times look up what they do not know among their methods, which has its own error.
     let receiver = matches!(call.args.first(), Some(Val::String(_) | Val::Duration(_) | Val::Timestamp(_)));
     if knows || receiver { EvalError::NoSuchOverload } else { EvalError::NoSuchOverloadOf(call.function.into()) }
@@ -146,7 +146,6 @@ fn refuse(call: &Call<'_, '_>, knows: bool) -> EvalError {
 fn not<'v>(call: &Call<'_, 'v>) -> Result<'v> {
     match call.args {
         [Val::Bool(b)] => Ok(Val::Bool(!b)),
-        [value] => Err(refuse(call, is_signed(value))),
         _ => Err(EvalError::NoSuchOverload),
     }
 }
@@ -161,7 +160,7 @@ fn negate<'v>(call: &Call<'_, 'v>) -> Result<'v> {
     }
 }
 
-/// Whether the reference has a negation for such values, be it `!` or `-`.
+/// Whether the reference has some negation for such values.
 fn is_signed(value: &Val<'_>) -> bool {
     matches!(value, Val::Bool(_) | Val::Int(_) | Val::Double(_) | Val::Duration(_))
 }

@@ -164,7 +164,7 @@ fn join<'v>(call: &Call<'_, 'v>) -> Result<'v> {
     let mut joined = String::new();
     for (i, item) in items.iter().enumerate() {
         let Some(text) = item.as_str() else {
-            if call.args.len() == 2 && i == 0 {
+            if i == 0 {
                 return Err(call.no_such_overload());
             }
             return Err(EvalError::Other(format!("join: invalid input: {}", super::super::evaluate::show_key(&item))));

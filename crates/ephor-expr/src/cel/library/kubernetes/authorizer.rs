@@ -65,7 +65,7 @@ const fn resource(name: &'static str, id: &'static str, code: super::super::Code
 /// Reading a selector into requirements.
 fn selector_cost(args: &[Val<'_>], _: Option<&Val<'_>>) -> u64 {
     let size = args.get(1).map_or(1, Val::size);
-    size.div_ceil(2) * 50 + 10 + u64::from(size >= 10)
+    size.div_ceil(2) * 50 + 10 + size.div_ceil(10)
 }
 
 /// Who may do what, as an expression asks.

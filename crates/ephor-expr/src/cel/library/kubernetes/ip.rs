@@ -45,11 +45,11 @@ pub(in super::super) const RANGES: &[Overload] = &[
         .cost_by_name(cost::traverse),
     global("string", "cidr_to_string", CIDR, "string", |c| with_range(c, |r| Ok(Val::text(r.text())))),
     member("containsCIDR", "cidr_contains_cidr_string", "net.CIDR, string", "bool", contains_range)
-        .cost_by_name(contains_range_cost),
+        .cost(contains_text_range_cost),
     member("containsCIDR", "cidr_contains_cidr", "net.CIDR, net.CIDR", "bool", contains_range)
         .cost_by_name(contains_range_cost),
     member("containsIP", "cidr_contains_ip_string", "net.CIDR, string", "bool", contains_address)
-        .cost_by_name(contains_address_cost),
+        .cost(contains_text_cost),
     member("containsIP", "cidr_contains_ip_ip", "net.CIDR, net.IP", "bool", contains_address)
         .cost_by_name(contains_address_cost),
     member("ip", "cidr_ip", CIDR, IP, |c| with_range(c, |r| Ok(Val::opaque(Address(r.address))))),
@@ -81,10 +81,6 @@ impl Opaque for Address {
 
     fn text(&self) -> String {
         self.0.to_string()
-    }
-
-    fn size(&self) -> Option<usize> {
-        Some(if self.0.is_ipv4() { 4 } else { 16 })
     }
 }
 
@@ -136,6 +132,9 @@ fn mapped(ip: &IpAddr) -> bool {
 }
 
 fn address(text: &str) -> std::result::Result<IpAddr, EvalError> {
+    if text.split_once('%').is_some_and(|(ip, zone)| !zone.is_empty() && ip.parse::<Ipv6Addr>().is_ok()) {
+        return Err(EvalError::Other(format!("IP address {text:?} with zone value is not allowed")));
+    }
     let ip: IpAddr = text.parse().map_err(|_| {
         let reason = fault(text);
         EvalError::Other(format!(
@@ -308,10 +307,18 @@ fn size(args: &[Val<'_>], i: usize) -> u64 {
 }
 
 fn contains_address_cost(args: &[Val<'_>], _: Option<&Val<'_>>) -> u64 {
-    let parse = if matches!(args.get(1), Some(Val::String(_))) { size(args, 1).div_ceil(10) } else { 0 };
-    (2 * size(args, 0)).div_ceil(10) + parse
+    (2 * size(args, 0)).div_ceil(10)
 }
 
 fn contains_range_cost(args: &[Val<'_>], result: Option<&Val<'_>>) -> u64 {
     contains_address_cost(args, result) + size(args, 0).div_ceil(10) + 1
+}
+
+/// The text has to be read first.
+fn contains_text_cost(args: &[Val<'_>], result: Option<&Val<'_>>) -> u64 {
+    contains_address_cost(args, result) + size(args, 1).div_ceil(10)
+}
+
+fn contains_text_range_cost(args: &[Val<'_>], result: Option<&Val<'_>>) -> u64 {
+    contains_range_cost(args, result) + size(args, 1).div_ceil(10)
 }

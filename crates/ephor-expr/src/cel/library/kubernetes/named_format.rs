@@ -61,7 +61,7 @@ const FORMATS: [Format; 13] = [
     Format { name: "uri", problems: |text| url::parse(text).err().into_iter().collect(), cost: 276 },
     Format { name: "uuid", problems: uuid, cost: 18 },
     Format { name: "byte", problems: bytes, cost: 21 },
-    Format { name: "date", problems: date, cost: 8 },
+    Format { name: "date", problems: date, cost: 18 },
     Format { name: "datetime", problems: datetime, cost: 18 },
 ];
 

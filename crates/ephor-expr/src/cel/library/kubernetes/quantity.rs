@@ -41,6 +41,8 @@ struct Amount {
     quantity: Quantity,
     /// Whether it was written in a unit smaller than one.
     fraction: bool,
+    /// The text it was read from, if it prints as that.
+    text: Option<String>,
 }
 
 impl Amount {
@@ -63,7 +65,7 @@ impl Opaque for Amount {
     }
 
     fn text(&self) -> String {
-        self.quantity.to_string()
+        self.text.clone().unwrap_or_else(|| self.quantity.to_string())
     }
 }
 
@@ -78,7 +80,11 @@ fn order(a: &Quantity, b: &Quantity) -> i64 {
 fn parse<'v>(call: &Call<'_, 'v>) -> Result<'v> {
     let text = call.str(0);
     let quantity = Quantity::parse(text).map_err(|error| EvalError::other(error.to_string()))?;
-    Ok(Val::opaque(Amount { quantity, fraction: text.ends_with(['n', 'u', 'm']) || text.contains('.') }))
+    let fraction = text.ends_with(['n', 'u', 'm']) || text.contains('.');
+    // Short whole numbers print as they were written.
+    let decimals = text.split_once('.').is_some_and(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let kept = !decimals && !quantity.is_zero() && text.len() <= 19;
+    Ok(Val::opaque(Amount { quantity, fraction, text: kept.then(|| text.to_owned()) }))
 }
 
 fn one<'v>(call: &Call<'_, 'v>, part: fn(&Amount) -> Result<'v>) -> Result<'v> {
@@ -110,5 +116,5 @@ fn arithmetic<'v>(call: &Call<'_, 'v>, operation: fn(&Quantity, &Quantity) -> Op
         _ => return Err(call.no_such_overload()),
     };
     let result = operation(&a.quantity, other).ok_or_else(|| EvalError::other("quantity has too many digits"))?;
-    Ok(Val::opaque(Amount { quantity: result, fraction: a.fraction || fraction }))
+    Ok(Val::opaque(Amount { quantity: result, fraction: a.fraction || fraction, text: None }))
 }

@@ -17,8 +17,10 @@ pub(in super::super) const OVERLOADS: &[Overload] = &[
     global("semver", "string_to_semver", "string", TYPE, |c| parsed(c).map(Val::opaque)).cost_by_name(cost::traverse),
     global("semver", "string_bool_to_semver", "string, bool", TYPE, |c| parsed(c).map(Val::opaque))
         .cost_by_name(cost::traverse),
-    global("isSemver", "is_semver_string", "string", "bool", |c| Ok(Val::Bool(parsed(c).is_ok()))),
-    global("isSemver", "is_semver_string_bool", "string, bool", "bool", |c| Ok(Val::Bool(parsed(c).is_ok()))),
+    global("isSemver", "is_semver_string", "string", "bool", |c| Ok(Val::Bool(parsed(c).is_ok())))
+        .cost_by_name(cost::traverse),
+    global("isSemver", "is_semver_string_bool", "string, bool", "bool", |c| Ok(Val::Bool(parsed(c).is_ok())))
+        .cost_by_name(cost::traverse),
     member("compareTo", "semver_compare_to", TWO, "int", |c| {
         two(c, |a, b| {
             Val::Int(match a.compare(b) {

@@ -84,7 +84,7 @@ fn port(url: &go_url::Url) -> String {
 }
 
 fn escaped_path(url: &go_url::Url) -> String {
-    if !url.raw_path.is_empty() {
+    if !url.raw_path.is_empty() && url.raw_path.is_ascii() {
         return url.raw_path.clone();
     }
     let mut out = String::new();

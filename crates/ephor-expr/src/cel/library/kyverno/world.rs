@@ -1,0 +1,363 @@
+//! Kyverno's functions that ask the world outside: the cluster, HTTP services, global context entries, registries,
+//! the clock and chance. They become questions for the host.
+
+use std::any::Any;
+
+use super::super::super::error::EvalError;
+use super::super::super::value::{Opaque, Val};
+use super::super::{Call, Overload, Question, global, member};
+use crate::value::Value;
+
+type Result<'v> = std::result::Result<Val<'v>, EvalError>;
+
+/// Resources, of cluster policies and of policies of a namespace.
+pub(in super::super) const RESOURCES: &[Overload] = &[
+    member(
+        "post",
+        "resource_post_string_string_map_camel",
+        "resource.Context, string, string, map(string, any)",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "Post",
+        "resource_post_string_string_map_pascal",
+        "resource.Context, string, string, map(string, any)",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "toGVR",
+        "convert_to_gvr_string_string_camel",
+        "resource.Context, string, string",
+        "schema.GroupVersionResource",
+        to_gvr,
+    ),
+    member(
+        "ToGVR",
+        "convert_to_gvr_string_string_pascal",
+        "resource.Context, string, string",
+        "schema.GroupVersionResource",
+        to_gvr,
+    ),
+];
+
+/// Resources of all namespaces.
+pub(in super::super) const CLUSTER_RESOURCES: &[Overload] = &[
+    member(
+        "get",
+        "resource_get_gvr_string_string_camel",
+        "resource.Context, schema.GroupVersionResource, string, string",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "Get",
+        "resource_get_gvr_string_string_pascal",
+        "resource.Context, schema.GroupVersionResource, string, string",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "get",
+        "resource_get_string_string_string_string_camel",
+        "resource.Context, string, string, string, string",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "Get",
+        "resource_get_string_string_string_string_pascal",
+        "resource.Context, string, string, string, string",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "list",
+        "list_resources_gvr_string_camel",
+        "resource.Context, schema.GroupVersionResource, string",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "list",
+        "list_resources_gvr_string_map_camel",
+        "resource.Context, schema.GroupVersionResource, string, map(string, string)",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "List",
+        "list_resources_gvr_string_map_pascal",
+        "resource.Context, schema.GroupVersionResource, string, map(string, string)",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "List",
+        "list_resources_gvr_string_pascal",
+        "resource.Context, schema.GroupVersionResource, string",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "list",
+        "resource_list_string_string_string_camel",
+        "resource.Context, string, string, string",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "list",
+        "resource_list_string_string_string_map_camel",
+        "resource.Context, string, string, string, map(string, string)",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "List",
+        "resource_list_string_string_string_map_pascal",
+        "resource.Context, string, string, string, map(string, string)",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "List",
+        "resource_list_string_string_string_pascal",
+        "resource.Context, string, string, string",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "post",
+        "resource_post_string_string_string_map_camel",
+        "resource.Context, string, string, string, map(string, any)",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "Post",
+        "resource_post_string_string_string_map_pascal",
+        "resource.Context, string, string, string, map(string, any)",
+        "map(string, any)",
+        ask,
+    ),
+];
+
+/// Resources of the policy's own namespace.
+pub(in super::super) const NAMESPACE_RESOURCES: &[Overload] = &[
+    member(
+        "get",
+        "resource_get_gvr_string_camel",
+        "resource.Context, schema.GroupVersionResource, string",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "Get",
+        "resource_get_gvr_string_pascal",
+        "resource.Context, schema.GroupVersionResource, string",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "get",
+        "resource_get_string_string_string_camel",
+        "resource.Context, string, string, string",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "Get",
+        "resource_get_string_string_string_pascal",
+        "resource.Context, string, string, string",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "list",
+        "list_resources_gvr_camel",
+        "resource.Context, schema.GroupVersionResource",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "list",
+        "list_resources_gvr_map_camel",
+        "resource.Context, schema.GroupVersionResource, map(string, string)",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "List",
+        "list_resources_gvr_map_pascal",
+        "resource.Context, schema.GroupVersionResource, map(string, string)",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "List",
+        "list_resources_gvr_pascal",
+        "resource.Context, schema.GroupVersionResource",
+        "map(string, any)",
+        ask,
+    ),
+    member("list", "resource_list_string_string_camel", "resource.Context, string, string", "map(string, any)", ask),
+    member(
+        "list",
+        "resource_list_string_string_map_camel",
+        "resource.Context, string, string, map(string, string)",
+        "map(string, any)",
+        ask,
+    ),
+    member(
+        "List",
+        "resource_list_string_string_map_pascal",
+        "resource.Context, string, string, map(string, string)",
+        "map(string, any)",
+        ask,
+    ),
+    member("List", "resource_list_string_string_pascal", "resource.Context, string, string", "map(string, any)", ask),
+];
+
+/// HTTP services.
+pub(in super::super) const HTTP: &[Overload] = &[
+    member("client", "http_client_string_camel", "http.Context, string", "http.Context", client),
+    member("Client", "http_client_string_pascal", "http.Context, string", "http.Context", client),
+    member("get", "http_get_string_camel", "http.Context, string", "any", ask),
+    member("get", "http_get_string_headers_camel", "http.Context, string, map(string, string)", "any", ask),
+    member("Get", "http_get_string_headers_pascal", "http.Context, string, map(string, string)", "any", ask),
+    member("Get", "http_get_string_pascal", "http.Context, string", "any", ask),
+    member("post", "http_post_string_any_camel", "http.Context, string, any", "any", ask),
+    member("post", "http_post_string_any_headers_camel", "http.Context, string, any, map(string, string)", "any", ask),
+    member("Post", "http_post_string_any_headers_pascal", "http.Context, string, any, map(string, string)", "any", ask),
+    member("Post", "http_post_string_any_pascal", "http.Context, string, any", "any", ask),
+];
+
+/// Global context entries.
+pub(in super::super) const GLOBAL_CONTEXT: &[Overload] = &[
+    member("get", "globalcontext_get_string_camel", "globalcontext.Context, string", "dyn", ask),
+    member("Get", "globalcontext_get_string_pascal", "globalcontext.Context, string", "dyn", ask),
+    member("get", "globalcontext_get_string_string_camel", "globalcontext.Context, string, string", "dyn", ask),
+    member("Get", "globalcontext_get_string_string_pascal", "globalcontext.Context, string, string", "dyn", ask),
+];
+
+/// Data of images in registries.
+pub(in super::super) const IMAGE_DATA: &[Overload] = &[
+    member("getMetadata", "imagedata_get_string_camel", "imagedata.Context, string", "dyn", ask),
+    member("GetMetadata", "imagedata_get_string_pascal", "imagedata.Context, string", "dyn", ask),
+];
+
+/// Generation of resources.
+pub(in super::super) const GENERATOR: &[Overload] = &[
+    member(
+        "apply",
+        "generator_apply_string_list_camel",
+        "generator.Context, string, list(map(string, any))",
+        "bool",
+        ask,
+    ),
+    member(
+        "Apply",
+        "generator_apply_string_list_pascal",
+        "generator.Context, string, list(map(string, any))",
+        "bool",
+        ask,
+    ),
+];
+
+/// Verification of images.
+pub(in super::super) const SIGNATURES: &[Overload] = &[
+    global("extractPayload", "payload_string_string", "string, string", "dyn", ask),
+    global("getImageData", "get_image_data_string", "string", "dyn", ask),
+    global(
+        "verifyAttestationSignatures",
+        "verify_image_attestations_string_string_stringarray",
+        "string, string, list(dyn)",
+        "int",
+        ask,
+    ),
+    global("verifyImageSignatures", "verify_image_signature_string_stringarray", "string, list(dyn)", "int", ask),
+];
+
+/// The clock and chance.
+pub(in super::super) const CHANCE: &[Overload] = &[
+    global("random", "random_string_default_expr_non_prefixed", "", "string", ask),
+    global("random", "random_string_non_prefixed", "string", "string", ask),
+    global("random.random", "random_string_default_expr_prefixed", "", "string", ask),
+    global("random.random", "random_string_prefixed", "string", "string", ask),
+    global("time.now", "time_now", "", "timestamp", ask),
+];
+
+/// Compression and certificates, which are not built yet: the host answers.
+pub(in super::super) const ARCHIVES: &[Overload] = &[
+    global("gzip.compress", "compress_any_bytes", "dyn", "bytes", ask),
+    global("gzip.decompress", "decompress_bytes_string", "bytes", "string", ask),
+    global("x509.decode", "x509_decode_string", "string", "dyn", ask),
+];
+
+/// A variable that only its functions give a meaning, for example `resource`.
+#[derive(Debug)]
+struct Context {
+    kind: &'static str,
+    /// What it was made from.
+    detail: Value,
+}
+
+impl Opaque for Context {
+    fn type_name(&self) -> &str {
+        self.kind
+    }
+
+    fn equals(&self, _: &dyn Opaque) -> bool {
+        false
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn text(&self) -> String {
+        String::new()
+    }
+}
+
+/// The value of a variable of type `kind`.
+pub fn context(kind: &'static str) -> Val<'static> {
+    Val::opaque(Context { kind, detail: Value::Null })
+}
+
+/// An argument as JSON.
+fn argument(value: &Val<'_>) -> std::result::Result<Value, EvalError> {
+    if let Some(context) = value.downcast::<Context>() {
+        return Ok(context.detail.clone());
+    }
+    value.to_json().ok_or_else(|| EvalError::Other(format!("{} is no JSON", value.type_name())))
+}
+
+fn question(call: &Call<'_, '_>) -> std::result::Result<Value, EvalError> {
+    let target = call.args.first().and_then(|value| value.downcast::<Context>()).map_or("", |context| context.kind);
+    let arguments = call.args.iter().map(argument).collect::<std::result::Result<_, _>>()?;
+    let function = call.function.to_ascii_lowercase();
+    call.host.ask(&Question { target, function, arguments })
+}
+
+fn ask<'v>(call: &Call<'_, 'v>) -> Result<'v> {
+    let answer = question(call)?;
+    call.budget.charge_tree(&answer)?;
+    Ok(match (call.function, &answer) {
+        ("time.now", Value::String(text)) => match crate::scalar::go_time::parse_rfc3339(text) {
+            Ok(time) => Val::Timestamp(time),
+            Err(error) => return Err(EvalError::other(error.to_string())),
+        },
+        _ => Val::owned_json(&answer),
+    })
+}
+
+fn to_gvr<'v>(call: &Call<'_, 'v>) -> Result<'v> {
+    Ok(Val::opaque(Context { kind: "schema.GroupVersionResource", detail: question(call)? }))
+}
+
+fn client<'v>(call: &Call<'_, 'v>) -> Result<'v> {
+    Ok(Val::opaque(Context { kind: "http.Context", detail: question(call)? }))
+}

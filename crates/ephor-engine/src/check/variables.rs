@@ -148,6 +148,14 @@ impl Walk<'_> {
     }
 
     fn variable(&mut self, body: &str, expression: &Expression, place: &Found, at: &[Segment]) {
+        self.names(body, expression, place, at);
+        if self.no_user && reads_user(expression) {
+            self.report(place, 0, at, |path| user_in_background(path, &format!("{{{{{body}}}}}")));
+        }
+    }
+
+    /// Checks the names that an expression reads.
+    fn names(&mut self, body: &str, expression: &Expression, place: &Found, at: &[Segment]) {
         let within = |name: &str| at.iter().any(|s| matches!(s, Segment::Key(key) if key == name));
         let in_loop = within("foreach");
         for root in expression.root_identifiers() {
@@ -196,17 +204,17 @@ impl Walk<'_> {
                 });
             }
         }
-        if self.no_user && reads_user(expression) {
-            self.report(place, 0, at, |path| user_in_background(path, &format!("{{{{{body}}}}}")));
-        }
     }
 
     /// Checks an expression without braces around it: a loop's list, or the `jmesPath` of a variable.
     fn bare(&mut self, text: &str, at: &[Segment]) {
-        if !self.no_user {
-            return;
+        let Ok(expression) = Expression::compile(text) else { return };
+        // A list that reads what does not exist skips its loop in silence.
+        if matches!(at.last(), Some(Segment::Key(key)) if key == "list") {
+            let place = Found { start: 0, end: text.len(), body_start: 0, body_end: text.len() };
+            self.names(text, &expression, &place, at);
         }
-        if Expression::compile(text).is_ok_and(|expression| reads_user(&expression)) {
+        if self.no_user && reads_user(&expression) {
             let mut path = self.base.clone();
             path.0.extend(at.iter().cloned());
             self.found.push(user_in_background(path, text));

@@ -103,3 +103,15 @@ fn context_entries_have_a_name_and_one_source() {
         (&rule("{name: a, apiCall: {jmesPath: a}}"), &["E context-entry /context/0/apiCall"]),
     ]);
 }
+
+#[test]
+fn lists_of_loops_read_names_that_exist() {
+    let list = |list: &str| format!("{{validate: {{foreach: [{{list: {list}, pattern: {{list: nothing}}}}]}}}}");
+    for (expression, want) in [
+        ("request.object.spec.containers", [].as_slice()),
+        ("request.objct.spec.containers", &["W undefined-variable /validate/foreach/0/list"]),
+        ("requst.object.spec.containers", &["E undefined-variable /validate/foreach/0/list"]),
+    ] {
+        check_rules(&[(&list(expression), want)]);
+    }
+}

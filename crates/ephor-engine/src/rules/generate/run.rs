@@ -165,7 +165,7 @@ impl<'e> Run<'e> {
             if from == namespace {
                 return Ok(Vec::new());
             }
-            same_scope(&namespace, &from)?;
+            has_namespace(&namespace, &from)?;
             let selector = match selector {
                 None => None,
                 Some(template) => {
@@ -222,7 +222,7 @@ impl<'e> Run<'e> {
                 if from == namespace && source_name == name {
                     return Ok(Vec::new());
                 }
-                same_scope(&namespace, &from)?;
+                has_namespace(&namespace, &from)?;
                 let what = format!("source {kind} {from}/{source_name}");
                 let fetch = Fetch::Object {
                     api_version: api_version.clone(),
@@ -241,16 +241,12 @@ impl<'e> Run<'e> {
     }
 }
 
-/// A copy lives where its source does: in a namespace or outside of all. A client would fill in `default`.
-fn same_scope(target: &Str, source: &Str) -> Result<(), Stop> {
-    if target.is_empty() == source.is_empty() {
+/// What is copied from a namespace goes into one. A client would fill in `default` where there is none.
+fn has_namespace(target: &Str, source: &Str) -> Result<(), Stop> {
+    if !target.is_empty() || source.is_empty() {
         return Ok(());
     }
-    let message = if target.is_empty() {
-        "cannot clone: the target has no namespace, and the source has one"
-    } else {
-        "cannot clone: the source has no namespace, and the target has one"
-    };
+    let message = "cannot clone: the target has no namespace, and the source has one";
     Err(Stop::Failed(Judgement::new(Verdict::Error, message)))
 }
 

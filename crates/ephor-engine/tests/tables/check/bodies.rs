@@ -169,6 +169,7 @@ fn generated_objects_have_a_name_and_a_place() {
             &["E target-namespace /generate", "E target-namespace /generate/cloneList"],
         ),
         (&rule("cloneList: {kinds: [rbac.authorization.k8s.io/v1/ClusterRole]}"), &[]),
+        (&rule("namespace: b, cloneList: {kinds: [rbac.authorization.k8s.io/v1/ClusterRole]}"), &[]),
         (&rule(&format!("{target}, clone: {{name: c, namespace: d}}")), &[]),
         (&rule(&format!("{target}, clone: {{name: c}}")), &["E target-namespace /generate/clone"]),
         (
@@ -224,11 +225,11 @@ fn generated_objects_are_maps_with_plain_names() {
         ),
         (
             "apiVersion: apps/v1, kind: Deployment/scale, name: a, namespace: b, data: {}".into(),
-            &["E generate-subresource /generate/kind"],
+            &["W generate-subresource /generate/kind"],
         ),
         (
             "apiVersion: autoscaling/v1, kind: Scale, name: a, namespace: b, data: {}".into(),
-            &["E generate-subresource /generate/kind"],
+            &["W generate-subresource /generate/kind"],
         ),
         ("apiVersion: ex.io/v1, kind: Scale, name: a, namespace: b, data: {}".into(), &[]),
         ("apiVersion: v1, kind: configmap, name: a, namespace: b, data: {}".into(), &["E kind-case /generate/kind"]),

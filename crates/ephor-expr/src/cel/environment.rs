@@ -30,13 +30,34 @@ impl ObjectType {
     }
 }
 
+/// Which version of the reference is followed where versions differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Edition {
+    /// Kubernetes 1.34 and Kyverno 1.18.
+    #[default]
+    Kubernetes134,
+    /// Kubernetes 1.36 and the head of Kyverno.
+    Head,
+}
+
+/// What is asked of literals and constants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Literals {
+    /// Nothing: what has no value fails when it is reached.
+    #[default]
+    Lenient,
+    /// As Kubernetes asks: elements of one list or map literal have one type, constant durations, timestamps, regular
+    /// expressions and formats are checked, and conversions of constants are made while compiling.
+    Strict,
+}
+
 /// Switches of an environment.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// Elements of one list or map literal must have one type.
-    pub homogeneous_literals: bool,
-    /// Constant durations, timestamps, regular expressions and formats are checked while compiling.
-    pub literal_checks: bool,
+    /// The version followed.
+    pub edition: Edition,
+    /// What is asked of literals.
+    pub literals: Literals,
     /// What evaluating one expression may cost; none = no limit.
     pub cost_limit: Option<u64>,
     /// Field names may stand in backquotes.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::environment::Signature;
+use super::environment::{Edition, Signature};
 use super::error::EvalError;
 use super::library::conversions::double_text;
 use super::library::operators::in_range;
@@ -33,6 +33,7 @@ pub(super) struct World<'c, 'v> {
     pub(super) host: &'c dyn Host,
     pub(super) budget: &'c Budget,
     pub(super) usage: &'c Usage,
+    pub(super) edition: Edition,
 }
 
 /// The value of `node`.
@@ -43,9 +44,9 @@ pub(super) fn evaluate<'v>(node: &Node, slots: usize, world: &World<'_, 'v>) -> 
 }
 
 /// The value of a node of constants.
-pub(super) fn constant(node: &Node) -> Eval<Val<'static>> {
+pub(super) fn constant(node: &Node, edition: Edition) -> Eval<Val<'static>> {
     let (budget, usage) = (Budget::new(100_000, 1 << 20), Usage::new(None));
-    evaluate(node, 0, &World { scope: &Nothing, host: &NoHost, budget: &budget, usage: &usage })
+    evaluate(node, 0, &World { scope: &Nothing, host: &NoHost, budget: &budget, usage: &usage, edition })
 }
 
 /// A scope without variables.
@@ -74,6 +75,10 @@ struct Evaluator<'n, 'c, 'w, 'v> {
 }
 
 impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
+    fn is_head(&self) -> bool {
+        self.world.edition == Edition::Head
+    }
+
     fn charge(&self, cost: u64) -> Eval<()> {
         self.world.usage.charge(cost)
     }
@@ -139,6 +144,7 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
         match branch {
             // Reading a variable is free here, as the reference charges it.
             Node::Path(path) => self.path(path, false),
+            other if self.is_head() => self.eval(other),
             other => self.eval(other).map(flattened),
         }
     }
@@ -243,8 +249,10 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
         for node in &call.args {
             match self.eval(node) {
                 Ok(value) => args.push(value),
-                // One or two operands are all evaluated and charged; of more, none after the first failure.
+                // One or two operands are all evaluated and charged; of more, none after the first failure. Later
+                // versions stop at the first of two as well.
                 Err(error) if error.is_fatal() || call.args.len() > 2 => return Err(error),
+                Err(error) if self.is_head() && call.args.len() == 2 && args.is_empty() => return Err(error),
                 Err(error) => {
                     failure = failure.or(Some(error));
                     args.push(Val::Null);
@@ -252,7 +260,11 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
             }
         }
         let by_name = || call.candidates.iter().find(|signature| signature.overload.cost_by_name);
-        let rule = call.resolved.as_ref().or_else(by_name).map(|signature| signature.overload.cost);
+        let overload = call.resolved.as_ref().or_else(by_name).map(|signature| signature.overload);
+        let rule = overload.map(|overload| match overload.cost_of_head {
+            Some(cost) if self.is_head() => cost,
+            _ => overload.cost,
+        });
         if let Some(error) = failure {
             let free = call.regex.is_some();
             self.charge(if free { 0 } else { rule.map_or(1, |rule| rule(&args, None)) })?;
@@ -270,6 +282,7 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
             compiled: call.regex.as_ref(),
             regexes: &self.regexes,
             budget: self.world.budget,
+            edition: self.world.edition,
             host: self.world.host,
         };
         let candidates = call.resolved.as_ref().map_or(call.candidates.as_slice(), std::slice::from_ref);
@@ -334,7 +347,14 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
                 Val::Optional(Some(inner)) if entry.optional => {
                     map.insert(key, inner.as_ref().clone());
                 }
-                other if entry.optional => return Err(bad_optional(&other)),
+                other if entry.optional => {
+                    let message = format!(
+                        "cannot initialize optional entry '{}' from non-optional value {}",
+                        show_key(&key.to_val()),
+                        show_key(&other)
+                    );
+                    return Err(EvalError::Other(message));
+                }
                 other => {
                     map.insert(key, other);
                 }
@@ -474,6 +494,9 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
 
     fn append(&mut self, slot: usize, item: &'n Node) -> Eval<Val<'v>> {
         self.charge(1)?;
+        if self.is_head() && matches!(self.slots.get(slot), Some(Slot::Value(Err(_)))) {
+            return self.take(slot);
+        }
         let constant = matches!(item, Node::Const(_));
         let item = self.eval(item);
         if let Err(error) = &item
@@ -534,16 +557,19 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
         {
             return target;
         }
-        self.charge(1)?;
+        // Later versions name the target once and read the name.
+        let (test, read) = if self.is_head() { (2, 2) } else { (1, cost + 1) };
+        self.charge(test)?;
         match target? {
             Val::Optional(Some(inner)) => {
-                self.put(map.slot, Slot::Charged(inner.as_ref().clone(), cost + 1));
+                self.put(map.slot, Slot::Charged(inner.as_ref().clone(), read));
                 let result = self.eval(&map.body);
                 if map.flat {
                     return result;
                 }
                 self.charge(1)?;
-                result.map(|value| flattened(Val::some(value)))
+                let some = Val::some(result?);
+                Ok(if self.is_head() { some } else { flattened(some) })
             }
             Val::Optional(None) => {
                 self.charge(1)?;
@@ -558,7 +584,7 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
             Val::Optional(None) => self.eval(other),
             Val::Optional(Some(inner)) if unwrap => Ok(inner.as_ref().clone()),
             value @ Val::Optional(_) => Ok(value),
-            value if unwrap => Ok(value),
+            value if unwrap && !self.is_head() => Ok(value),
             _ => Err(EvalError::NoSuchOverload),
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::ast::{self, Ast, Comprehension, Id, Kind};
 use super::check::{Overloads, Reference, Types};
-use super::environment::{Environment, Signature};
+use super::environment::{Environment, Literals, Signature};
 use super::error::EvalError;
 use super::evaluate;
 use super::literal::Literal;
@@ -190,16 +190,21 @@ impl Lowering<'_> {
                 return Ok(Node::In(Box::new((item, set))));
             }
         }
+        let options = self.environment.options();
         let pattern = resolved.as_ref().or(candidates.first()).and_then(|signature| signature.overload.regex);
         let regex = match pattern.and_then(|i| args.get(i)) {
-            Some(Node::Const(Val::String(text))) => {
+            Some(Node::Const(Val::String(text))) if options.literals == Literals::Strict => {
                 Some(go_regex::compile(text.as_str()).map_err(|error| EvalError::other(error.to_string()))?)
             }
             _ => None,
         };
         let folds = CONVERSIONS.contains(&name.as_str()) && matches!(args.as_slice(), [Node::Const(_)]);
         let call = Node::Call(Box::new(Call { function: name.clone(), args, candidates, resolved, regex }));
-        if folds { evaluate::constant(&call).map(Node::Const) } else { Ok(call) }
+        if folds && options.literals == Literals::Strict {
+            evaluate::constant(&call, options.edition).map(Node::Const)
+        } else {
+            Ok(call)
+        }
     }
 
     fn index(&mut self, function: &str, operand: Id, key: Id) -> Lower<Node> {

@@ -27,7 +27,7 @@ mod token;
 mod types;
 mod value;
 
-pub use environment::{Environment, ObjectType, Options};
+pub use environment::{Edition, Environment, Literals, ObjectType, Options};
 pub use error::{CompileError, EvalError, Issue};
 pub use library::{Host, NoHost, Question};
 pub use program::{MEMBERS, Program, Run, Scope, Usage};

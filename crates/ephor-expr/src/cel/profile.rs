@@ -1,6 +1,6 @@
 //! Profiles: what expressions may use in each place where they stand, as data.
 
-use super::environment::{Environment, ObjectType, Options};
+use super::environment::{Edition, Environment, Literals, ObjectType, Options};
 use super::library::{self, Library};
 use super::types::Type;
 
@@ -8,7 +8,7 @@ use super::types::Type;
 pub const COST_LIMIT: u64 = 1_000_000;
 
 /// The libraries that Kubernetes has everywhere.
-const KUBERNETES: [Library; 19] = [
+const KUBERNETES: [Library; 18] = [
     library::OPERATORS,
     library::EQUALITY,
     library::CONVERSIONS,
@@ -18,7 +18,6 @@ const KUBERNETES: [Library; 19] = [
     library::STRINGS,
     library::SETS,
     library::LISTS,
-    library::TWO_VARIABLES,
     library::KUBERNETES_LISTS,
     library::KUBERNETES_REGEX,
     library::KUBERNETES_URL,
@@ -126,20 +125,27 @@ pub enum Kubernetes {
     Webhook,
     /// `MutatingAdmissionPolicy`.
     Mutation,
+    /// As [`Kubernetes::Policy`], in Kubernetes 1.36.
+    Policy136,
 }
 
 impl Kubernetes {
     /// The environment of expressions there.
     pub fn environment(self) -> Environment {
         let mut libraries = KUBERNETES.to_vec();
+        libraries.push(library::TWO_VARIABLES);
+        let head = self == Kubernetes::Policy136;
+        if !head {
+            libraries.push(library::DURATION_OF_INT);
+        }
         if self == Kubernetes::Mutation {
             libraries.push(library::KUBERNETES_JSON_PATCH);
         }
         let options = Options {
-            homogeneous_literals: true,
-            literal_checks: true,
+            literals: Literals::Strict,
             cost_limit: Some(COST_LIMIT),
-            quoted_fields: false,
+            edition: if head { Edition::Head } else { Edition::Kubernetes134 },
+            quoted_fields: head,
             open_object: (self == Kubernetes::Mutation).then_some("Object"),
         };
         let mut environment = Environment::new(&libraries, options);
@@ -195,8 +201,12 @@ impl Kyverno {
     /// The environment of expressions there.
     pub fn environment(self) -> Environment {
         let mut libraries = KUBERNETES.to_vec();
+        libraries.extend([library::TWO_VARIABLES, library::DURATION_OF_INT]);
         libraries.extend(KYVERNO);
-        libraries.extend([library::KYVERNO_GLOBAL_CONTEXT, library::KYVERNO_IMAGE_DATA, library::KYVERNO_ARCHIVES]);
+        libraries.extend([library::KYVERNO_GLOBAL_CONTEXT, library::KYVERNO_IMAGE_DATA, library::KYVERNO_CERTIFICATES]);
+        if self != Kyverno::MutationTarget {
+            libraries.push(library::KYVERNO_ARCHIVES);
+        }
         libraries.push(match self {
             Kyverno::NamespacedValidating => library::KYVERNO_NAMESPACE_RESOURCES,
             _ => library::KYVERNO_CLUSTER_RESOURCES,
@@ -216,9 +226,9 @@ impl Kyverno {
             libraries.push(library::KUBERNETES_JSON_PATCH);
         }
         let options = Options {
-            homogeneous_literals: true,
-            literal_checks: true,
+            literals: Literals::Strict,
             cost_limit: Some(COST_LIMIT),
+            edition: Edition::Kubernetes134,
             quoted_fields: false,
             open_object: mutates.then_some("Object"),
         };
@@ -266,6 +276,44 @@ impl Kyverno {
         });
         environment
     }
+}
+
+/// The environment that policies of the head of Kyverno have in common, without Kyverno's own functions and variables:
+/// those that are built on Kubernetes' environment, or those that are not (`GeneratingPolicy`, `DeletingPolicy`).
+pub fn kyverno_head(on_kubernetes: bool) -> Environment {
+    let mut libraries = KUBERNETES.to_vec();
+    libraries.extend([library::BINDINGS, library::MATH, library::ENCODERS, library::PROTOS, library::REGEX]);
+    libraries.extend([library::OR_VALUE, library::EXISTS_ONE]);
+    if on_kubernetes {
+        libraries.push(library::TWO_VARIABLES);
+    }
+    let options = Options {
+        edition: Edition::Head,
+        literals: if on_kubernetes { Literals::Strict } else { Literals::Lenient },
+        cost_limit: on_kubernetes.then_some(COST_LIMIT),
+        quoted_fields: true,
+        open_object: None,
+    };
+    let mut environment = Environment::new(&libraries, options);
+    declare_objects(&mut environment, false);
+    environment.extend_object("kubernetes.AdmissionRequest", [("object", Type::Dyn), ("oldObject", Type::Dyn)]);
+    environment.declare("object", Type::Dyn);
+    environment.declare("oldObject", Type::Dyn);
+    environment.declare("request", Type::Object("kubernetes.AdmissionRequest".into()));
+    environment.declare("namespaceObject", Type::Object("kubernetes.Namespace".into()));
+    environment
+}
+
+/// The environment of `matchImageReferences`, where the only variable is the reference, `ref`.
+pub fn kyverno_image_reference() -> Environment {
+    let mut libraries: Vec<Library> =
+        KUBERNETES.into_iter().filter(|library| library.name != library::KUBERNETES_AUTHORIZER.name).collect();
+    libraries.extend([library::BINDINGS, library::MATH, library::ENCODERS, library::PROTOS]);
+    libraries.extend([library::KYVERNO_IMAGES, library::STRING_REVERSE, library::DURATION_OF_INT]);
+    let options = Options { literals: Literals::Strict, ..Options::default() };
+    let mut environment = Environment::new(&libraries, options);
+    environment.declare("ref", Type::String);
+    environment
 }
 
 /// The type of `variables` in Kyverno.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::check::check;
-use super::environment::Environment;
+use super::environment::{Edition, Environment};
 use super::error::{CompileError, EvalError};
 use super::evaluate::{World, evaluate};
 use super::library::Host;
@@ -100,6 +100,7 @@ struct Compiled {
     text: Box<str>,
     kind: Type,
     lowered: Lowered,
+    edition: Edition,
 }
 
 impl Program {
@@ -110,7 +111,9 @@ impl Program {
         let kind = ast.root.map_or(Type::Dyn, |root| types.kind(root).clone());
         let lowered =
             lower(&ast, &types, environment, MEMBERS).map_err(|error| CompileError::Constant(error.to_string()))?;
-        Ok(Self { compiled: Arc::new(Compiled { text: text.into(), kind, lowered }) })
+        Ok(Self {
+            compiled: Arc::new(Compiled { text: text.into(), kind, lowered, edition: environment.options().edition }),
+        })
     }
 
     /// The text it was compiled from.
@@ -130,7 +133,8 @@ impl Program {
 
     /// Its value. What it costs is added to the run's usage.
     pub fn evaluate<'v>(&self, scope: &dyn Scope<'v>, run: &Run<'_>) -> Result<Val<'v>, EvalError> {
-        let world = World { scope, host: run.host, budget: run.budget, usage: run.usage };
+        let edition = self.compiled.edition;
+        let world = World { scope, host: run.host, budget: run.budget, usage: run.usage, edition };
         evaluate(&self.compiled.lowered.node, self.compiled.lowered.slots, &world)
     }
 }

@@ -166,7 +166,7 @@ impl Key {
         })
     }
 
-    fn to_val<'v>(&self) -> Val<'v> {
+    pub(super) fn to_val<'v>(&self) -> Val<'v> {
         match self {
             Key::Bool(b) => Val::Bool(*b),
             Key::Int(n) => Val::Int(*n),

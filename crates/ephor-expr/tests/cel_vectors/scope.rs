@@ -7,7 +7,9 @@ use std::sync::Arc;
 use ephor_expr::Value;
 use ephor_expr::budget::Budget;
 use ephor_expr::cel::library::{Attributes, authorizer, context, request_resource};
-use ephor_expr::cel::profile::{CONTEXTS, KYVERNO_VARIABLES, Kubernetes, Kyverno, VARIABLES};
+use ephor_expr::cel::profile::{
+    CONTEXTS, KYVERNO_VARIABLES, Kubernetes, Kyverno, VARIABLES, kyverno_head, kyverno_image_reference,
+};
 use ephor_expr::cel::{
     Environment, EvalError, Key, MEMBERS, Object, ObjectType, Program, Run, Scope, Type, Usage, Val,
 };
@@ -116,6 +118,10 @@ fn environment(env: &str, profile: &str) -> Option<Environment> {
         ("k8s", "vap-msg") => Kubernetes::Message.environment(),
         ("k8s", "webhook") => Kubernetes::Webhook.environment(),
         ("k8s", "map") => Kubernetes::Mutation.environment(),
+        ("kyverno-head", "k8s-1.36") => Kubernetes::Policy136.environment(),
+        ("kyverno-head", "vpol") => kyverno_head(true),
+        ("kyverno-head", "gpol") => kyverno_head(false),
+        ("kyverno", "matchimage") => kyverno_image_reference(),
         ("kyverno", "vpol") => Kyverno::Validating.environment(),
         ("kyverno", "nvpol") => Kyverno::NamespacedValidating.environment(),
         ("kyverno", "mpol") => Kyverno::Mutating.environment(),
@@ -152,6 +158,7 @@ impl<'v> Scope<'v> for Bindings<'_, 'v> {
             return Some(Ok(context(kind)));
         }
         match name {
+            "ref" => return Some(Ok(Val::text("ghcr.io/mock/app:v1"))),
             "images" | "attestors" | "attestations" => {
                 let json = match name {
                     "images" => r#"{"containers":["nginx:1.25","ghcr.io/mock/app:v1"],"initContainers":[]}"#,

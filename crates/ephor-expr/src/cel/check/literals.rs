@@ -2,7 +2,7 @@
 //! timestamp or regular expression.
 
 use super::super::ast::{Ast, Id, Kind};
-use super::super::environment::Environment;
+use super::super::environment::{Environment, Literals};
 use super::super::error::Issue;
 use super::super::library::format;
 use super::super::library::operators::in_range;
@@ -14,17 +14,17 @@ use crate::scalar::go_regex;
 use crate::scalar::go_time::{self, Time};
 
 pub(super) fn check(ast: &Ast, types: &Types, environment: &Environment, issues: &mut Vec<Issue>) {
-    let options = environment.options();
-    let exempt = if options.homogeneous_literals { format_arguments(ast) } else { Vec::new() };
+    if environment.options().literals == Literals::Lenient {
+        return;
+    }
+    let exempt = format_arguments(ast);
     for id in (0..ast.len()).map(Id) {
         // A node without a type stands in no part of the whole.
         if types.get(id).is_none_or(|node| node.kind.is_none()) {
             continue;
         }
-        if options.literal_checks {
-            constants(ast, types, id, issues);
-        }
-        if options.homogeneous_literals && !exempt.contains(&id) {
+        constants(ast, types, id, issues);
+        if !exempt.contains(&id) {
             homogeneous(ast, types, id, issues);
         }
     }

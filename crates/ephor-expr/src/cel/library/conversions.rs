@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::super::environment::Edition;
 use super::super::error::EvalError;
 use super::super::value::Val;
 use super::operators::in_range;
@@ -22,7 +23,6 @@ pub(super) const OVERLOADS: &[Overload] = &[
     global("double", "string_to_double", "string", "double", to_double),
     global("double", "uint64_to_double", "uint", "double", to_double),
     global("duration", "duration_to_duration", "duration", "duration", same),
-    global("duration", "int64_to_duration", "int", "duration", to_duration),
     global("duration", "string_to_duration", "string", "duration", to_duration),
     global("dyn", "to_dyn", "<A>", "dyn", same),
     global("int", "int64_to_int64", "int", "int", same),
@@ -48,6 +48,9 @@ pub(super) const OVERLOADS: &[Overload] = &[
     global("uint", "int64_to_uint64", "int", "uint", to_uint),
     global("uint", "string_to_uint64", "string", "uint", to_uint),
 ];
+
+pub(super) const DURATION_OF_INT: &[Overload] =
+    &[global("duration", "int64_to_duration", "int", "duration", to_duration)];
 
 fn same<'v>(call: &Call<'_, 'v>) -> Result<'v> {
     Ok(call.arg(0))
@@ -117,9 +120,36 @@ fn to_uint<'v>(call: &Call<'_, 'v>) -> Result<'v> {
 fn to_timestamp<'v>(call: &Call<'_, 'v>) -> Result<'v> {
     let time = match call.arg(0) {
         Val::Int(n) => Time::from_unix(n, 0),
-        _ => go_time::parse_rfc3339(call.str(0)).map_err(|_| bad_text("google.protobuf.Timestamp"))?,
+        _ => go_time::parse_rfc3339(call.str(0)).map_err(|_| {
+            if call.edition == Edition::Head && !has_timestamp_shape(call.str(0)) {
+                EvalError::Other(format!("invalid RFC 3339 timestamp {:?}", call.str(0)))
+            } else {
+                bad_text("google.protobuf.Timestamp")
+            }
+        })?,
     };
     if in_range(&time) { Ok(Val::Timestamp(time)) } else { Err(EvalError::other("timestamp overflow")) }
+}
+
+/// Whether a text looks like RFC 3339, be there such a day or not.
+fn has_timestamp_shape(text: &str) -> bool {
+    let number = |from: usize, length: usize, least: u32, most: u32| {
+        let digits = text.get(from..from + length).filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
+        digits.and_then(|digits| digits.parse().ok()).is_some_and(|n: u32| (least..=most).contains(&n))
+    };
+    let mark = |at: usize, marks: &[u8]| text.as_bytes().get(at).is_some_and(|b| marks.contains(b));
+    number(0, 4, 0, 9999)
+        && mark(4, b"-")
+        && number(5, 2, 1, 12)
+        && mark(7, b"-")
+        && number(8, 2, 1, 31)
+        && mark(10, b"Tt")
+        && number(11, 2, 0, 23)
+        && mark(13, b":")
+        && number(14, 2, 0, 59)
+        && mark(16, b":")
+        && number(17, 2, 0, 60)
+        && text.len() > 19
 }
 
 fn to_string<'v>(call: &Call<'_, 'v>) -> Result<'v> {

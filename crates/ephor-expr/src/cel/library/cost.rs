@@ -30,6 +30,11 @@ pub(super) fn traverse(args: &[Val<'_>], _: Option<&Val<'_>>) -> u64 {
     tenth(size(args, 0))
 }
 
+/// Reading the second argument.
+pub(super) fn traverse_second(args: &[Val<'_>], _: Option<&Val<'_>>) -> u64 {
+    tenth(size(args, 1))
+}
+
 /// Reading all of the first argument, parts included. Less than ten bytes of text are free.
 pub(super) fn traverse_deep(args: &[Val<'_>], _: Option<&Val<'_>>) -> u64 {
     args.first().map_or(1, deep)
@@ -100,6 +105,31 @@ pub(super) fn contains(args: &[Val<'_>], _: Option<&Val<'_>>) -> u64 {
 /// Matching the first text by the second.
 pub(super) fn regex(args: &[Val<'_>], _: Option<&Val<'_>>) -> u64 {
     tenth(1 + size(args, 0)) * size(args, 1).div_ceil(4)
+}
+
+/// Matching, and copying what is found.
+pub(super) fn regex_extract(args: &[Val<'_>], found: Option<&Val<'_>>) -> u64 {
+    regex(args, found)
+}
+
+/// Matching, and a list of what is found.
+pub(super) fn regex_extract_all(args: &[Val<'_>], found: Option<&Val<'_>>) -> u64 {
+    regex(args, found) + 10
+}
+
+/// Matching, and copying the text.
+pub(super) fn regex_replace(args: &[Val<'_>], found: Option<&Val<'_>>) -> u64 {
+    regex(args, found) + tenth(size(args, 0))
+}
+
+/// One and reading the first argument.
+pub(super) fn one_and_traverse(args: &[Val<'_>], _: Option<&Val<'_>>) -> u64 {
+    1 + tenth(size(args, 0))
+}
+
+/// One and looking at every element of the first argument.
+pub(super) fn elements(args: &[Val<'_>], _: Option<&Val<'_>>) -> u64 {
+    1 + size(args, 0)
 }
 
 /// Comparing each element of one list with each of the other.

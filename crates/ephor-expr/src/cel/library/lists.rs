@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use super::super::environment::Edition;
 use super::super::error::EvalError;
 use super::super::value::{List, Val};
 use super::equality::list_contains;
@@ -197,6 +198,9 @@ fn reverse<'v>(call: &Call<'_, 'v>) -> Result<'v> {
 }
 
 fn range<'v>(call: &Call<'_, 'v>) -> Result<'v> {
+    if call.int(0) < 0 && call.edition == Edition::Head {
+        return Err(EvalError::Other(format!("lists.range: size must be non-negative, got {}", call.int(0))));
+    }
     let length = call.int(0).max(0);
     call.charge_steps(length as usize)?;
     call.charge((length as usize).saturating_mul(16))?;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::super::error::EvalError;
 use super::super::value::{Val, compare_numbers};
-use super::{Call, Overload, global};
+use super::{Call, Overload, cost, global};
 
 type Result<'v> = std::result::Result<Val<'v>, EvalError>;
 
@@ -31,9 +31,12 @@ pub(super) const OVERLOADS: &[Overload] = &[
     global("math.@max", "math_@max_double_double", "double, double", "double", |c| {
         extremum(c.function, c.args, Ordering::is_gt)
     }),
-    global("math.@max", "math_@max_list_int", "list(int)", "int", |c| in_list(c, Ordering::is_gt)),
-    global("math.@max", "math_@max_list_uint", "list(uint)", "uint", |c| in_list(c, Ordering::is_gt)),
-    global("math.@max", "math_@max_list_double", "list(double)", "double", |c| in_list(c, Ordering::is_gt)),
+    global("math.@max", "math_@max_list_int", "list(int)", "int", |c| in_list(c, Ordering::is_gt))
+        .cost_of_head(cost::elements),
+    global("math.@max", "math_@max_list_uint", "list(uint)", "uint", |c| in_list(c, Ordering::is_gt))
+        .cost_of_head(cost::elements),
+    global("math.@max", "math_@max_list_double", "list(double)", "double", |c| in_list(c, Ordering::is_gt))
+        .cost_of_head(cost::elements),
     global("math.@min", "math_@min_int", "int", "int", |c| Ok(c.arg(0))),
     global("math.@min", "math_@min_uint", "uint", "uint", |c| Ok(c.arg(0))),
     global("math.@min", "math_@min_double", "double", "double", |c| Ok(c.arg(0))),
@@ -56,9 +59,12 @@ pub(super) const OVERLOADS: &[Overload] = &[
     global("math.@min", "math_@min_double_double", "double, double", "double", |c| {
         extremum(c.function, c.args, Ordering::is_lt)
     }),
-    global("math.@min", "math_@min_list_int", "list(int)", "int", |c| in_list(c, Ordering::is_lt)),
-    global("math.@min", "math_@min_list_uint", "list(uint)", "uint", |c| in_list(c, Ordering::is_lt)),
-    global("math.@min", "math_@min_list_double", "list(double)", "double", |c| in_list(c, Ordering::is_lt)),
+    global("math.@min", "math_@min_list_int", "list(int)", "int", |c| in_list(c, Ordering::is_lt))
+        .cost_of_head(cost::elements),
+    global("math.@min", "math_@min_list_uint", "list(uint)", "uint", |c| in_list(c, Ordering::is_lt))
+        .cost_of_head(cost::elements),
+    global("math.@min", "math_@min_list_double", "list(double)", "double", |c| in_list(c, Ordering::is_lt))
+        .cost_of_head(cost::elements),
     global("math.ceil", "math_ceil_double", "double", "double", |c| rounded(c, f64::ceil)),
     global("math.floor", "math_floor_double", "double", "double", |c| rounded(c, f64::floor)),
     global("math.round", "math_round_double", "double", "double", |c| rounded(c, f64::round)),

@@ -15,6 +15,7 @@ mod lists;
 mod math;
 pub(super) mod operators;
 mod optionals;
+mod regex;
 mod sets;
 mod strings;
 mod time;
@@ -24,6 +25,7 @@ pub use kyverno::world::context;
 pub use kubernetes::authorizer::{Attributes, Decision, authorizer, request_resource};
 
 use self::cost::CostRule;
+use super::environment::Edition;
 use super::error::EvalError;
 use super::macros::{self, Macro};
 use super::value::Val;
@@ -52,6 +54,10 @@ pub const OPERATORS: Library = library("operators", operators::OVERLOADS, macros
 pub const EQUALITY: Library = library("equality", equality::OVERLOADS, &[]);
 /// Conversions between types.
 pub const CONVERSIONS: Library = library("conversions", conversions::OVERLOADS, &[]);
+/// Durations of integers, which later versions do not have.
+pub const DURATION_OF_INT: Library = library("duration of int", conversions::DURATION_OF_INT, &[]);
+/// `regex.extract` and its like.
+pub const REGEX: Library = library("regex", regex::OVERLOADS, &[]);
 /// Functions of text that the language itself has.
 pub const STANDARD_STRINGS: Library = library("standard strings", strings::STANDARD, &[]);
 /// Parts of timestamps and durations.
@@ -128,7 +134,9 @@ pub const KYVERNO_GENERATOR: Library = library("kyverno generator", kyverno::wor
 pub const KYVERNO_SIGNATURES: Library = library("kyverno signatures", kyverno::world::SIGNATURES, &[]);
 /// Kyverno: the clock and chance.
 pub const KYVERNO_CHANCE: Library = library("kyverno chance", kyverno::world::CHANCE, &[]);
-/// Kyverno: compression and certificates.
+/// Kyverno: certificates.
+pub const KYVERNO_CERTIFICATES: Library = library("kyverno certificates", kyverno::world::CERTIFICATES, &[]);
+/// Kyverno: compression.
 pub const KYVERNO_ARCHIVES: Library = library("kyverno archives", kyverno::world::ARCHIVES, &[]);
 
 /// Every library.
@@ -160,6 +168,8 @@ pub fn all() -> impl Iterator<Item = Library> {
         KUBERNETES_AUTHORIZER,
         KUBERNETES_JSON_PATCH,
         EXISTS_ONE,
+        DURATION_OF_INT,
+        REGEX,
         OR_VALUE,
         KYVERNO_DATA,
         KYVERNO_SERVICE_ACCOUNTS,
@@ -174,6 +184,7 @@ pub fn all() -> impl Iterator<Item = Library> {
         KYVERNO_SIGNATURES,
         KYVERNO_CHANCE,
         KYVERNO_ARCHIVES,
+        KYVERNO_CERTIFICATES,
     ]
     .into_iter()
 }
@@ -206,6 +217,8 @@ pub struct Overload {
     /// The type of its result.
     pub result: &'static str,
     pub(super) cost: CostRule,
+    /// The cost in later versions, if it is another.
+    pub(super) cost_of_head: Option<CostRule>,
     pub(super) arguments: Arguments,
     /// Whether the cost holds for every call of the function, even if the overload is known only at run time.
     pub(super) cost_by_name: bool,
@@ -225,6 +238,7 @@ impl Overload {
             params,
             result,
             cost,
+            cost_of_head: None,
             arguments: Arguments::Declared,
             cost_by_name: false,
             regex: None,
@@ -238,6 +252,10 @@ impl Overload {
 
     const fn cost_by_name(self, cost: CostRule) -> Self {
         Overload { cost, cost_by_name: true, ..self }
+    }
+
+    const fn cost_of_head(self, cost: CostRule) -> Self {
+        Overload { cost_of_head: Some(cost), ..self }
     }
 
     const fn bare(self) -> Self {
@@ -327,6 +345,7 @@ pub struct Call<'c, 'v> {
     pub(super) compiled: Option<&'c GoRegex>,
     pub(super) regexes: &'c RegexCache,
     pub(super) budget: &'c Budget,
+    pub(super) edition: Edition,
     pub(super) host: &'c dyn Host,
 }
 

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use super::super::environment::Edition;
 use super::super::error::EvalError;
 use super::super::value::{List, Val, compare_numbers};
 use super::{Call, Overload, cost, global, member};
@@ -282,6 +283,7 @@ fn order<'v>(call: &Call<'_, 'v>, wanted: fn(Ordering) -> bool) -> Result<'v> {
     let Some((a, b)) = call.two() else { return Err(EvalError::NoSuchOverload) };
     match compare(a, b) {
         Some(order) => Ok(Val::Bool(wanted(order))),
+        None if is_number(a) && is_number(b) && call.edition == Edition::Head => Ok(Val::Bool(false)),
         None if is_number(a) && is_number(b) => Err(EvalError::other("NaN values cannot be ordered")),
         None => Err(refuse(call, is_comparable(a))),
     }

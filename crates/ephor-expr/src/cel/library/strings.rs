@@ -17,11 +17,13 @@ pub(super) const STANDARD: &[Overload] = &[
         .bare(),
     member("endsWith", "ends_with_string", "string, string", "bool", |c| Ok(Val::Bool(c.str(0).ends_with(c.str(1)))))
         .cost(cost::traverse)
+        .cost_of_head(cost::traverse_second)
         .bare(),
     member("startsWith", "starts_with_string", "string, string", "bool", |c| {
         Ok(Val::Bool(c.str(0).starts_with(c.str(1))))
     })
     .cost(cost::traverse)
+    .cost_of_head(cost::traverse_second)
     .bare(),
     global("matches", "matches", "string, string", "bool", matches).cost(cost::regex).regex(1).bare(),
     member("matches", "matches_string", "string, string", "bool", matches).cost(cost::regex).regex(1).bare(),
@@ -62,8 +64,10 @@ pub(super) const REVERSE: &[Overload] =
     &[member("reverse", "string_reverse", "string", "string", |c| built(c, |text| text.chars().rev().collect()))];
 
 pub(super) const ENCODERS: &[Overload] = &[
-    global("base64.decode", "base64_decode_string", "string", "bytes", base64_decode),
-    global("base64.encode", "base64_encode_bytes", "bytes", "string", base64_encode),
+    global("base64.decode", "base64_decode_string", "string", "bytes", base64_decode)
+        .cost_of_head(cost::one_and_traverse),
+    global("base64.encode", "base64_encode_bytes", "bytes", "string", base64_encode)
+        .cost_of_head(cost::one_and_traverse),
 ];
 
 pub(super) const KUBERNETES_REGEX: &[Overload] = &[

@@ -1,5 +1,6 @@
 //! Parts of timestamps and durations.
 
+use super::super::environment::Edition;
 use super::super::error::EvalError;
 use super::super::value::Val;
 use super::{Call, Code, Overload, member};
@@ -68,6 +69,10 @@ fn local(call: &Call<'_, '_>) -> std::result::Result<Time, EvalError> {
     let Some(Val::Timestamp(time)) = call.args.first() else { return Err(call.no_such_overload()) };
     let Some(zone) = call.args.get(1) else { return Ok(time.to_utc()) };
     let zone = zone.as_str().unwrap_or_default();
+    let hours = zone.trim_start_matches(['+', '-']).split(':').next().and_then(|hours| hours.parse::<u32>().ok());
+    if call.edition == Edition::Head && zone.contains(':') && hours.is_some_and(|hours| hours > 23) {
+        return Err(EvalError::Other(format!("timezone offset hours out of range [-23, 23]: {zone}")));
+    }
     let offset = offset(zone).ok_or_else(|| EvalError::Other(format!("unknown time zone {zone}")))?;
     Ok(time.at_offset(offset))
 }

@@ -289,12 +289,15 @@ pub(in super::super) const CHANCE: &[Overload] = &[
     global("time.now", "time_now", "", "timestamp", ask),
 ];
 
-/// Compression and certificates, which are not built yet: the host answers.
+/// Compression, which is not built yet: the host answers.
 pub(in super::super) const ARCHIVES: &[Overload] = &[
     global("gzip.compress", "compress_any_bytes", "dyn", "bytes", ask),
     global("gzip.decompress", "decompress_bytes_string", "bytes", "string", ask),
-    global("x509.decode", "x509_decode_string", "string", "dyn", ask),
 ];
+
+/// Certificates, which are not built yet: the host answers.
+pub(in super::super) const CERTIFICATES: &[Overload] =
+    &[global("x509.decode", "x509_decode_string", "string", "dyn", ask)];
 
 /// A variable that only its functions give a meaning, for example `resource`.
 #[derive(Debug)]

@@ -1,10 +1,14 @@
-//! JMESPath, quantities and YAML: the parts of the expression crate that evaluation and loading stand on.
+//! JMESPath, CEL, quantities and YAML: the parts of the expression crate that evaluation and loading stand on.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use ephor_expr::Value;
+use ephor_expr::budget::Budget;
+use ephor_expr::cel::profile::Kubernetes;
+use ephor_expr::cel::{EvalError, NoHost, Program, Run, Scope, Usage, Val};
 use ephor_expr::jmespath::{Expression, FixedRuntime};
 use ephor_expr::scalar::quantity::Quantity;
 use ephor_expr::yaml::{Limits, parse_documents, parse_value, parse_values};
@@ -47,6 +51,38 @@ fn jmespath(criterion: &mut Criterion) {
     criterion.bench_function("jmespath_compile", |bencher| bencher.iter(|| Expression::compile(black_box(text))));
 }
 
+struct Object<'v>(&'v Value);
+
+impl<'v> Scope<'v> for Object<'v> {
+    fn variable(&self, name: &str) -> Option<Result<Val<'v>, EvalError>> {
+        (name == "object").then(|| Ok(Val::from_json(self.0)))
+    }
+}
+
+fn cel(criterion: &mut Criterion) {
+    let container = r#"{"name":"a","image":"ghcr.io/acme/app:v1","securityContext":{"privileged":false}}"#;
+    let pod = format!(r#"{{"metadata":{{"name":"web"}},"spec":{{"containers":[{container},{container}]}}}}"#);
+    let pod = Value::from_json(&pod).expect("the Pod is JSON");
+    let environment = Kubernetes::Policy.environment();
+    let (budget, usage) = (Budget::new(u64::MAX, u64::MAX), Usage::new(None));
+    let all = "object.spec.containers.all(c, has(c.securityContext) && has(c.securityContext.privileged) && \
+               c.securityContext.privileged == false)";
+    let cases = [
+        ("cel_equal", "object.metadata.name == 'web'"),
+        ("cel_all_has", all),
+        ("cel_starts_with", "object.spec.containers.all(c, c.image.startsWith('ghcr.io/') || c.image.startsWith('x'))"),
+        ("cel_map_filter", "object.spec.containers.map(c, c.name).filter(n, n != 'x').size() > 0"),
+    ];
+    for (name, text) in cases {
+        let program = Program::compile(text, &environment).expect("the expression compiles");
+        criterion.bench_function(name, |bencher| {
+            let run = Run { host: &NoHost, budget: &budget, usage: &usage };
+            bencher.iter(|| program.evaluate(&Object(black_box(&pod)), &run));
+        });
+    }
+    criterion.bench_function("cel_compile", |bencher| bencher.iter(|| Program::compile(black_box(all), &environment)));
+}
+
 fn quantity(criterion: &mut Criterion) {
     criterion.bench_function("quantity_parse_and_compare", |bencher| {
         bencher.iter(|| {
@@ -80,6 +116,6 @@ criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(20).warm_up_time(Duration::from_millis(500))
         .measurement_time(Duration::from_secs(2));
-    targets = jmespath, quantity, yaml
+    targets = jmespath, cel, quantity, yaml
 }
 criterion_main!(benches);

@@ -23,6 +23,7 @@ mod node;
 mod parser;
 pub mod profile;
 mod program;
+pub mod schema;
 mod token;
 mod types;
 mod value;

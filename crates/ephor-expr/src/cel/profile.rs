@@ -2,7 +2,9 @@
 
 use super::environment::{Edition, Environment, Literals, ObjectType, Options};
 use super::library::{self, Library};
+use super::schema;
 use super::types::Type;
+use crate::value::Value;
 
 /// What one evaluation may cost in Kubernetes.
 pub const COST_LIMIT: u64 = 1_000_000;
@@ -318,6 +320,19 @@ pub fn kyverno_image_reference() -> Environment {
 
 /// The type of `variables` in Kyverno.
 pub const KYVERNO_VARIABLES: &str = "kyverno.variables";
+
+/// The environment of rules of a `CustomResourceDefinition` with this schema: `self` and `oldSelf`.
+pub fn definition_rule(schema: &Value) -> Environment {
+    let mut libraries: Vec<Library> =
+        KUBERNETES.into_iter().filter(|library| library.name != library::KUBERNETES_AUTHORIZER.name).collect();
+    libraries.extend([library::TWO_VARIABLES, library::DURATION_OF_INT]);
+    let options = Options { literals: Literals::Strict, cost_limit: Some(COST_LIMIT), ..Options::default() };
+    let mut environment = Environment::new(&libraries, options);
+    let kind = schema::declare(&mut environment, schema);
+    environment.declare("self", kind.clone());
+    environment.declare("oldSelf", kind);
+    environment
+}
 
 /// The type of `variables` in Kubernetes.
 pub const VARIABLES: &str = "kubernetes.variables";

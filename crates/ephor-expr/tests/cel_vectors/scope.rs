@@ -8,8 +8,9 @@ use ephor_expr::Value;
 use ephor_expr::budget::Budget;
 use ephor_expr::cel::library::{Attributes, authorizer, context, request_resource};
 use ephor_expr::cel::profile::{
-    CONTEXTS, KYVERNO_VARIABLES, Kubernetes, Kyverno, VARIABLES, kyverno_head, kyverno_image_reference,
+    CONTEXTS, KYVERNO_VARIABLES, Kubernetes, Kyverno, VARIABLES, definition_rule, kyverno_head, kyverno_image_reference,
 };
+use ephor_expr::cel::schema::typed;
 use ephor_expr::cel::{
     Environment, EvalError, Key, MEMBERS, Object, ObjectType, Program, Run, Scope, Type, Usage, Val,
 };
@@ -40,7 +41,8 @@ impl<'v> Runner<'v> {
         let env = vector.str_at(&["env"])?;
         let profile = vector.str_at(&["profile"])?;
         let key = format!("{env}/{profile}");
-        let environment = self.environments.entry(key).or_insert_with(|| environment(env, profile)).as_mut()?;
+        let environment =
+            self.environments.entry(key).or_insert_with(|| environment(self.bindings, env, profile)).as_mut()?;
         let mut environment = environment.clone();
         let source = vector.str_at(&["bindings", "use"]).unwrap_or("none");
         let bound_env = env.strip_suffix("-head").unwrap_or(env);
@@ -83,6 +85,13 @@ impl<'v> Runner<'v> {
                 members.insert(name.to_owned(), program);
             }
         }
+        if let Some(schema) = profile.strip_prefix("crd:").and_then(|name| self.bindings.at(&["schemas", name])) {
+            for name in ["self", "oldSelf"] {
+                if let Some(value) = bound.get(name) {
+                    declared.insert(name.to_owned(), typed(value, schema));
+                }
+            }
+        }
         let expression = vector.str_at(&["expr"])?;
         let program = Program::compile(expression, &environment).map_err(|error| match &error {
             ephor_expr::cel::CompileError::Constant(text) if env == "k8s" => {
@@ -111,7 +120,10 @@ impl<'v> Runner<'v> {
     }
 }
 
-fn environment(env: &str, profile: &str) -> Option<Environment> {
+fn environment(bindings: &Value, env: &str, profile: &str) -> Option<Environment> {
+    if let Some(name) = profile.strip_prefix("crd:") {
+        return Some(definition_rule(bindings.at(&["schemas", name])?));
+    }
     Some(match (env, profile) {
         ("k8s", "vap") => Kubernetes::Policy.environment(),
         ("k8s", "vap-noparams") => Kubernetes::PolicyWithoutParams.environment(),

@@ -602,9 +602,14 @@ fn bad_optional(value: &Val<'_>) -> EvalError {
     EvalError::Other(format!("cannot initialize optional list element from non-optional value {}", show_key(value)))
 }
 
-/// Whether the values are of the declared types, elements of lists and maps left aside.
+/// Whether the values are of the declared types.
 fn accepts(signature: &Arc<Signature>, args: &[Val<'_>]) -> bool {
-    signature.params.iter().zip(args).all(|(kind, value)| match (kind, value) {
+    signature.params.iter().zip(args).all(|(kind, value)| is_of(kind, value))
+}
+
+/// Whether a value is of a type. Of lists and maps only the first entry is looked at, as in the reference.
+fn is_of(kind: &Type, value: &Val<'_>) -> bool {
+    match (kind, value) {
         (Type::Dyn | Type::Any | Type::Param(_) | Type::Var(_) | Type::Error, _)
         | (Type::Null, Val::Null)
         | (Type::Bool, Val::Bool(_))
@@ -615,13 +620,15 @@ fn accepts(signature: &Arc<Signature>, args: &[Val<'_>]) -> bool {
         | (Type::Bytes, Val::Bytes(_))
         | (Type::Timestamp, Val::Timestamp(_))
         | (Type::Duration, Val::Duration(_))
-        | (Type::List(_), Val::List(_))
-        | (Type::Map(_), Val::Map(_))
-        | (Type::Optional(_), Val::Optional(_))
         | (Type::TypeOf(_), Val::Type(_)) => true,
+        (Type::List(of), Val::List(list)) => list.get(0).is_none_or(|item| is_of(of, &item)),
+        (Type::Map(of), Val::Map(map)) => {
+            map.entries().next().is_none_or(|(key, item)| is_of(&of.0, &key) && is_of(&of.1, &item))
+        }
+        (Type::Optional(of), Val::Optional(inner)) => inner.as_ref().is_none_or(|inner| is_of(of, inner)),
         (Type::Opaque(name) | Type::Object(name), value) => value.type_name() == name.as_str(),
         _ => false,
-    })
+    }
 }
 
 /// What `value` has under `key`.
@@ -650,7 +657,9 @@ fn lookup<'v>(value: &Val<'v>, key: &Val<'_>, lenient: bool) -> Eval<Option<Val<
             }
         }
         Val::Object(object) => {
-            let found = key.as_str().and_then(|name| object.fields.get(name)).cloned();
+            let found = key.as_str().and_then(|name| object.fields.get(name));
+            // An empty text is as good as none when it is asked whether a field is set.
+            let found = found.filter(|found| !lenient || found.as_str() != Some("")).cloned();
             // A field that is not set is null.
             Ok(found.or((!lenient).then_some(Val::Null)))
         }

@@ -176,7 +176,8 @@ fn tagged(value: &Val<'_>) -> Value {
         Val::Object(object) => {
             let mut tagged_object = Map::new();
             tagged_object.insert("$object", text(&object.name));
-            let fields = object.fields.iter().map(|(name, item)| (name.clone(), plain(item))).collect();
+            let field = if object.name == "JSONPatch" { tagged } else { plain };
+            let fields = object.fields.iter().map(|(name, item)| (name.clone(), field(item))).collect();
             tagged_object.insert("value", Value::object(fields));
             Value::object(tagged_object)
         }
@@ -191,7 +192,18 @@ fn tagged(value: &Val<'_>) -> Value {
 
 /// An object's field: nested objects are plain.
 fn plain(value: &Val<'_>) -> Value {
-    value.to_json().unwrap_or_else(|| tagged(value))
+    match value {
+        Val::Object(object) => {
+            Value::object(object.fields.iter().map(|(name, item)| (name.clone(), plain(item))).collect())
+        }
+        Val::Optional(Some(inner)) => plain(inner),
+        Val::List(list) => Value::array(list.iter().map(|item| plain(&item)).collect()),
+        Val::Map(map) if map.entries().all(|(key, _)| key.as_str().is_some()) => {
+            let entry = |(key, item): (Val<'_>, Val<'_>)| (key.as_str().unwrap_or_default().into(), plain(&item));
+            Value::object(map.entries().map(entry).collect())
+        }
+        other => tagged(other),
+    }
 }
 
 fn timestamp(time: &Time) -> String {

@@ -76,6 +76,9 @@ impl Host for Mock<'_> {
             ("imagedata.Context", "getmetadata") if !text(1).starts_with("ghcr.io/mock/") => {
                 Err(EvalError::Other(format!("failed to get image data: mock: no image {}", text(1))))
             }
+            ("http.Context", "get" | "post") if text(1).contains("refused") => {
+                Err(EvalError::Other("request failed: mock: connection refused".into()))
+            }
             ("http.Context", "get" | "post") => Ok(http(question)),
             (_, "time.now") => Ok(Value::String("2024-06-01T00:00:00Z".into())),
             (_, function) => Err(EvalError::Other(format!("{function} is not mocked"))),
@@ -166,11 +169,7 @@ fn post(question: &Question) -> Value {
     let (version, resource, rest) = addressed(question);
     let namespace = rest.iter().find_map(Value::as_str).unwrap_or_default().to_owned();
     let mut posted = rest.iter().find_map(Value::as_object).cloned().unwrap_or_default();
-    for (_, value) in posted.iter_mut() {
-        if let Value::Int(n) = value {
-            *value = Value::Float(*n as f64);
-        }
-    }
+    posted = doubles(&Value::object(posted)).as_object().cloned().unwrap_or_default();
     posted.insert("postedTo", format!("{version}|{resource}|{namespace}"));
     let mut status = Map::new();
     status.insert("allowed", true);
@@ -194,10 +193,20 @@ fn http(question: &Question) -> Value {
         answer.insert("i", Value::Float(7.0));
         answer.insert("headers", headers);
     } else {
-        answer.insert("echo", question.arguments.get(2).cloned().unwrap_or_default());
+        answer.insert("echo", question.arguments.get(2).map(doubles).unwrap_or_default());
         answer.insert("headers", i64::try_from(headers.as_object().map_or(0, Map::len)).unwrap_or_default());
     }
     Value::object(answer)
+}
+
+/// Numbers that went through JSON are doubles.
+fn doubles(value: &Value) -> Value {
+    match value {
+        Value::Int(n) => Value::Float(*n as f64),
+        Value::Array(items) => Value::array(items.iter().map(doubles).collect()),
+        Value::Object(map) => Value::object(map.iter().map(|(key, item)| (key.clone(), doubles(item))).collect()),
+        other => other.clone(),
+    }
 }
 
 fn global(name: &str, projection: &str) -> Result<Value, EvalError> {

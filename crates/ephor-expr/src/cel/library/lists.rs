@@ -32,6 +32,7 @@ macro_rules! sorts {
             sort,
         )
         .cost(cost::compare_all)
+        .generic()
     };
 }
 
@@ -50,7 +51,7 @@ macro_rules! sorts_by {
 
 pub(super) const EXTENSION: &[Overload] = &[
     member("slice", "list_slice", "list(<T>), int, int", "list(<T>)", slice).cost(cost::new_list),
-    member("flatten", "list_flatten", "list(list(<T>))", "list(<T>)", flatten).cost(cost::flatten),
+    member("flatten", "list_flatten", "list(list(<T>))", "list(<T>)", flatten).cost(cost::flatten).generic(),
     member("flatten", "list_flatten_int", "list(dyn), int", "list(dyn)", flatten).cost(cost::flatten),
     member("distinct", "list_distinct", "list(<T>)", "list(<T>)", distinct).cost(cost::compare_all),
     member("reverse", "list_reverse", "list(<T>)", "list(<T>)", reverse).cost(cost::new_list),
@@ -255,7 +256,7 @@ fn is_sorted<'v>(call: &Call<'_, 'v>) -> Result<'v> {
     let mut before: Option<Val<'v>> = None;
     for item in list(call, 0)?.iter() {
         if !is_comparable(&item) {
-            return Err(call.no_such_overload());
+            return Err(if before.is_some() { EvalError::NoSuchOverload } else { call.no_such_overload() });
         }
         if before.is_some_and(|before| compare(&before, &item).is_some_and(Ordering::is_gt)) {
             return Ok(Val::Bool(false));

@@ -5,8 +5,11 @@ use std::any::Any;
 
 use super::super::super::error::EvalError;
 use super::super::super::value::{Opaque, Val};
+use super::super::conversions::{duration_text, timestamp_text};
 use super::super::{Call, Overload, Question, global, member};
-use crate::value::Value;
+use crate::value::{Str, Value};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
 type Result<'v> = std::result::Result<Val<'v>, EvalError>;
 
@@ -335,7 +338,19 @@ fn argument(value: &Val<'_>) -> std::result::Result<Value, EvalError> {
     if let Some(context) = value.downcast::<Context>() {
         return Ok(context.detail.clone());
     }
-    value.to_json().ok_or_else(|| EvalError::Other(format!("{} is no JSON", value.type_name())))
+    let nested = |value: Val<'_>| argument(&value);
+    Ok(match value {
+        Val::Bytes(bytes) => Value::String(STANDARD.encode(bytes).into()),
+        Val::Duration(nanos) => Value::String(duration_text(*nanos).into()),
+        Val::Timestamp(time) => Value::String(timestamp_text(time).into()),
+        Val::List(list) => Value::array(list.iter().map(nested).collect::<std::result::Result<_, _>>()?),
+        Val::Map(map) => {
+            let entry =
+                |(key, item): (Val<'_>, Val<'_>)| Ok((Str::from(key.as_str().unwrap_or_default()), nested(item)?));
+            Value::object(map.entries().map(entry).collect::<std::result::Result<_, EvalError>>()?)
+        }
+        other => other.to_json().ok_or_else(|| EvalError::Other(format!("{} is no JSON", other.type_name())))?,
+    })
 }
 
 fn question(call: &Call<'_, '_>) -> std::result::Result<Value, EvalError> {

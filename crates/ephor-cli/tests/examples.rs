@@ -62,7 +62,7 @@ fn the_tour_of_the_sandbox_comes_out_as_promised() {
     let output = ephor(&["sandbox", "examples/policies", "--resources", "examples/workloads.yaml", "--tour"]);
     let told = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{told}{}", text(&output.stderr));
-    assert!(told.contains("\nAll came out as promised, "), "{told}");
+    assert!(told.contains("\nEvery step behaved as expected, "), "{told}");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_tour_without_its_policies_breaks_its_promises() {
     let told = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{told}{}", text(&output.stderr));
     assert!(told.contains("pod/web created\nexpected: the policy allowed-registries to refuse this\n"), "{told}");
-    assert!(told.contains("\nNot all came out as promised, "), "{told}");
+    assert!(told.contains("\nNot every step behaved as expected, "), "{told}");
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl fmt::Display for Reason {
             Self::Containers => "running containers",
             Self::CommandLine => "the command line against a cluster",
             Self::OtherSoftware => "other software in the cluster",
-            Self::MissingFiles => "scripts that are not at hand",
+            Self::MissingFiles => "scripts that are not available offline",
             Self::SkippedUpstream => "skipped upstream",
         })
     }

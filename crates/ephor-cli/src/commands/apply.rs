@@ -24,7 +24,7 @@ pub(super) struct Args {
     /// none are given.
     #[arg(required_unless_present = "cluster", value_name = "POLICY")]
     policies: Vec<String>,
-    /// Resources to judge: files, directories, globs, or `-` for standard input.
+    /// Resources to evaluate: files, directories, globs, or `-` for standard input.
     #[arg(long = "resource", short, visible_alias = "resources", value_delimiter = ',', value_name = "PATH")]
     resources: Vec<String>,
     /// Objects that mutate-existing rules may change.
@@ -36,7 +36,7 @@ pub(super) struct Args {
     /// Values for variables: `request.operation=UPDATE,cm.data.key=x`.
     #[arg(long, short, value_delimiter = ',', value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// Who asks (kind `UserInfo`).
+    /// The user who makes the request (kind `UserInfo`).
     #[arg(long, short, value_name = "FILE")]
     userinfo: Option<PathBuf>,
     /// Exceptions: files, directories or globs.
@@ -48,13 +48,13 @@ pub(super) struct Args {
     /// Take the exceptions of the policy files too.
     #[arg(long)]
     exceptions_within_policies: bool,
-    /// Files of CRDs: they tell which kinds have no namespace.
+    /// CRD files. They tell which kinds are cluster-scoped.
     #[arg(long = "crd-paths", alias = "crd-path", value_delimiter = ',', value_name = "PATH")]
     crds: Vec<String>,
     /// Let policies call services of this host and look its name up: `HOST` or `HOST:PORT`; may be repeated.
     #[arg(long, value_name = "HOST")]
     allow_net: Vec<AllowedHost>,
-    /// Where mutated and generated objects are written: a file (`.yaml`, `.yml`) or a directory.
+    /// Where to write mutated and generated objects: a file (`.yaml`, `.yml`) or a directory.
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
     /// The format of the results; with `--policy-report` that of the reports, YAML unless said otherwise.
@@ -66,13 +66,13 @@ pub(super) struct Args {
     /// Print exceptions for what fails.
     #[arg(long, conflicts_with = "policy_report")]
     generate_exceptions: bool,
-    /// How long generated exceptions hold.
+    /// How long generated exceptions are valid.
     #[arg(long, value_name = "DURATION", default_value = "720h")]
     generated_exception_ttl: String,
     /// Print a table of all results.
     #[arg(long, short, conflicts_with_all = ["policy_report", "generate_exceptions"])]
     table: bool,
-    /// Print messages in the table (a table is printed then).
+    /// Print a table with messages.
     #[arg(long, conflicts_with_all = ["policy_report", "generate_exceptions"])]
     detailed_results: bool,
     /// Count violations under Audit as warnings.
@@ -87,12 +87,12 @@ pub(super) struct Args {
     /// Leave out the line that says what is applied.
     #[arg(long, short = 'i')]
     stdin: bool,
-    /// Skip documents that are no resources: they are warnings then.
+    /// Skip documents that are not resources, with a warning.
     #[arg(long)]
     continue_on_fail: bool,
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// Only objects outside of namespaces.
+    /// Only cluster-scoped objects.
     #[arg(long, requires = "cluster", conflicts_with = "namespace")]
     cluster_wide_resources: bool,
     #[command(flatten)]

@@ -14,10 +14,10 @@ use crate::ui::Ui;
 /// Arguments of `ephor break-glass`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// For how long, such as 30m; at most 24h.
+    /// How long to fail open, such as 30m; at most 24h.
     #[arg(long = "for", value_name = "DURATION", required_unless_present = "end", conflicts_with = "end")]
     duration: Option<String>,
-    /// End it now.
+    /// Stop failing open now.
     #[arg(long)]
     end: bool,
     #[command(flatten)]
@@ -64,7 +64,7 @@ fn opened(cluster: &dyn Cluster, now: Timestamp, period: SignedDuration, ui: &Ui
 
 fn ended(cluster: &dyn Cluster) -> anyhow::Result<String> {
     Ok(match close(cluster)? {
-        0 => "the glass was not open\n".to_owned(),
+        0 => "break-glass was not active\n".to_owned(),
         _ => "the leader of the admission controller now restores the failure policies\n".to_owned(),
     })
 }
@@ -111,7 +111,7 @@ mod tests {
 
         assert!(ended(&cluster).unwrap().contains("restores"));
         assert!(webhook(&cluster).at(&["metadata", "annotations", "ephor.dev/break-glass-until"]).is_none());
-        assert_eq!(ended(&cluster).unwrap(), "the glass was not open\n");
+        assert_eq!(ended(&cluster).unwrap(), "break-glass was not active\n");
     }
 
     #[test]

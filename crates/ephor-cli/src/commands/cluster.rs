@@ -21,7 +21,7 @@ pub(super) struct ClusterArgs {
     /// The context of the kubeconfig.
     #[arg(long, value_name = "NAME", requires = "cluster")]
     pub(super) context: Option<String>,
-    /// Only what concerns this namespace of the cluster.
+    /// Only this namespace of the cluster.
     #[arg(long, short = 'n', value_name = "NAME", requires = "cluster")]
     pub(super) namespace: Option<String>,
 }

@@ -37,8 +37,8 @@ use crate::ui::Ui;
   ephor explain policy.yaml pod.yaml --operation UPDATE --old pod-before.yaml
   ephor explain policy.yaml pod.yaml --operation CONNECT --subresource exec --userinfo alice.yaml
 
-For each rule: what its match and exclude make of the resource, context entries and conditions with their values,
-and the verdict, each with its line in the policy.")]
+For each rule it prints how match and exclude select the resource, the values of context entries and conditions, and
+the verdict, each with its line in the policy.")]
 pub(super) struct Args {
     /// Policy file or directory.
     #[arg(value_name = "POLICY")]
@@ -62,7 +62,7 @@ pub(super) struct Args {
     /// Files of policy exceptions.
     #[arg(long, short = 'e', value_name = "PATH")]
     exception: Vec<String>,
-    /// File of who asks: roles, cluster roles, user and groups.
+    /// The user who makes the request: user, groups, roles and cluster roles.
     #[arg(long, short, value_name = "FILE")]
     userinfo: Option<PathBuf>,
     /// Values for variables and context data (kind `Values`). Values for a policy make each policy be explained by

@@ -46,35 +46,35 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Judge resources by policies; mutate and generate.
+    /// Apply policies to resources.
     Apply(Box<apply::Args>),
-    /// For a while, let requests through when policies cannot be asked.
+    /// Temporarily fail open when the webhook is unreachable.
     BreakGlass(break_glass::Args),
-    /// Look for faults and old spellings in policies.
+    /// Lint policies and find deprecated syntax.
     Check(check::Args),
-    /// Print a script that completes `ephor` commands in a shell.
+    /// Generate a shell completion script.
     Completion(completion::Args),
-    /// Print a skeleton of an exception, test, values or other file.
+    /// Generate an exception, test, values or other file.
     Create(create::Args),
-    /// Run Ephor on a cluster to try it on, from this machine.
+    /// Run Ephor on this machine against a test cluster.
     Dev(dev::Args),
-    /// Print policies with the rules that auto-gen adds for Pod controllers.
+    /// Show the rules that auto-gen adds for Pod controllers.
     Expand(expand::Args),
-    /// Show why each rule comes to its verdict for a resource.
+    /// Explain the verdict of each rule for a resource.
     Explain(explain::Args),
-    /// Print what installs Ephor in a cluster.
+    /// Print the manifests that install Ephor.
     Install(install::Args),
-    /// Evaluate, parse and look up JMESPath.
+    /// Evaluate, parse and look up JMESPath expressions.
     Jp(jp::Args),
-    /// Run an API server with policies in this process, for kubectl: no cluster needed.
+    /// Run a local Kubernetes API that enforces policies, without a cluster.
     Sandbox(sandbox::Args),
-    /// Show what generate and mutate-existing rules would create, change and delete.
+    /// Preview what generate and mutate-existing rules would create, change and delete.
     Plan(plan::Args),
-    /// Run a role of Ephor in a cluster.
+    /// Run a controller: admission or background.
     Serve(serve::Args),
-    /// Run tests of policies.
+    /// Run policy tests.
     Test(test::Args),
-    /// Take Ephor out of a cluster, webhooks first.
+    /// Remove Ephor from a cluster, webhooks first.
     Uninstall(uninstall::Args),
     /// Print the version.
     Version(version::Args),

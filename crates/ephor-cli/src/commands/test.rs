@@ -20,7 +20,7 @@ pub(super) struct Args {
     /// Directories to look for tests in, hidden ones included, or test files.
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// What test files are called.
+    /// The name of test files.
     #[arg(long, short, default_value = "kyverno-test.yaml")]
     file_name: String,
     /// Which results to check, with wildcards.

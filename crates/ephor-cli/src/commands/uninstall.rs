@@ -72,7 +72,9 @@ fn listed(removals: &[Removal]) -> String {
 fn confirmed(removals: &[Removal], server: &str) -> anyhow::Result<bool> {
     let input = std::io::stdin();
     if !input.is_terminal() {
-        bail!("nobody is there to ask: say `--yes`, or `--dry-run` to see what would be removed");
+        bail!(
+            "cannot ask for confirmation without a terminal: pass `--yes`, or `--dry-run` to see what would be removed"
+        );
     }
     let mut output = std::io::stderr();
     write!(output, "{}Remove these {} objects from {server}? [y/N] ", listed(removals), removals.len())?;

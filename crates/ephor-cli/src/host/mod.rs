@@ -77,20 +77,24 @@ fn unanswered(fetch: &Fetch) -> Fact {
             )]));
         }
         Fetch::ConfigMap { namespace, name } => {
-            format!("ConfigMap `{namespace}/{name}` is not at hand: give its data in a values file or as a resource")
+            format!(
+                "ConfigMap `{namespace}/{name}` is not available offline: give its data in a values file or as a resource"
+            )
         }
         Fetch::Api { path, .. } => format!("the Kubernetes API is not reachable offline (`{path}`)"),
         Fetch::Service { url, .. } => {
             let host = ephor_server::network::host_of(url).unwrap_or_else(|| "HOST".to_owned());
             format!("`{url}` is not called without `--allow-net {host}` of `ephor apply`")
         }
-        Fetch::Global { name } => format!("global context entry `{name}` is not at hand: give it in a values file"),
+        Fetch::Global { name } => {
+            format!("global context entry `{name}` is not available offline: give it in a values file")
+        }
         Fetch::Image { reference, .. } => {
             format!("image registries are not used offline (`{reference}`): give the data in a values file")
         }
         Fetch::Host { name } => format!("names are not looked up without `--allow-net {name}` of `ephor apply`"),
-        Fetch::Object { kind, namespace, name, .. } => format!("{kind} `{namespace}/{name}` is not at hand"),
-        Fetch::Objects { kind, .. } => format!("objects of kind {kind} are not at hand"),
+        Fetch::Object { kind, namespace, name, .. } => format!("{kind} `{namespace}/{name}` is not available offline"),
+        Fetch::Objects { kind, .. } => format!("objects of kind {kind} are not available offline"),
     };
     Fact::Unavailable(reason)
 }

@@ -61,7 +61,7 @@ impl Source for ObjectsAtHand {
                 Some(global(self.cluster(), entry, name, projection, Calls::Refused).fact)
             }
             Fetch::Api { .. } if !self.api => None,
-            // Offline these are not known to be missing: they are not at hand, which others say better.
+            // Offline these are not known to be missing: they are not available offline, which others say better.
             Fetch::ConfigMap { .. } | Fetch::NamespaceLabels { .. } => {
                 ask(self.cluster(), fetch, true).filter(|fact| matches!(fact, Fact::Found(_)))
             }

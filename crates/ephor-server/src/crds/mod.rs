@@ -131,7 +131,7 @@ const DEFINITIONS: [Definition; 7] = [
         plural: "globalcontextentries",
         short_name: "gctxentry",
         namespaced: false,
-        description: "Data that the rules of all policies can read, kept at hand.",
+        description: "Cached data that the rules of all policies can read.",
         versions: &[served("v2"), served("v2alpha1"), stored("v2beta1")],
         columns: &[
             column("AGE", "date", ".metadata.creationTimestamp"),

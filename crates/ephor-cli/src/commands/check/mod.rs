@@ -30,25 +30,25 @@ use crate::ui::Ui;
   ephor check policies/ --fix
   ephor check --cluster
 
-Looks at ClusterPolicy, Policy, CleanupPolicy, ClusterCleanupPolicy, PolicyException and GlobalContextEntry
-documents; other documents of directories are passed over. With `--cluster`, at those that a cluster has stored: what
-Ephor would not enforce there is listed.
+Checks ClusterPolicy, Policy, CleanupPolicy, ClusterCleanupPolicy, PolicyException and GlobalContextEntry
+documents; it skips other documents in directories. With `--cluster` it looks at the policies stored in a cluster and
+lists those that Ephor would not enforce.
 
-Exit codes: 0 nothing found but warnings, 1 faults found (with `--strict`, warnings too; with `--diff`, anything to
-fix), 2 some input cannot be read.")]
+Exit codes: 0 no errors, 1 errors (with `--strict` also warnings, with `--diff` also anything to fix), 2 some input
+cannot be read.")]
 pub(super) struct Args {
     /// Policy files, directories, globs, or `-` for standard input.
     #[arg(required_unless_present = "cluster", conflicts_with = "cluster", value_name = "PATH")]
     paths: Vec<String>,
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// How to print findings.
+    /// Output format.
     #[arg(long, short, default_value = "text", value_name = "FORMAT")]
     output_format: Format,
     /// Count warnings as findings.
     #[arg(long)]
     strict: bool,
-    /// Rewrite old spellings in the files, before looking for faults. Only what keeps its meaning is rewritten.
+    /// Rewrite deprecated syntax in the files before linting. A rewrite never changes the meaning.
     #[arg(long, conflicts_with = "cluster")]
     fix: bool,
     /// Print what `--fix` would change, and change nothing.
@@ -58,7 +58,7 @@ pub(super) struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// With the line and a caret under the fault.
+    /// With the source line and a caret.
     Text,
     /// A line for each finding.
     Concise,

@@ -28,9 +28,9 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct Args {
-    /// Files, directories or globs of policies, and of whatever goes with them; `-` reads standard input.
+    /// Policies and the objects that they need: files, directories or globs; `-` reads standard input.
     policies: Vec<String>,
-    /// Objects that are there before the policies are.
+    /// Objects to create before the policies.
     #[arg(long, short, value_name = "FILES", num_args = 1..)]
     resources: Vec<String>,
     /// The port on the loopback interface; 0 takes a free one, or that of the state.
@@ -52,8 +52,8 @@ pub(super) struct Args {
     /// Open the live view in a browser.
     #[arg(long, conflicts_with = "tour")]
     open: bool,
-    /// Shows on `examples/policies` what policies do, with the commands that one would type, and stops. Exit code 1 says
-    /// that something came out otherwise.
+    /// Show on `examples/policies` what policies do, with the commands to type, and stop. Exits 1 if a step behaved
+    /// otherwise than expected.
     #[arg(long, conflicts_with = "state")]
     tour: bool,
 }
@@ -162,8 +162,11 @@ fn serve_tour(sandbox: &Sandbox, config: &Path, begun: Instant, stop: &Stop, ui:
         let served = serving.join().map_err(|_| anyhow::anyhow!("the sandbox panicked"))?;
         served.context("the sandbox cannot serve")?;
         let as_promised = taken?;
-        let verdict = if as_promised { "All came out" } else { "Not all came out" };
-        ui.result(&format!("\n{verdict} as promised, {:.1} s after the start.\n", begun.elapsed().as_secs_f64()))?;
+        let verdict = if as_promised { "Every step" } else { "Not every step" };
+        ui.result(&format!(
+            "\n{verdict} behaved as expected, {:.1} s after the start.\n",
+            begun.elapsed().as_secs_f64()
+        ))?;
         Ok(as_promised)
     })
 }

@@ -22,7 +22,7 @@ pub(super) struct Args {
 enum Role {
     /// Answer the webhooks of the API server.
     Admission(Flags),
-    /// Make and keep what generate and mutate-existing rules want.
+    /// Carry out generate and mutate-existing rules and keep their objects in sync.
     Background(Flags),
 }
 

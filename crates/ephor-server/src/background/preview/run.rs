@@ -197,7 +197,7 @@ impl Run {
                 Step::Idle(_) => return,
             }
         }
-        tracing::warn!("the plan is cut short: it goes on for ever");
+        tracing::warn!("the plan is cut short: it has no end");
     }
 
     /// Tells the controller what there is of the kinds that it follows, and what it has written itself.

@@ -179,7 +179,7 @@ impl Pass<'_> {
         // Where another object has the name, the creation is refused.
         if age < PATIENCE && !in_vain {
             let pause = (age / 8).clamp(LOOK_AGAIN, LONGEST_PAUSE);
-            return Err(Failure::Later(pause, "the request has not come true yet".to_owned()));
+            return Err(Failure::Later(pause, "the object of the request is not stored yet".to_owned()));
         }
         // What is known may be old; what is true is asked for once.
         let found = self.read(trigger)?;

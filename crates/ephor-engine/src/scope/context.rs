@@ -233,6 +233,13 @@ impl<'e> Scope<'e> {
         self.bindings.iter().rev().find(|(bound, _)| bound == name).map(|(_, value)| value)
     }
 
+    /// Whether `name` stands for a loaded entry that is a text of the policy.
+    pub(super) fn is_policy_text(&self, name: &str) -> bool {
+        let binding = self.bindings.iter().rposition(|(bound, _)| bound == name);
+        let bound_by = |slot: &&Slot<'_>| slot.loaded == binding && slot.entry.name == name;
+        binding.is_some() && self.slots.iter().find(bound_by).is_some_and(|slot| slot.entry.policy_text().is_some())
+    }
+
     pub(super) fn given(&self, name: &str) -> Option<&Value> {
         let (given, of_rule) = self.given.filter(|_| name != "request")?;
         of_rule.unwrap_or(&given.values).get(name)

@@ -111,7 +111,7 @@ impl Entry {
     }
 
     /// The text of the policy that is all of the entry's definition.
-    fn policy_text(&self) -> Option<&Str> {
+    pub(super) fn policy_text(&self) -> Option<&Str> {
         match &self.source {
             Source::Variable { value: Some(Template::Fixed(Value::String(text))), query: None, .. } => Some(text),
             _ => None,

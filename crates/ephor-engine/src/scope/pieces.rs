@@ -8,7 +8,7 @@ use ephor_expr::{Str, Value};
 use super::context::Scope;
 use super::error::ScopeError;
 use super::load::LoadError;
-use super::template::{Part, Template};
+use super::template::{Part, Template, Variable};
 use crate::gate::Piece;
 
 /// A piece of a resolved text.
@@ -35,6 +35,10 @@ impl Template {
         match self {
             Template::Text(parts) => Ok(parts.iter().map(|part| part.resolved(scope)).collect::<Result<_, _>>()?),
             Template::Fixed(_) => Ok(vec![Resolved::Policy(self.text(scope)?)]),
+            Template::Variable(variable) => {
+                let text = self.text(scope)?;
+                Ok(vec![variable.origin(scope, text)])
+            }
             _ => Ok(vec![Resolved::Value(self.text(scope)?)]),
         }
     }
@@ -56,8 +60,16 @@ impl Part {
                 let value = variable.value(scope)?;
                 let mut text = String::new();
                 embed(&value, scope.world().budget(), &mut text)?;
-                Ok(Resolved::Value(text.into()))
+                Ok(variable.origin(scope, text.into()))
             }
         }
+    }
+}
+
+impl Variable {
+    /// The text that this variable stands for, and who wrote it. It is the policy's where the variable is the name of a
+    /// context entry that the policy defines by a text without variables.
+    fn origin(&self, scope: &Scope<'_>, text: Str) -> Resolved {
+        if scope.is_policy_text(&self.written) { Resolved::Policy(text) } else { Resolved::Value(text) }
     }
 }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
-use ephor_expr::scalar::networks::{Purpose, purpose};
+use ephor_expr::scalar::networks::{Purpose, carried, numeric_v4, purpose};
 
 use super::rules::ServiceRules;
 
@@ -48,19 +48,37 @@ impl FromStr for AllowedHost {
         let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let valid = match bracketed {
             Some(address) => address.parse::<Ipv6Addr>().is_ok(),
-            None => !host.is_empty() && host.chars().all(plain),
+            None => !without_dots(host).is_empty() && host.chars().all(plain),
         };
         if valid { Ok(Self { host: canonical(host), port }) } else { Err(InvalidHost::Name) }
     }
 }
 
-/// One spelling of a host: lower case, no brackets, no dot at the end.
+/// One spelling of a host: an address as digits, whatever form of it a resolver would read; a name in lower case,
+/// without a dot at its end.
 pub(super) fn canonical(host: &str) -> String {
+    address_of(host).map_or_else(|| without_dots(host).to_ascii_lowercase(), |address| address.to_string())
+}
+
+/// The address that a host is, with or without brackets, in any form that a resolver reads (`0x7f.1`).
+pub(super) fn address_of(host: &str) -> Option<IpAddr> {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    match bare.parse::<IpAddr>() {
-        Ok(address) => address.to_canonical().to_string(),
-        Err(_) => bare.strip_suffix('.').unwrap_or(bare).to_ascii_lowercase(),
+    let bare = without_dots(bare);
+    let address = bare.parse::<IpAddr>().ok().or_else(|| numeric_v4(bare).map(IpAddr::V4))?;
+    Some(address.to_canonical())
+}
+
+fn without_dots(host: &str) -> &str {
+    host.trim_end_matches('.')
+}
+
+/// An address, and those of IPv4 that traffic to it can end at.
+pub(super) fn with_carried(address: IpAddr) -> Vec<IpAddr> {
+    let mut all = vec![address];
+    if let IpAddr::V6(v6) = address {
+        all.extend(carried(v6).into_iter().map(IpAddr::V4));
     }
+    all
 }
 
 /// What may be called.
@@ -135,8 +153,23 @@ mod tests {
             ("[fd00::2]", 81, false),
             ("10.0.0.1", 9, true),
             ("10.0.0.1", 10, false),
+            ("0xa.1", 9, true),
+            ("167772161", 9, true),
+            ("01200000001", 9, true),
+            ("10.0.0.1.", 9, true),
+            ("[::ffff:10.0.0.1]", 9, true),
+            ("10.0.0.2", 9, false),
+            ("Example.com..", 80, true),
         ] {
             assert_eq!(hosts.allow(host, port), allow, "{host}:{port}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_allowed_in_every_form() {
+        for form in ["0x7f.1", "2130706433", "017700000001", "127.0.0.1.", "[::ffff:127.0.0.1]", "::ffff:7f00:1"] {
+            assert!(allowed(&[form]).allow("127.0.0.1", 80), "{form}");
+            assert!(allowed(&["127.0.0.1"]).allow(form, 80), "{form}");
         }
     }
 
@@ -153,6 +186,7 @@ mod tests {
             ("*.example.com", InvalidHost::Name),
             ("user@example.com", InvalidHost::Name),
             ("[example.com]", InvalidHost::Name),
+            (".", InvalidHost::Name),
         ] {
             assert_eq!(text.parse::<AllowedHost>(), Err(error), "{text}");
         }

@@ -6,7 +6,7 @@
 //! is looked up and the checked address is the one that is called. Nothing is sent but what the policy says.
 
 use std::fmt;
-use std::net::ToSocketAddrs;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -126,18 +126,20 @@ impl fmt::Debug for CheckedResolver {
 impl Resolver for CheckedResolver {
     fn resolve(&self, uri: &Uri, config: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
         let addresses = self.system.resolve(uri, config, timeout)?;
-        let host = uri.host().unwrap_or_default();
-        match addresses.iter().find(|address| !self.reach.may_lead_to(host, **address)) {
-            None => Ok(addresses),
-            Some(address) => {
-                let (host, address) = (host.to_owned(), address.ip().to_canonical());
-                let guarded = match *self.reach {
-                    Reach::Named(_) => GuardedAddress::NotNamed { host, address },
-                    Reach::Services(_) => GuardedAddress::Forbidden { host, address },
-                };
-                Err(Error::Other(Box::new(guarded)))
-            }
-        }
+        let checked = self.reach.check(uri.host().unwrap_or_default(), &addresses);
+        checked.map(|()| addresses).map_err(|guarded| Error::Other(Box::new(guarded)))
+    }
+}
+
+impl Reach {
+    /// Checks that the name `host` may lead to all of these addresses.
+    fn check(&self, host: &str, addresses: &[SocketAddr]) -> Result<(), GuardedAddress> {
+        let Some(address) = addresses.iter().find(|address| !self.may_lead_to(host, **address)) else { return Ok(()) };
+        let (host, address) = (host.to_owned(), address.ip().to_canonical());
+        Err(match self {
+            Self::Named(_) => GuardedAddress::NotNamed { host, address },
+            Self::Services(_) => GuardedAddress::Forbidden { host, address },
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use ureq::http::Uri;
 
-use super::hosts::canonical;
+use super::hosts::{address_of, canonical, with_carried};
 
 /// Hosts that are never called, and URLs beside which nothing is called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,10 +56,15 @@ impl ServiceRules {
         !blocked && (self.allowed.is_empty() || self.allowed.iter().any(|prefix| prefix.covers(uri)))
     }
 
-    /// Whether this address may be called, whatever name leads to it.
+    /// Whether this address may be called, whatever name leads to it. Neither it nor an address that it carries is in a
+    /// blocked network.
     pub(super) fn may_lead_to(&self, address: SocketAddr) -> bool {
-        let ip = address.ip().to_canonical();
-        !self.blocked.iter().any(|rule| matches!(rule, Blocked::Network(network, bits) if within(ip, *network, *bits)))
+        let reached = with_carried(address.ip());
+        let covers = |rule: &Blocked| match rule {
+            Blocked::Host(_) => false,
+            Blocked::Network(network, bits) => reached.iter().any(|ip| within(*ip, *network, *bits)),
+        };
+        !self.blocked.iter().any(covers)
     }
 }
 
@@ -69,14 +74,19 @@ impl Blocked {
             Some((address, bits)) => (address, Some(bits.parse::<u8>().ok()?)),
             None => (text, None),
         };
-        let bare = address.trim_start_matches('[').trim_end_matches(']');
-        if let Ok(address) = bare.parse::<IpAddr>() {
+        if let Some(address) = address_of(address) {
             let width = if address.is_ipv4() { 32 } else { 128 };
-            let bits = bits.unwrap_or(width);
+            // `::ffff:10.0.0.0/104` is `10.0.0.0/8`.
+            let mapped = address.is_ipv4() && text.contains(':');
+            let bits = match bits {
+                Some(bits) if mapped => bits.checked_sub(96)?,
+                bits => bits.unwrap_or(width),
+            };
             return (bits <= width).then_some(Self::Network(address, bits));
         }
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-        (bits.is_none() && !text.is_empty() && text.chars().all(plain)).then(|| Self::Host(canonical(text)))
+        let host = Some(canonical(text)).filter(|host| bits.is_none() && !host.is_empty());
+        host.filter(|_| text.chars().all(plain)).map(Self::Host)
     }
 }
 
@@ -166,9 +176,39 @@ mod tests {
     }
 
     #[test]
+    fn networks_are_blocked_in_every_form_of_their_addresses() {
+        let reaches = |blocked: &str, address: &str| {
+            rules(&[blocked], &[]).may_lead_to(SocketAddr::new(address.parse().unwrap(), 80))
+        };
+        for form in ["10.0.0.1", "0xa.1", "167772161", "01200000001", "10.0.0.1.", "::ffff:10.0.0.1", "[::ffff:a00:1]"]
+        {
+            assert!(!reaches(form, "10.0.0.1"), "{form}");
+            assert!(reaches(form, "10.0.0.2"), "{form}");
+        }
+        // Mapped, NAT64 with prefixes of 96 and 48 bits, 6to4, and the client and the server of Teredo.
+        for address in [
+            "::ffff:10.0.0.1",
+            "64:ff9b::a00:1",
+            "64:ff9b:1::a00:1",
+            "64:ff9b:1:a00:0:100::",
+            "2002:a00:1::",
+            "2001:0:808:808::f5ff:fffe",
+            "2001:0:a00:1::f7f7:f7f7",
+        ] {
+            for blocked in ["10.0.0.0/8", "::ffff:10.0.0.0/104"] {
+                assert!(!reaches(blocked, address), "{blocked}: {address}");
+            }
+            assert!(reaches("11.0.0.0/8", address), "{address}");
+            assert!(!reaches("::/0", address), "{address}");
+        }
+    }
+
+    #[test]
     fn what_is_no_rule_is_refused() {
         let one = |text: &str| vec![text.to_owned()];
-        for text in ["", "http://example.com", "10.0.0.0/33", "example.com/8", "*.test"] {
+        for text in
+            ["", "http://example.com", "10.0.0.0/33", "example.com/8", "*.test", "[10.0.0.1", "::ffff:10.0.0.0/95", "."]
+        {
             assert_eq!(ServiceRules::new(&one(text), &[]).unwrap_err(), InvalidRule::Blocked(text.to_owned()));
         }
         for text in ["", "example.com", "ftp://example.com", "https://", "https://example.com/?a=b"] {

@@ -6,6 +6,7 @@ use ephor_expr::Value;
 
 use ephor_testbed::JsonService as Server;
 
+use super::hosts::Reach;
 use super::{Limits, Network, ServiceRules};
 use crate::facts::Source;
 
@@ -108,14 +109,20 @@ fn failures_say_what_the_service_answered() {
 
 #[test]
 fn a_name_that_leads_to_this_machine_is_not_called() {
-    let server = Server::start();
-    // The system's look-up reads this as 127.0.0.1.
-    let url = format!("http://127.1:{}/teams", server.port);
-    let reason = failure(network(&["127.1"]).answer(&get(&url)));
-    assert!(reason.contains("`127.1` leads to 127.0.0.1"), "{reason}");
+    let reach = |hosts: &[&str]| Reach::Named(hosts.iter().map(|host| host.parse().unwrap()).collect());
+    let addresses = ["192.0.2.1:80".parse().unwrap(), "127.0.0.1:80".parse().unwrap()];
+    let reason = reach(&["example.com"]).check("example.com", &addresses).unwrap_err().to_string();
+    assert!(reason.contains("`example.com` leads to 127.0.0.1"), "{reason}");
     assert!(reason.contains("`--allow-net 127.0.0.1`"), "{reason}");
-    assert_eq!(server.requests(), []);
-    assert!(matches!(network(&["127.1", "127.0.0.1"]).answer(&get(&url)), Some(Fact::Found(_))));
+    reach(&["example.com", "127.0.0.1"]).check("example.com", &addresses).unwrap();
+}
+
+#[test]
+fn an_address_is_called_in_the_form_of_the_url_if_it_is_named_in_any() {
+    let server = Server::start();
+    let url = format!("http://0x7f.1:{}/teams", server.port);
+    assert!(matches!(network(&["2130706433"]).answer(&get(&url)), Some(Fact::Found(_))));
+    assert_eq!(network(&["127.0.0.2"]).answer(&get(&url)), None);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::{Call, Function, Param};
 use crate::jmespath::EvalError;
 use crate::scalar::go_url::Url;
-use crate::scalar::networks::{Purpose, purpose};
+use crate::scalar::networks::{Purpose, numeric_v4, purpose};
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Function] = &[Function {
@@ -37,7 +37,7 @@ fn is_external_url(call: &Call<'_>) -> Result<Value, EvalError> {
     Ok(external.into())
 }
 
-/// Whether a resolver may be asked about `host`. Numbers and dots alone would be read as an address by some.
+/// Whether a resolver may be asked about `host`. Numbers alone would be read as an address by some.
 fn is_domain_name(host: &str) -> bool {
     let name = host.strip_suffix('.').unwrap_or(host);
     let is_label = |label: &str| {
@@ -46,7 +46,8 @@ fn is_domain_name(host: &str) -> bool {
             && !label.ends_with('-')
             && label.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
     };
-    host.len() <= 254 && name.split('.').all(is_label) && !name.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+    let numbers = numeric_v4(name).is_some() || name.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    host.len() <= 254 && name.split('.').all(is_label) && !numbers
 }
 
 /// Whether an address is of this machine, its cloud or a network of the owner's own.

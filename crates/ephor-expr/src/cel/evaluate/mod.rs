@@ -4,22 +4,23 @@
 //! for a list, thirty for a map, forty for an object, and what the table says for calls. Nothing is charged for
 //! logical operators, conditions and constants.
 
-use std::collections::BTreeMap;
+mod construct;
+mod fold;
+mod lookup;
+
 use std::sync::Arc;
 
+use self::lookup::{is_of, lookup};
 use super::environment::{Edition, Signature};
 use super::error::EvalError;
-use super::library::conversions::double_text;
-use super::library::operators::in_range;
 use super::library::{self, Arguments, Host, NoHost};
-use super::node::{Bind, Call, Entry, Fold, Item, Key, Node, Object, OptMap, Path, Root, Step};
+use super::node::{Bind, Call, Key, Node, OptMap, Path, Root, Step};
 use super::program::{Scope, Usage};
-use super::types::Type;
-use super::value::{self, Dict, List, Val};
-use crate::Str;
+use super::value::Val;
 use crate::budget::Budget;
 use crate::scalar::go_regex::RegexCache;
-use crate::scalar::go_time::Time;
+
+pub(super) use self::lookup::show_key;
 
 const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
@@ -301,94 +302,6 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
         }
     }
 
-    fn list(&mut self, items: &'n [Item]) -> Eval<Val<'v>> {
-        let values = self.items(items);
-        self.charge(LIST_COST)?;
-        let values = values?;
-        self.world.budget.charge_bytes(values.len() * 16)?;
-        Ok(Val::list(values))
-    }
-
-    fn items(&mut self, items: &'n [Item]) -> Eval<Vec<Val<'v>>> {
-        let mut values = Vec::with_capacity(items.len());
-        for item in items {
-            let value = self.eval(&item.value)?;
-            if item.optional {
-                match value {
-                    Val::Optional(None) => {}
-                    Val::Optional(Some(inner)) => values.push(inner.as_ref().clone()),
-                    other => return Err(bad_optional(&other)),
-                }
-            } else {
-                values.push(value);
-            }
-        }
-        Ok(values)
-    }
-
-    fn map(&mut self, entries: &'n [Entry]) -> Eval<Val<'v>> {
-        let map = self.entries(entries);
-        self.charge(MAP_COST)?;
-        let map = map?;
-        self.world.budget.charge_bytes(map.len() * 32)?;
-        Ok(Val::map(map))
-    }
-
-    fn entries(&mut self, entries: &'n [Entry]) -> Eval<BTreeMap<value::Key, Val<'v>>> {
-        let mut map = BTreeMap::new();
-        for entry in entries {
-            let key = self.eval(&entry.key)?;
-            let value = self.eval(&entry.value)?;
-            let key = value::Key::of(&key)?;
-            match value {
-                Val::Optional(None) if entry.optional => {
-                    map.remove(&key);
-                }
-                Val::Optional(Some(inner)) if entry.optional => {
-                    map.insert(key, inner.as_ref().clone());
-                }
-                other if entry.optional => {
-                    let message = format!(
-                        "cannot initialize optional entry '{}' from non-optional value {}",
-                        show_key(&key.to_val()),
-                        show_key(&other)
-                    );
-                    return Err(EvalError::Other(message));
-                }
-                other => {
-                    map.insert(key, other);
-                }
-            }
-        }
-        Ok(map)
-    }
-
-    fn object(&mut self, object: &'n Object) -> Eval<Val<'v>> {
-        let fields = self.fields(object);
-        self.charge(OBJECT_COST)?;
-        let fields = fields?;
-        if matches!(object.kind, Type::Object(_)) {
-            return Ok(Val::Object(Arc::new(value::Object { name: object.name.clone(), fields })));
-        }
-        well_known(object, &fields)
-    }
-
-    fn fields(&mut self, object: &'n Object) -> Eval<BTreeMap<Str, Val<'v>>> {
-        let mut fields = BTreeMap::new();
-        for (name, node, optional) in &object.fields {
-            match self.eval(node)? {
-                Val::Optional(None) if *optional => {}
-                Val::Optional(Some(inner)) if *optional => {
-                    fields.insert(name.clone(), inner.as_ref().clone());
-                }
-                value => {
-                    fields.insert(name.clone(), value);
-                }
-            }
-        }
-        Ok(fields)
-    }
-
     fn put(&mut self, slot: usize, content: Slot<'n, 'v>) {
         if let Some(place) = self.slots.get_mut(slot) {
             *place = content;
@@ -423,123 +336,6 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
             Some(Slot::Value(value)) => value,
             _ => Err(EvalError::NoSuchOverload),
         }
-    }
-
-    fn fold(&mut self, fold: &'n Fold) -> Eval<Val<'v>> {
-        let range = self.eval(&fold.range)?;
-        let init = self.eval(&fold.init);
-        self.set(fold.accumulator, init);
-        match &range {
-            Val::List(List::Json(items)) => {
-                for (i, item) in items.iter().enumerate() {
-                    if !self.iterate(fold, Val::Int(i as i64), Val::from_json(item))? {
-                        break;
-                    }
-                }
-            }
-            Val::List(List::Built(items)) => {
-                for (i, item) in items.iter().enumerate() {
-                    if !self.iterate(fold, Val::Int(i as i64), item.clone())? {
-                        break;
-                    }
-                }
-            }
-            Val::Map(map) => {
-                for (key, value) in map.entries() {
-                    if !self.iterate_map(fold, key, value)? {
-                        break;
-                    }
-                }
-            }
-            other => return Err(EvalError::Other(format!("got '{}', expected iterable type", go_type(other)))),
-        }
-        self.eval(&fold.result)
-    }
-
-    fn iterate(&mut self, fold: &'n Fold, index: Val<'v>, item: Val<'v>) -> Eval<bool> {
-        match fold.second {
-            Some(second) => {
-                self.set(fold.variable, Ok(index));
-                self.set(second, Ok(item));
-            }
-            None => self.set(fold.variable, Ok(item)),
-        }
-        self.turn(fold)
-    }
-
-    fn iterate_map(&mut self, fold: &'n Fold, key: Val<'v>, value: Val<'v>) -> Eval<bool> {
-        self.set(fold.variable, Ok(key));
-        if let Some(second) = fold.second {
-            self.set(second, Ok(value));
-        }
-        self.turn(fold)
-    }
-
-    /// One turn of a fold; false if the condition ends it.
-    fn turn(&mut self, fold: &'n Fold) -> Eval<bool> {
-        match self.eval(&fold.condition) {
-            Ok(Val::Bool(false)) => return Ok(false),
-            Err(error) if error.is_fatal() => return Err(error),
-            _ => {}
-        }
-        let next = self.eval(&fold.step);
-        if let Err(error) = &next
-            && error.is_fatal()
-        {
-            return next.map(|_| false);
-        }
-        self.set(fold.accumulator, next);
-        Ok(true)
-    }
-
-    fn append(&mut self, slot: usize, item: &'n Node) -> Eval<Val<'v>> {
-        self.charge(1)?;
-        if self.is_head() && matches!(self.slots.get(slot), Some(Slot::Value(Err(_)))) {
-            return self.take(slot);
-        }
-        let constant = matches!(item, Node::Const(_));
-        let item = self.eval(item);
-        if let Err(error) = &item
-            && error.is_fatal()
-        {
-            return item;
-        }
-        self.charge(if constant { 1 } else { LIST_COST + 1 })?;
-        let list = self.take(slot)?;
-        let item = item?;
-        self.world.budget.charge_bytes(16)?;
-        match list {
-            Val::List(List::Built(mut items)) => {
-                Arc::make_mut(&mut items).push(item);
-                Ok(Val::List(List::Built(items)))
-            }
-            Val::List(list) => Ok(Val::list(list.iter().chain([item]).collect())),
-            _ => Err(EvalError::NoSuchOverload),
-        }
-    }
-
-    fn insert(&mut self, slot: usize, args: &'n [Node]) -> Eval<Val<'v>> {
-        self.charge(1)?;
-        let mut values = Vec::with_capacity(2);
-        for node in args {
-            values.push(self.eval(node)?);
-        }
-        self.charge(1)?;
-        let Val::Map(Dict::Built(mut map)) = self.take(slot)? else { return Err(EvalError::NoSuchOverload) };
-        let entries = match values.as_slice() {
-            [key, value] => vec![(key.clone(), value.clone())],
-            [Val::Map(more)] => more.entries().collect(),
-            _ => return Err(EvalError::NoSuchOverload),
-        };
-        self.world.budget.charge_bytes(entries.len() * 32)?;
-        for (key, value) in entries {
-            let entry = value::Key::of(&key)?;
-            let grown = Arc::make_mut(&mut map);
-            if grown.insert(entry, value).is_some() {
-                return Err(EvalError::Other(format!("insert failed: key {} already exists", show_key(&key))));
-            }
-        }
-        Ok(Val::Map(Dict::Built(map)))
     }
 
     fn bind(&mut self, bind: &'n Bind) -> Eval<Val<'v>> {
@@ -598,161 +394,7 @@ fn flattened(value: Val<'_>) -> Val<'_> {
     }
 }
 
-fn bad_optional(value: &Val<'_>) -> EvalError {
-    EvalError::Other(format!("cannot initialize optional list element from non-optional value {}", show_key(value)))
-}
-
 /// Whether the values are of the declared types.
 fn accepts(signature: &Arc<Signature>, args: &[Val<'_>]) -> bool {
     signature.params.iter().zip(args).all(|(kind, value)| is_of(kind, value))
-}
-
-/// Whether a value is of a type. Of lists and maps only the first entry is looked at, as in the reference.
-fn is_of(kind: &Type, value: &Val<'_>) -> bool {
-    match (kind, value) {
-        (Type::Dyn | Type::Any | Type::Param(_) | Type::Var(_) | Type::Error, _)
-        | (Type::Null, Val::Null)
-        | (Type::Bool, Val::Bool(_))
-        | (Type::Int, Val::Int(_))
-        | (Type::Uint, Val::Uint(_))
-        | (Type::Double, Val::Double(_))
-        | (Type::String, Val::String(_))
-        | (Type::Bytes, Val::Bytes(_))
-        | (Type::Timestamp, Val::Timestamp(_))
-        | (Type::Duration, Val::Duration(_))
-        | (Type::TypeOf(_), Val::Type(_)) => true,
-        (Type::List(of), Val::List(list)) => list.get(0).is_none_or(|item| is_of(of, &item)),
-        (Type::Map(of), Val::Map(map)) => {
-            map.entries().next().is_none_or(|(key, item)| is_of(&of.0, &key) && is_of(&of.1, &item))
-        }
-        (Type::Optional(of), Val::Optional(inner)) => inner.as_ref().is_none_or(|inner| is_of(of, inner)),
-        (Type::Opaque(name) | Type::Object(name), value) => value.type_name() == name.as_str(),
-        _ => false,
-    }
-}
-
-/// What `value` has under `key`.
-fn lookup<'v>(value: &Val<'v>, key: &Val<'_>, lenient: bool) -> Eval<Option<Val<'v>>> {
-    let missing = |error: EvalError| if lenient { Ok(None) } else { Err(error) };
-    match value {
-        Val::Map(map) => match map.get(key) {
-            Some(found) => Ok(Some(found)),
-            None => missing(EvalError::NoSuchKey(show_key(key))),
-        },
-        Val::List(list) => {
-            let index = match key {
-                Val::Int(n) => *n,
-                Val::Uint(n) => i64::try_from(*n).map_err(|_| EvalError::IntOverflow)?,
-                Val::Double(n) if n.fract() == 0.0 => *n as i64,
-                Val::Double(n) => {
-                    return Err(EvalError::Other(format!("unsupported index value {} in list", double_text(*n))));
-                }
-                other => {
-                    return Err(EvalError::Other(format!("unsupported index type '{}' in list", other.type_name())));
-                }
-            };
-            match usize::try_from(index).ok().and_then(|i| list.get(i)) {
-                Some(found) => Ok(Some(found)),
-                None => missing(EvalError::IndexOutOfBounds(index)),
-            }
-        }
-        Val::Object(object) => {
-            let found = key.as_str().and_then(|name| object.fields.get(name));
-            // An empty text is as good as none when it is asked whether a field is set.
-            let found = found.filter(|found| !lenient || found.as_str() != Some("")).cloned();
-            // A field that is not set is null.
-            Ok(found.or((!lenient).then_some(Val::Null)))
-        }
-        _ => missing(EvalError::NoSuchKey(show_key(key))),
-    }
-}
-
-/// A value as messages print it.
-pub(super) fn show_key(value: &Val<'_>) -> String {
-    match value {
-        Val::Null => "null".into(),
-        Val::Bool(b) => b.to_string(),
-        Val::Int(n) => n.to_string(),
-        Val::Uint(n) => n.to_string(),
-        Val::Double(n) => crate::scalar::number::format_g(*n),
-        Val::String(text) => text.as_str().into(),
-        other => other.type_name().into_owned(),
-    }
-}
-
-/// The name of a value's type in the reference's own language.
-pub(super) fn go_type(value: &Val<'_>) -> &'static str {
-    match value {
-        Val::Null => "types.Null",
-        Val::Bool(_) => "types.Bool",
-        Val::Int(_) => "types.Int",
-        Val::Uint(_) => "types.Uint",
-        Val::Double(_) => "types.Double",
-        Val::String(_) => "types.String",
-        Val::Bytes(_) => "types.Bytes",
-        Val::Duration(_) => "types.Duration",
-        Val::Timestamp(_) => "types.Timestamp",
-        Val::List(_) => "*types.baseList",
-        Val::Map(_) => "*types.baseMap",
-        Val::Optional(_) => "*types.Optional",
-        Val::Type(_) => "*types.Type",
-        Val::Object(_) | Val::Opaque(_) => "ref.Val",
-    }
-}
-
-/// The value that a message of the language itself stands for.
-fn well_known<'v>(object: &Object, fields: &BTreeMap<crate::Str, Val<'v>>) -> Eval<Val<'v>> {
-    let int = |name: &str| match fields.get(name) {
-        Some(Val::Int(n)) => *n,
-        _ => 0,
-    };
-    let first = || fields.values().next().cloned();
-    let (seconds, nanos) = (int("seconds"), int("nanos"));
-    Ok(match &object.kind {
-        Type::Timestamp => {
-            let time = Time::from_unix(seconds, u32::try_from(nanos).unwrap_or_default());
-            if !in_range(&time) {
-                return Err(EvalError::other("timestamp overflow"));
-            }
-            Val::Timestamp(time)
-        }
-        Type::Duration => Val::Duration(
-            seconds.checked_mul(1_000_000_000).and_then(|n| n.checked_add(nanos)).ok_or(EvalError::IntOverflow)?,
-        ),
-        Type::Wrapper(of) => {
-            let value = first().unwrap_or_else(|| zero(of));
-            let narrow = match (object.name.as_str(), &value) {
-                ("google.protobuf.Int32Value", Val::Int(n)) => i32::try_from(*n).is_ok(),
-                ("google.protobuf.UInt32Value", Val::Uint(n)) => u32::try_from(*n).is_ok(),
-                _ => true,
-            };
-            if !narrow {
-                let message = format!(
-                    "field type conversion error for {}.value value type: {} overflow",
-                    object.name,
-                    if matches!(value, Val::Int(_)) { "integer" } else { "unsigned integer" }
-                );
-                return Err(EvalError::Other(message));
-            }
-            match value {
-                Val::Double(n) if object.name.ends_with("FloatValue") => Val::Double(f64::from(n as f32)),
-                other => other,
-            }
-        }
-        Type::List(_) => first().unwrap_or_else(|| Val::list(Vec::new())),
-        Type::Map(_) => first().unwrap_or_else(|| Val::map(BTreeMap::new())),
-        Type::Any => return Err(EvalError::other("unsupported conversion to ref.Val: (*dynamicpb.Message)")),
-        _ => first().unwrap_or(Val::Null),
-    })
-}
-
-fn zero<'v>(kind: &Type) -> Val<'v> {
-    match kind {
-        Type::Bool => Val::Bool(false),
-        Type::Int => Val::Int(0),
-        Type::Uint => Val::Uint(0),
-        Type::Double => Val::Double(0.0),
-        Type::Bytes => Val::Bytes(Arc::from([])),
-        _ => Val::text(""),
-    }
 }

@@ -77,6 +77,12 @@ pub enum Refused {
         /// The name.
         name: String,
     },
+    /// What is asked for below an object is a call to what runs there, and its answer is not an object.
+    #[error("`{kind}` cannot be read: it connects to what the object stands for")]
+    Connection {
+        /// The kind with its subresource.
+        kind: String,
+    },
     /// Something may change by the call.
     #[error("`{address}` is not called in a dry run: a POST may change something")]
     DryRun {
@@ -120,8 +126,14 @@ fn check_effects(fetch: &Fetch) -> Result<(), Refused> {
     }
 }
 
-/// Whether names are names: an executor puts them into paths. Those that are empty it refuses itself.
+/// Whether a fetch names objects: an executor puts the names into paths. Those that are empty it refuses itself.
 fn check_names(fetch: &Fetch) -> Result<(), Refused> {
+    if let Fetch::Object { kind, .. } = fetch
+        && let Some((_, subresource)) = kind.split_once('/')
+        && path::connects(subresource)
+    {
+        return Err(Refused::Connection { kind: kind.escape_debug().to_string() });
+    }
     let names = match fetch {
         Fetch::ConfigMap { namespace, name } | Fetch::Object { namespace, name, .. } => [namespace.as_str(), name],
         Fetch::Objects { namespace, .. } => [namespace.as_str(), ""],

@@ -85,6 +85,13 @@ pub enum InvalidPath {
 /// Subresources that connect to a container.
 const CONNECTIONS: [&str; 3] = ["exec", "attach", "portforward"];
 
+/// Whether a subresource passes calls on to what an object stands for. The answer is the word of that Pod, Service or
+/// Node, whatever object it looks like.
+pub(super) fn connects(subresource: &str) -> bool {
+    let first = subresource.split('/').next().unwrap_or_default();
+    first == "proxy" || CONNECTIONS.contains(&first)
+}
+
 /// Reviews, which an API server answers and does not store: group and resource.
 const REVIEWS: [(&str, &str); 6] = [
     ("authentication.k8s.io", "selfsubjectreviews"),
@@ -165,7 +172,7 @@ impl ApiPath {
         let below = rest.get(1..).unwrap_or_default();
         if let Some(subresource) = below.first()
             && given(subresource)
-            && (subresource.text == "proxy" || CONNECTIONS.contains(&subresource.text.as_str()))
+            && connects(&subresource.text)
         {
             return structure(subresource, "only the policy's own text says that the call is passed on");
         }

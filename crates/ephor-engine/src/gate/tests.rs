@@ -75,6 +75,23 @@ fn a_namespaced_policy_reads_its_own() {
 }
 
 #[test]
+fn no_target_is_a_connection() {
+    let target = |kind: &str| Fetch::Object {
+        api_version: "v1".into(),
+        kind: kind.into(),
+        namespace: "own".into(),
+        name: "p".into(),
+    };
+    for kind in ["Pod/proxy", "Service/proxy", "Node/proxy", "Pod/exec", "Pod/attach", "Pod/portforward", "Pod/proxy/x"]
+    {
+        for asker in [OWN, Asker::default()] {
+            assert!(matches!(allow(target(kind), asker), Err(Refused::Connection { .. })), "{kind}");
+        }
+    }
+    assert!(allow(target("Deployment/scale"), OWN).is_ok());
+}
+
+#[test]
 fn odd_paths_are_no_paths() {
     for path in [
         "",

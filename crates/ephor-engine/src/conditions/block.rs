@@ -4,7 +4,7 @@ use ephor_expr::budget::{Budget, BudgetError};
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
-use super::{Operator, UnknownOperator, evaluate};
+use super::{Operands, Operator, UnknownOperator, evaluate};
 use crate::policy::{Condition, Conditions};
 use crate::rules::references::resolve_message;
 
@@ -152,16 +152,16 @@ impl<T> BlockOutcome<'_, T> {
 pub fn evaluate_block<'b, T, E: From<BudgetError>>(
     block: &'b CompiledConditions<T>,
     budget: &Budget,
-    mut resolve: impl FnMut(&CompiledCondition<T>) -> Result<(Value, Value), E>,
-    decided: impl Fn(&CompiledCondition<T>, Value, Value, bool),
+    mut resolve: impl FnMut(&CompiledCondition<T>) -> Result<Operands, E>,
+    decided: impl Fn(&CompiledCondition<T>, Operands, bool),
 ) -> Result<BlockOutcome<'b, T>, E> {
     let (mut of_true, mut of_false) = (Vec::new(), Vec::new());
     let mut test = |condition: &'b CompiledCondition<T>| -> Result<bool, E> {
-        let (key, value) = resolve(condition)?;
-        let holds = evaluate(condition.operator, &key, &value, budget)?;
+        let operands = resolve(condition)?;
+        let holds = evaluate(condition.operator, &operands, budget)?;
         let messages = if holds { &mut of_true } else { &mut of_false };
         messages.extend(&condition.message);
-        decided(condition, key, value, holds);
+        decided(condition, operands, holds);
         Ok(holds)
     };
     let mut any = block.any.is_none();

@@ -49,12 +49,12 @@ fn same(a: &Value, b: &Value, depth: usize, work: Work<'_>) -> Decided<bool> {
         (Value::Int(_), Value::Float(_)) | (Value::Float(_), Value::Int(_)) => false,
         (Value::String(a), Value::String(b)) => work.same(a, b)?,
         (Value::Array(a), Value::Array(b)) => {
-            work.0.charge_steps(a.len() as u64)?;
+            work.budget.charge_steps(a.len() as u64)?;
             let mut pairs = a.iter().zip(b.iter());
             a.len() == b.len() && pairs.try_fold(true, |all, (a, b)| Ok(all && same(a, b, depth + 1, work)?))?
         }
         (Value::Object(a), Value::Object(b)) => {
-            work.0.charge_steps(a.len() as u64)?;
+            work.budget.charge_steps(a.len() as u64)?;
             let mut pairs = a.iter().zip(b.iter());
             a.len() == b.len()
                 && pairs.try_fold(true, |all, ((k, a), (l, b))| Ok(all && k == l && same(a, b, depth + 1, work)?))?

@@ -11,12 +11,38 @@ use super::membership::{Quantifier, exact_membership, membership};
 use super::order::{compare, compare_durations};
 use super::work::Work;
 
-/// Whether `key` stands to `value` as `operator` says. Both are free of variables.
+/// Who wrote the key of a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyAuthor {
+    /// The policy: wildcards in the key are meant as such.
+    Policy,
+    /// A variable gave the key, or a part of it.
+    Data,
+}
+
+/// The two sides of a condition, free of variables.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Operands {
+    /// The left side.
+    pub key: Value,
+    /// Who wrote it.
+    pub key_author: KeyAuthor,
+    /// The right side.
+    pub value: Value,
+}
+
+/// Whether the key stands to the value as `operator` says.
+///
+/// Membership compares wildcards in either direction, so that a list of forbidden values also catches the `*` of an
+/// object. The operators that ask what is *not* in a list take only the policy's text for a pattern: otherwise `*` in
+/// an object would be in each list of allowed values.
 ///
 /// A null key makes every operator false, the negative ones too. What cannot be compared is false as well, except
 /// that it is `NotEquals`. The work is charged to `budget`.
-pub fn evaluate(operator: Operator, key: &Value, value: &Value, budget: &Budget) -> Result<bool, BudgetError> {
-    let work = Work(budget);
+pub fn evaluate(operator: Operator, operands: &Operands, budget: &Budget) -> Result<bool, BudgetError> {
+    let Operands { key, key_author, value } = operands;
+    let asks_for_absence = matches!(operator, Operator::AnyNotIn | Operator::AllNotIn | Operator::NotIn);
+    let work = Work { budget, keys_are_patterns: !asks_for_absence || *key_author == KeyAuthor::Policy };
     for text in [key, value].into_iter().filter_map(Value::as_str) {
         work.read(text)?;
     }
@@ -28,7 +54,7 @@ pub fn evaluate(operator: Operator, key: &Value, value: &Value, budget: &Budget)
     let nothing;
     let value = match operator {
         // An empty key asks for nothing, and nothing is not missing.
-        Operator::AnyNotIn | Operator::AllNotIn | Operator::NotIn if value.is_null() && key.as_str() != Some("") => {
+        _ if asks_for_absence && value.is_null() && key.as_str() != Some("") => {
             nothing = Value::array(Vec::new());
             &nothing
         }

@@ -22,9 +22,14 @@ fn operand(text: &str) -> Value {
 
 /// `T` and `F` for each operator on one pair.
 fn verdicts(operators: &[&str], key: &str, value: &str) -> String {
-    let (key, value) = (operand(key), operand(value));
+    verdicts_by(KeyAuthor::Policy, operators, key, value)
+}
+
+fn verdicts_by(key_author: KeyAuthor, operators: &[&str], key: &str, value: &str) -> String {
+    let operands = Operands { key: operand(key), key_author, value: operand(value) };
     let verdict = |name: &&str| {
-        if evaluate(Operator::parse(name).unwrap(), &key, &value, &Budget::default()).unwrap() { 'T' } else { 'F' }
+        let holds = evaluate(Operator::parse(name).unwrap(), &operands, &Budget::default()).unwrap();
+        if holds { 'T' } else { 'F' }
     };
     operators.iter().map(verdict).collect()
 }
@@ -33,6 +38,25 @@ fn verdicts(operators: &[&str], key: &str, value: &str) -> String {
 fn check(operators: &[&str], rows: &[(&str, &str, &str)]) {
     for (key, value, expected) in rows {
         assert_eq!(verdicts(operators, key, value), *expected, "{key} {operators:?} {value}");
+    }
+}
+
+#[test]
+fn wildcards_of_data_are_in_no_list_of_allowed_values() {
+    let operators = ["AnyIn", "AllIn", "In", "AnyNotIn", "AllNotIn", "NotIn"];
+    for (key, value, of_policy, of_data) in [
+        (r#""*""#, r#"["get", "list"]"#, "TTTFFF", "TTTTTT"),
+        (r#""g?t""#, r#"["get", "list"]"#, "TTTFFF", "TTTTTT"),
+        (r#""get""#, r#"["g*", "list"]"#, "TTTFFF", "TTTFFF"),
+        (r#"["*"]"#, r#"["get", "list"]"#, "TTFFFT", "TTFTTT"),
+        (r#"["get", "*"]"#, r#"["get", "list"]"#, "TTFFFT", "TTFTFT"),
+        (r#"["*"]"#, r#""get""#, "TTFFFF", "TTFTTF"),
+        (r#"["*"]"#, r#""[\"get\"]""#, "TTFFFT", "TTFTTT"),
+        (r#"["*"]"#, r#"["*"]"#, "TTTFFF", "TTTFFF"),
+        (r#""x""#, r#"["get", "list"]"#, "FFFTTT", "FFFTTT"),
+    ] {
+        assert_eq!(verdicts_by(KeyAuthor::Policy, &operators, key, value), of_policy, "{key} in {value}");
+        assert_eq!(verdicts_by(KeyAuthor::Data, &operators, key, value), of_data, "{key} of data in {value}");
     }
 }
 
@@ -252,12 +276,13 @@ fn outcome(block: &str) -> Result<(bool, Option<Str>), &'static str> {
     }
     let block: Conditions = decode(&operand(&json)).unwrap_or_else(|e| panic!("{json}: {e:?}"));
     let block = CompiledConditions::compile(&block, &Path::root(), |value, _| value.clone()).unwrap();
-    let resolve = |condition: &CompiledCondition<Value>| match condition.key.as_str() {
-        Some("x") => Err(Unresolved),
-        _ => Ok((condition.key.clone(), condition.value.clone())),
+    let resolve = |condition: &CompiledCondition<Value>| {
+        let (key, value) = (condition.key.clone(), condition.value.clone());
+        let operands = Operands { key, key_author: KeyAuthor::Policy, value };
+        if operands.key.as_str() == Some("x") { Err(Unresolved) } else { Ok(operands) }
     };
     let outcome =
-        evaluate_block(&block, &Budget::default(), resolve, |_, _, _, _| {}).map_err(|Unresolved| "unresolved")?;
+        evaluate_block(&block, &Budget::default(), resolve, |_, _, _| {}).map_err(|Unresolved| "unresolved")?;
     Ok((outcome.holds, outcome.message()))
 }
 
@@ -325,7 +350,11 @@ fn templates_learn_where_they_stand() {
 fn deep_values_end_the_comparison_not_the_process() {
     let nest = |leaf: Value| (0..2_000).fold(leaf, |inner, _| Value::array(vec![inner]));
     let (a, b) = (nest(Value::Int(1)), nest(Value::Int(1)));
-    assert_eq!(evaluate(Operator::Equals, &a, &b, &Budget::default()), Err(BudgetError::Depth));
-    assert_eq!(evaluate(Operator::AnyIn, &a, &Value::from("x"), &Budget::default()), Ok(false));
+    let judged = |operator, key: &Value, value: &Value| {
+        let operands = Operands { key: key.clone(), key_author: KeyAuthor::Policy, value: value.clone() };
+        evaluate(operator, &operands, &Budget::default())
+    };
+    assert_eq!(judged(Operator::Equals, &a, &b), Err(BudgetError::Depth));
+    assert_eq!(judged(Operator::AnyIn, &a, &Value::from("x")), Ok(false));
     let _ = as_data(a);
 }

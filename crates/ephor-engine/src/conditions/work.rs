@@ -13,40 +13,45 @@ pub(super) type Decided<T> = Result<T, BudgetError>;
 
 /// The steps of comparisons, charged to a budget before each is made.
 #[derive(Clone, Copy)]
-pub(super) struct Work<'b>(pub(super) &'b Budget);
+pub(super) struct Work<'b> {
+    pub(super) budget: &'b Budget,
+    /// Whether the wildcards of keys count, and not only those of values.
+    pub(super) keys_are_patterns: bool,
+}
 
 impl Work<'_> {
     /// Charges for reading `text` once.
     pub(super) fn read(self, text: &str) -> Decided<()> {
-        self.0.charge_reading(text.len())
+        self.budget.charge_reading(text.len())
     }
 
     /// Charges for reading `text` as JSON.
     pub(super) fn read_json(self, text: &str) -> Decided<()> {
-        self.0.charge_steps(text.len() as u64 / 4)
+        self.budget.charge_steps(text.len() as u64 / 4)
     }
 
     /// Charges for reading all of `value`.
     pub(super) fn read_all(self, value: &Value) -> Decided<()> {
-        self.0.charge_tree(value).map(drop)
+        self.budget.charge_tree(value).map(drop)
     }
 
     /// Whether `text` fits the wildcard pattern.
     pub(super) fn matches(self, pattern: &str, text: &str) -> Decided<bool> {
-        wildcard::matches_within(pattern, text, self.0)
+        wildcard::matches_within(pattern, text, self.budget)
     }
 
-    /// Whether one of two texts fits the other as a wildcard pattern.
-    pub(super) fn alike(self, a: &str, b: &str) -> Decided<bool> {
-        if !wildcard::has_wildcard(a) && !wildcard::has_wildcard(b) {
-            return self.same(a, b);
+    /// Whether a key fits an item of the value as a wildcard pattern, or the item fits the key.
+    pub(super) fn alike(self, item: &str, key: &str) -> Decided<bool> {
+        let key_is_pattern = self.keys_are_patterns && wildcard::has_wildcard(key);
+        if !key_is_pattern && !wildcard::has_wildcard(item) {
+            return self.same(item, key);
         }
-        Ok(self.matches(a, b)? || self.matches(b, a)?)
+        Ok(self.matches(item, key)? || (key_is_pattern && self.matches(key, item)?))
     }
 
     /// Whether two texts are the same.
     pub(super) fn same(self, a: &str, b: &str) -> Decided<bool> {
-        self.0.charge_reading(a.len().min(b.len()))?;
+        self.budget.charge_reading(a.len().min(b.len()))?;
         Ok(a == b)
     }
 

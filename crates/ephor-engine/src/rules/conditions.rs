@@ -5,7 +5,9 @@ use ephor_expr::budget::BudgetError;
 use ephor_expr::jmespath::Runtime;
 use ephor_expr::value::Path;
 
-use crate::conditions::{BlockOutcome, CompiledCondition, CompiledConditions, as_data, evaluate_block};
+use crate::conditions::{
+    BlockOutcome, CompiledCondition, CompiledConditions, KeyAuthor, Operands, as_data, evaluate_block,
+};
 use crate::outcome::Fault;
 use crate::scope::{Scope, ScopeError, Template};
 use crate::trace::Note;
@@ -59,9 +61,10 @@ pub(crate) fn evaluate<'b>(
                 }
             })
         };
-        Ok((side(&condition.key, "key")?, side(&condition.value, "value")?))
+        let key_author = if condition.key.as_fixed().is_some() { KeyAuthor::Policy } else { KeyAuthor::Data };
+        Ok(Operands { key: side(&condition.key, "key")?, key_author, value: side(&condition.value, "value")? })
     };
-    evaluate_block(block, world.budget(), resolve, |condition, key, value, holds| {
+    evaluate_block(block, world.budget(), resolve, |condition, Operands { key, value, .. }, holds| {
         let operator = condition.operator;
         world.note(|| Note::Compared { path: condition.path.clone(), key, operator, value, holds });
     })

@@ -36,6 +36,14 @@ pub enum ScopeError {
         /// Where in the template.
         path: Path,
     },
+    /// A variable brought in a wildcard, which would select other objects than the policy's author meant.
+    #[error("`{text}` comes from a variable and would count as a wildcard; write wildcards in the policy")]
+    Wildcard {
+        /// What the variable gave.
+        text: Str,
+        /// Where in the template.
+        path: Path,
+    },
     /// A variable gave a key that the object has already.
     #[error("the variables of key `{written}` give `{key}`, which the object has already")]
     KeyTwice {
@@ -104,6 +112,7 @@ impl ScopeError {
             ScopeError::Unresolved { path, .. }
             | ScopeError::KeyNotString { path, .. }
             | ScopeError::Directive { path, .. }
+            | ScopeError::Wildcard { path, .. }
             | ScopeError::KeyTwice { path, .. } => Some(path),
             ScopeError::Budget(_) | ScopeError::Pending => None,
         }
@@ -137,6 +146,7 @@ impl ScopeError {
             ScopeError::Unresolved { path, offset, .. } => (path.clone(), *offset),
             ScopeError::KeyNotString { path, .. }
             | ScopeError::Directive { path, .. }
+            | ScopeError::Wildcard { path, .. }
             | ScopeError::KeyTwice { path, .. } => (path.clone(), None),
             ScopeError::Budget(_) | ScopeError::Pending => (Path::root(), None),
         }

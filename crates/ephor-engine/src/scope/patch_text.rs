@@ -1,7 +1,7 @@
 //! JSON patches that a policy writes as YAML text with variables in it.
 //!
 //! The text is parsed once, when the policy is compiled, with a mark where each variable stands. So variables fill
-//! single values, keys and parts of texts; what they hold cannot add operations or members.
+//! single values, keys, parts of texts and steps of paths; what they hold cannot add operations, members or steps.
 
 use ephor_expr::budget::{Budget, BudgetError};
 use ephor_expr::value::{Path, Segment};
@@ -55,6 +55,11 @@ impl Reader<'_> {
         match value {
             Value::String(text) if text.contains(MARK) => {
                 let parts = self.parts(text);
+                if let [Segment::Index(_), Segment::Key(member)] = at.0.as_slice()
+                    && matches!(member.as_str(), "path" | "from")
+                {
+                    return Template::Pointer(parts);
+                }
                 match self.source.scalar_style(at) {
                     Some(ScalarStyle::Plain) => Template::Scalar(parts),
                     _ => Template::Text(parts),

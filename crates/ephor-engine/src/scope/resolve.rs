@@ -1,6 +1,7 @@
 //! Templates into values.
 
 use ephor_expr::jmespath::{Runtime, embed};
+use ephor_expr::scalar::wildcard::has_wildcard;
 use ephor_expr::value::{Path, Segment};
 use ephor_expr::yaml::plain_value;
 use ephor_expr::{Map, Str, Value};
@@ -20,6 +21,8 @@ pub(crate) enum Shape {
     Pattern,
     /// A strategic merge patch: its keys may be anchors or directives such as `$patch`, texts in its lists anchors.
     Merge,
+    /// What selects objects: its texts may be wildcards.
+    Selection,
 }
 
 impl Template {
@@ -28,8 +31,8 @@ impl Template {
         self.resolve_as(Shape::Data, scope)
     }
 
-    /// The same for what is read as `shape`. Anchors and directives are the policy's: one that a variable brings in is
-    /// an error.
+    /// The same for what is read as `shape`. Anchors, directives and wildcards of selections are the policy's: one that
+    /// a variable brings in is an error.
     pub(crate) fn resolve_as(&self, shape: Shape, scope: &mut Scope<'_>) -> Result<Value, ScopeError> {
         match self {
             Template::Fixed(value) => Ok(value.clone()),
@@ -40,9 +43,10 @@ impl Template {
                     scope.world().budget().charge_tree(&value)?;
                     shape.refuse_directives(&value)?;
                 }
+                shape.refuse_wildcards(&value)?;
                 Ok(value)
             }
-            Template::Text(parts) => Ok(Value::String(joined(parts, scope)?)),
+            Template::Text(parts) => Ok(Value::String(joined(parts, shape, scope)?)),
             Template::Scalar(parts) => match parts.as_slice() {
                 [Part::Variable(variable)] => match variable.value(scope)? {
                     Value::String(text) => Ok(read_scalar(text, scope.world().budget())?),
@@ -51,8 +55,9 @@ impl Template {
                         Ok(other)
                     }
                 },
-                parts => Ok(plain_value(&joined(parts, scope)?)),
+                parts => Ok(plain_value(&joined(parts, shape, scope)?)),
             },
+            Template::Pointer(parts) => Ok(Value::String(pointer(parts, scope)?)),
             Template::Array(items) => {
                 let mut out = Vec::with_capacity(items.len());
                 for (i, item) in items.iter().enumerate() {
@@ -72,7 +77,7 @@ impl Template {
                 for (key, member) in members {
                     let (name, written) = match key {
                         Key::Fixed(name) => (name.clone(), name),
-                        Key::Text(written, template) => match template.resolve(scope)? {
+                        Key::Text(written, template) => match template.resolve_as(shape.of_keys(), scope)? {
                             Value::String(name) => (shape.key(name, written)?, written),
                             _ => return Err(ScopeError::KeyNotString { key: written.clone(), path: Path::root() }),
                         },
@@ -90,11 +95,32 @@ impl Template {
 }
 
 impl Shape {
+    /// What names of members are read as.
+    fn of_keys(self) -> Self {
+        if self == Shape::Selection { Shape::Selection } else { Shape::Data }
+    }
+
+    /// Refuses a value that came from a variable and has wildcards in it.
+    fn refuse_wildcards(self, value: &Value) -> Result<(), ScopeError> {
+        match value {
+            _ if self != Shape::Selection => Ok(()),
+            Value::String(text) => refuse_wildcard(text),
+            Value::Array(items) => items.iter().try_for_each(|item| self.refuse_wildcards(item)),
+            Value::Object(map) => map.iter().try_for_each(|(key, member)| {
+                refuse_wildcard(key)?;
+                self.refuse_wildcards(member)
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// A key that variables of `written` gave.
     fn key(self, key: Str, written: &str) -> Result<Str, ScopeError> {
         let anchor = |text: &str| parse_anchor(text).map(|(anchor, _)| anchor);
         let directive = |text: &str| self == Shape::Merge && text.starts_with('$');
-        if self == Shape::Data || (anchor(&key), directive(&key)) == (anchor(written), directive(written)) {
+        if matches!(self, Shape::Data | Shape::Selection)
+            || (anchor(&key), directive(&key)) == (anchor(written), directive(written))
+        {
             return Ok(key);
         }
         Err(ScopeError::Directive { text: key, path: Path::root() })
@@ -113,7 +139,7 @@ impl Shape {
     /// Refuses a value that came from a variable and has anchors or directives in it.
     fn refuse_directives(self, value: &Value) -> Result<(), ScopeError> {
         match value {
-            _ if self == Shape::Data => Ok(()),
+            _ if matches!(self, Shape::Data | Shape::Selection) => Ok(()),
             Value::Array(items) => items.iter().try_for_each(|item| {
                 self.refuse_item(item)?;
                 self.refuse_directives(item)
@@ -165,14 +191,44 @@ pub(super) fn filled(holes: &[Variable], scope: &mut Scope<'_>) -> Result<Vec<Va
     holes.iter().map(|hole| hole.value(scope)).collect()
 }
 
-fn joined(parts: &[Part], scope: &mut Scope<'_>) -> Result<Str, ScopeError> {
+fn refuse_wildcard(text: &str) -> Result<(), ScopeError> {
+    if has_wildcard(text) {
+        return Err(ScopeError::Wildcard { text: Str::new(text), path: Path::root() });
+    }
+    Ok(())
+}
+
+fn joined(parts: &[Part], shape: Shape, scope: &mut Scope<'_>) -> Result<Str, ScopeError> {
     let mut out = String::new();
     for part in parts {
         match part {
             Part::Plain(plain) => out.push_str(plain),
             Part::Variable(variable) => {
                 let value = variable.value(scope)?;
+                shape.refuse_wildcards(&value)?;
                 embed(&value, scope.world().budget(), &mut out)?;
+            }
+        }
+    }
+    Ok(out.into())
+}
+
+/// The parts as a JSON pointer. Where the policy begins the path, it alone says how many steps there are: a slash in a
+/// value belongs to the step. A variable that begins the path may be a whole one. The escapes `~0` and `~1` in values
+/// stay as they are, as policies write them already.
+fn pointer(parts: &[Part], scope: &mut Scope<'_>) -> Result<Str, ScopeError> {
+    let mut out = String::new();
+    for part in parts {
+        match part {
+            Part::Plain(plain) => out.push_str(plain),
+            Part::Variable(variable) => {
+                let value = variable.value(scope)?;
+                let begun = out.len();
+                embed(&value, scope.world().budget(), &mut out)?;
+                if begun > 0 && out.get(begun..).is_some_and(|text| text.contains('/')) {
+                    let step = out.split_off(begun).replace('/', "~1");
+                    out.push_str(&step);
+                }
             }
         }
     }

@@ -17,6 +17,8 @@ pub enum Template {
     Text(Vec<Part>),
     /// The same, to be read as YAML reads a scalar without quotes.
     Scalar(Vec<Part>),
+    /// The same, as a JSON pointer: a variable behind the first slash fills one step and adds none.
+    Pointer(Vec<Part>),
     /// An array with variables somewhere in it.
     Array(Vec<Template>),
     /// An object with variables somewhere in it.

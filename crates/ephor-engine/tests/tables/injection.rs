@@ -253,6 +253,73 @@ fn values_in_json_patches_add_no_operations() {
 }
 
 #[test]
+fn values_in_paths_of_json_patches_add_no_steps() {
+    let after = |path: &str, x: &str| {
+        let text = format!("[{{op: add, path: {path}, value: new}}]");
+        let list = "[request.object.data.x]";
+        let entry = Value::from([("list", Value::from(list)), ("patchesJson6902", Value::from(text))]);
+        let rule = Value::from([("mutate", Value::from([("foreach", Value::from(vec![entry]))]))]).to_json();
+        let ran = run(&rule, &Value::from(x));
+        (ran.lines().join("\n"), ran.object)
+    };
+    let x = "{{ element }}";
+    for (path, x, at) in [
+        (format!("\"/metadata/labels/{x}\""), "a/b", ["metadata", "labels", "a/b"]),
+        (format!("/metadata/labels/{x}"), "a/b", ["metadata", "labels", "a/b"]),
+        (format!("'/metadata/labels/{x}'"), "a~1b", ["metadata", "labels", "a/b"]),
+        (format!("'/metadata/labels/x-{x}'"), "a/b", ["metadata", "labels", "x-a/b"]),
+        (format!("'/metadata/{x}/k'"), "labels", ["metadata", "labels", "k"]),
+        // The policy's author lets the object name the whole path.
+        (format!("'{x}'"), "/metadata/labels/k", ["metadata", "labels", "k"]),
+        (format!("'{x}/k'"), "/metadata/labels", ["metadata", "labels", "k"]),
+    ] {
+        let (lines, object) = after(&path, x);
+        assert_eq!(object.str_at(&at), Some("new"), "{path} with {x}: {lines}");
+    }
+    for (path, x) in [
+        (format!("'/metadata/{x}'"), "labels/k"),
+        (format!("'/data/k{x}'"), "/../../metadata/labels/k"),
+        (format!("'/{x}/k'"), "metadata/labels"),
+    ] {
+        let (lines, object) = after(&path, x);
+        assert_eq!(object.at(&["metadata", "labels", "k"]), None, "{path} with {x}: {lines}");
+    }
+}
+
+#[test]
+fn wildcards_that_select_targets_come_from_the_policy_only() {
+    for (selects, x, want) in [
+        ("name: '{{ request.object.data.x }}', namespace: a", "*", "would count as a wildcard"),
+        ("name: '{{ request.object.data.x }}', namespace: a", "c?", "would count as a wildcard"),
+        ("name: '{{ request.object.data.x }}', namespace: a", "''", "which would select all"),
+        ("name: 'c-{{ request.object.data.x }}', namespace: a", "'*'", "would count as a wildcard"),
+        ("name: c, namespace: '{{ request.object.data.x }}'", "'*'", "would count as a wildcard"),
+        ("name: c, namespace: '{{ request.object.data.x }}'", "''", "which would select all"),
+        (
+            "namespace: a, selector: {matchLabels: {app: '{{ request.object.data.x }}'}}",
+            "'*'",
+            "would count as a wildcard",
+        ),
+        (
+            "namespace: a, selector: {matchLabels: {'{{ request.object.data.x }}': b}}",
+            "'*'",
+            "would count as a wildcard",
+        ),
+        (
+            "namespace: a, selector: '{{ request.object.data.x }}'",
+            "{matchLabels: {app: '*'}}",
+            "would count as a wildcard",
+        ),
+    ] {
+        let patch = "patchStrategicMerge: {metadata: {labels: {a: b}}}";
+        let rule = format!("{{mutate: {{targets: [{{apiVersion: v1, kind: ConfigMap, {selects}}}], {patch}}}}}");
+        let ran = run(&rule, &value(if x == "*" { "'*'" } else { x }));
+        assert!(ran.asked.is_empty(), "{selects} with {x} asks for {:?}", ran.asked);
+        assert!(ran.lines().join("\n").contains(want), "{selects} with {x}: {:?}", ran.lines());
+    }
+}
+
+#[test]
 fn anchors_come_from_the_policy_only() {
     let lines = |rule: &str, x: &str| run(rule, &value(x)).lines().join("\n");
     let refused = "comes from a variable and would count as an anchor or a directive";

@@ -14,7 +14,7 @@ use crate::policy::ApplyRules;
 use crate::rules::conditions;
 use crate::rules::cost::charge_element;
 use crate::rules::judgement::{Judged, Judgement, Pending, scope_error};
-use crate::scope::{Answer, Scope, Template};
+use crate::scope::{Answer, Scope, Shape, Template};
 
 /// One generate rule at work.
 pub(crate) struct Run<'e> {
@@ -169,7 +169,7 @@ impl<'e> Run<'e> {
             let selector = match selector {
                 None => None,
                 Some(template) => {
-                    let value = resolve(template, &path.keys(&["cloneList", "selector"]), scope)?;
+                    let value = resolve_as(Shape::Selection, template, &path.keys(&["cloneList", "selector"]), scope)?;
                     Some(selector_of(&value).map_err(|reason| {
                         Stop::Failed(Judgement::new(Verdict::Error, format!("cloneList selector: {reason}")))
                     })?)
@@ -285,9 +285,15 @@ fn ask(scope: &Scope<'_>, fetch: Fetch) -> Result<Option<Value>, Stop> {
 }
 
 fn resolve(template: &Template, path: &Path, scope: &mut Scope<'_>) -> Result<Value, Stop> {
-    template.resolve(scope).map_err(|error| match scope_error("variable substitution failed: ", path, &error) {
-        Ok(judgement) => Stop::Failed(judgement),
-        Err(Pending) => Stop::Pending,
+    resolve_as(Shape::Data, template, path, scope)
+}
+
+fn resolve_as(shape: Shape, template: &Template, path: &Path, scope: &mut Scope<'_>) -> Result<Value, Stop> {
+    template.resolve_as(shape, scope).map_err(|error| {
+        match scope_error("variable substitution failed: ", path, &error) {
+            Ok(judgement) => Stop::Failed(judgement),
+            Err(Pending) => Stop::Pending,
+        }
     })
 }
 

@@ -11,7 +11,7 @@ use crate::fetch::{Fact, Fetch};
 use crate::outcome::{Below, PatchedTarget, Verdict};
 use crate::rules::conditions;
 use crate::rules::judgement::{Judgement, Pending, scope_error};
-use crate::scope::{Answer, Scope, Template};
+use crate::scope::{Answer, Scope, Shape, Template};
 
 impl<'e> Run<'e> {
     /// Patches the existing objects that the rule selects for the review's trigger.
@@ -95,7 +95,12 @@ impl<'e> Run<'e> {
         path: &Path,
         scope: &mut Scope<'e>,
     ) -> Result<Result<Vec<Target>, Judgement>, Pending> {
-        let mut text = |template: &Template, key: &str| match template.resolve(scope) {
+        // Patterns and "any" are the policy's to write: a request names one object.
+        let mut text = |template: &Template, key: &str| match template.resolve_as(Shape::Selection, scope) {
+            Ok(Value::String(text)) if text.is_empty() && template.as_fixed().is_none() => {
+                let message = format!("the variables of target {key} give an empty text, which would select all");
+                Ok(Err(Judgement::new(Verdict::Error, message)))
+            }
             Ok(Value::String(text)) => Ok(Ok(text)),
             Ok(_) => Ok(Err(Judgement::new(Verdict::Error, format!("target {key} is not a string")))),
             Err(error) => scope_error("variable substitution failed: ", &path.key(key), &error).map(Err),
@@ -120,7 +125,7 @@ impl<'e> Run<'e> {
         }
         let labels = match &selector.selector {
             None => None,
-            Some(template) => match template.resolve(scope) {
+            Some(template) => match template.resolve_as(Shape::Selection, scope) {
                 Err(error) => {
                     return scope_error("variable substitution failed: ", &path.key("selector"), &error).map(Err);
                 }

@@ -2,7 +2,8 @@
 
 #![no_main]
 
-use ephor_engine::conditions::{Operator, as_data, evaluate};
+use ephor_engine::conditions::{KeyAuthor, Operands, Operator, as_data, evaluate};
+use ephor_expr::budget::Budget;
 use ephor_expr::yaml::{Limits, parse_values};
 use libfuzzer_sys::fuzz_target;
 
@@ -30,7 +31,8 @@ fuzz_target!(|text: &str| {
     let [key, value, ..] = values.as_slice() else { return };
     for name in OPERATORS {
         let operator = Operator::parse(name).expect("a known operator");
-        evaluate(operator, key, value);
-        evaluate(operator, &as_data(key.clone()), value);
+        for (key, key_author) in [(key.clone(), KeyAuthor::Policy), (as_data(key.clone()), KeyAuthor::Data)] {
+            let _ = evaluate(operator, &Operands { key, key_author, value: value.clone() }, &Budget::default());
+        }
     }
 });

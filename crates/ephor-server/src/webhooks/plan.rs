@@ -12,7 +12,7 @@ use super::fixed;
 use super::kinds::{Scope, targets};
 use super::names::{Names, failure_segment, fine_grained, paths};
 use super::operations::Operations;
-use super::render::{Webhook, outside_of, rule};
+use super::render::{Webhook, keep_inside, outside_of, rule};
 use super::settings::{BootstrapRequests, FailureMode, RegisteredFrom, Serving, WebhookSettings};
 use crate::config::Config;
 use crate::policies::PolicyKey;
@@ -165,7 +165,10 @@ fn from_policies(inputs: &Inputs<'_>, hook: Hook) -> Vec<OwnedWebhook> {
                 name.push_str("-2");
             }
             let conditions = bootstrap(settings, failure, &demand.match_conditions);
-            let webhook = webhook(inputs, hook, failure, (&name, &path), timeout, &conditions, wanted.rules());
+            let mut webhook = webhook(inputs, hook, failure, (&name, &path), timeout, &conditions, wanted.rules());
+            if let Some(namespace) = &demand.policy.namespace {
+                keep_inside(namespace, &mut webhook);
+            }
             own.push((Some(demand.policy.clone()), webhook));
         }
     }

@@ -100,6 +100,23 @@ pub(super) fn outside_of(own: &str, selector: Option<&Value>) -> Value {
     Value::object(members)
 }
 
+/// Makes a webhook see one namespace only. The API server refuses a request when a match condition fails to evaluate,
+/// so the conditions of a namespaced policy must not be asked about requests of other namespaces.
+pub(super) fn keep_inside(namespace: &str, webhook: &mut Value) {
+    let Some(selector) = webhook.as_object_mut().and_then(|webhook| webhook.get_mut("namespaceSelector")) else {
+        return;
+    };
+    let mut expressions = selector.get("matchExpressions").and_then(Value::as_array).unwrap_or_default().to_vec();
+    expressions.push(Value::from([
+        ("key", Value::from(NAMESPACE_NAME)),
+        ("operator", Value::from("In")),
+        ("values", Value::from(vec![namespace])),
+    ]));
+    if let Some(selector) = selector.as_object_mut() {
+        selector.insert("matchExpressions", expressions);
+    }
+}
+
 /// A rule about resources of one group.
 pub(super) fn rule(group: &str, versions: &[&str], resources: &[&str], operations: &[&str], scope: &str) -> Value {
     Value::from([

@@ -212,6 +212,29 @@ fn policies_with_conditions_of_their_own_get_a_webhook_of_their_own() {
 }
 
 #[test]
+fn conditions_of_a_namespaced_policy_are_not_asked_about_other_namespaces() {
+    // One that fails to evaluate denies the request: `object.metadata.labels.x == ''` does for all without labels.
+    let spec = "webhookConfiguration: {matchConditions: [{name: a, expression: 'object.metadata.labels.x == \"\"'}]}";
+    let documents =
+        [policy("pol/team-a:p", spec, &[&validates("[Secret]")]), policy("cpol:p", spec, &[&validates("[Secret]")])];
+    let own = Value::from_json(r#"{"key":"kubernetes.io/metadata.name","operator":"In","values":["team-a"]}"#).unwrap();
+    let bound: Vec<(String, bool)> = webhooks(&documents, "validating")
+        .iter()
+        .map(|webhook| {
+            let expressions = webhook.at(&["namespaceSelector", "matchExpressions"]).and_then(Value::as_array).unwrap();
+            (webhook.str_at(&["name"]).unwrap().to_owned(), expressions.contains(&own))
+        })
+        .collect();
+    assert_eq!(
+        bound,
+        [
+            ("validate.kyverno.svc-fail-finegrained-team-a-p".into(), true),
+            ("validate.kyverno.svc-fail-finegrained-p".into(), false),
+        ]
+    );
+}
+
+#[test]
 fn the_engines_namespace_is_excluded_whatever_the_config_map_says() {
     let document = policy("cpol:p", "", &[&validates("['*']")]);
     for selector in

@@ -1,5 +1,6 @@
 //! A compiled cleanup policy, and what it says of one object.
 
+use ephor_expr::budget::Budget;
 use ephor_expr::value::{Path, decode};
 use ephor_expr::{Str, Value};
 
@@ -14,7 +15,7 @@ use crate::outcome::Fault;
 use crate::policy::{CleanupPolicy, Conditions, DeletionPropagation};
 use crate::review::Review;
 use crate::rules::conditions::{self, ConditionError};
-use crate::scope::{Answer, AtBase, Compiler, Entry, Scope, Template, World};
+use crate::scope::{Answer, AtBase, Compiler, Entry, Scope, Seed, Template, World};
 
 /// A cleanup policy, compiled: immutable, shared by all evaluations.
 #[derive(Debug)]
@@ -107,7 +108,8 @@ impl CleanupProgram {
     /// What the policy says of the review's object, which conditions see as `target`.
     pub fn evaluate(&self, review: &Review, facts: &Facts) -> Cleaned {
         let asker = Asker { namespace: self.namespace.as_deref(), effects: review.effects };
-        let world = World::new(facts, asker, review.now, review.seed);
+        let seed = Seed { policy: &self.key, rule: "", review: review.seed };
+        let world = World::new(facts, asker, review.now, seed, Budget::default());
         match self.judge(review, facts, &world) {
             Some(verdict) => Cleaned::Done(verdict),
             None => Cleaned::Need(world.into_needs()),

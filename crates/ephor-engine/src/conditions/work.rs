@@ -42,11 +42,13 @@ impl Work<'_> {
 
     /// Whether a key fits an item of the value as a wildcard pattern, or the item fits the key.
     pub(super) fn alike(self, item: &str, key: &str) -> Decided<bool> {
-        let key_is_pattern = self.keys_are_patterns && wildcard::has_wildcard(key);
-        if !key_is_pattern && !wildcard::has_wildcard(item) {
-            return self.same(item, key);
-        }
-        Ok(self.matches(item, key)? || (key_is_pattern && self.matches(key, item)?))
+        // Looking for wildcards reads both, also where lengths alone tell texts apart.
+        self.budget.charge_reading(item.len() + key.len())?;
+        let key_is_pattern = || self.keys_are_patterns && wildcard::has_wildcard(key);
+        // A pattern fits its own text.
+        Ok(item == key
+            || (wildcard::has_wildcard(item) && self.matches(item, key)?)
+            || (key_is_pattern() && self.matches(key, item)?))
     }
 
     /// Whether two texts are the same.
@@ -61,5 +63,34 @@ impl Work<'_> {
             self.read_all(element)?;
         }
         Ok(element_text(element))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_texts_are_charged_however_short_one_is() {
+        let (long, budget) = ("a".repeat(1 << 20), Budget::new(100_000, 0));
+        let alike = |_| Work { budget: &budget, keys_are_patterns: true }.alike("b", &long);
+        let first_refusal = (0..10).map(alike).position(|decided| decided == Err(BudgetError::Steps));
+        assert_eq!(first_refusal, Some(1));
+    }
+
+    #[test]
+    fn texts_are_alike_if_one_fits_the_other() {
+        let budget = Budget::default();
+        let work = Work { budget: &budget, keys_are_patterns: true };
+        for (a, b, want) in [
+            ("a", "a", true),
+            ("a", "b", false),
+            ("a*", "a*", true),
+            ("a?", "ab", true),
+            ("ab", "?b", true),
+            ("a*", "b*", false),
+        ] {
+            assert_eq!(work.alike(a, b), Ok(want), "{a} {b}");
+        }
     }
 }

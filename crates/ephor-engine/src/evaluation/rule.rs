@@ -1,19 +1,16 @@
 //! One rule for one review: match, preconditions, exceptions, body.
 
 use std::cell::OnceCell;
-use std::hash::{Hash, Hasher};
 
-use ephor_expr::budget::{Budget, BudgetError};
 use ephor_expr::jmespath::Runtime as _;
 use ephor_expr::{Map, Str, Value};
-use rustc_hash::FxHasher;
 
 use super::step::Meter;
 use crate::compile::{Body, CompiledRule, Program, ValidateBody, ValidateCheck};
 use crate::exceptions::ExceptionSet;
 use crate::fetch::{Fact, Facts, Fetch};
 use crate::gate::{AllowedFetch, Asker};
-use crate::matching::{MatchError, MatchInput, NamespaceLabels, applies};
+use crate::matching::{MatchError, MatchInput, NamespaceLabels, UserInfo, applies};
 use crate::outcome::{Detail, Outcome, RuleKind, Verdict};
 use crate::policy::Operation;
 use crate::review::{Mode, Review};
@@ -21,7 +18,7 @@ use crate::rules::conditions;
 use crate::rules::judgement::{Judgement, Pending};
 use crate::rules::validate::pod_security::PodSecurityOutcome;
 use crate::rules::{generate, mutate, validate};
-use crate::scope::{Answer, Scope, World};
+use crate::scope::{Answer, Scope, Seed, World};
 use crate::select::RuleRef;
 use crate::trace::Note;
 
@@ -31,8 +28,8 @@ pub(super) struct RuleRun<'e> {
     pub(super) rule: &'e CompiledRule,
     pub(super) reference: RuleRef,
     pub(super) review: &'e Review,
-    /// Its `request` variable, made by the first rule that needs it.
-    pub(super) request: &'e OnceCell<Value>,
+    /// What rules derive from the review, made by the first that needs it.
+    pub(super) derived: &'e Derived,
     /// The labels of its namespace, if they are known.
     pub(super) namespace_labels: Option<&'e Map>,
     pub(super) exceptions: &'e ExceptionSet,
@@ -48,6 +45,15 @@ pub(super) struct RuleRun<'e> {
 
 /// What looking at a rule counts for, in evaluation steps, beside what its blocks look at.
 const RULE_STEPS: u64 = 16;
+
+/// What all rules derive from a review alike, until a patch changes the object.
+#[derive(Default)]
+pub(super) struct Derived {
+    /// The `request` variable.
+    request: OnceCell<Value>,
+    /// The steps of testing a `match` and an `exclude` block.
+    matching: OnceCell<u64>,
+}
 
 /// Whether rules do what they are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,9 +80,12 @@ impl<'e> RuleRun<'e> {
     /// Runs the rule; `notes` gets its steps, if they are wanted.
     pub(super) fn run(&self, notes: &mut Vec<Note>) -> Ran {
         let asker = Asker { namespace: self.program.namespace.as_deref(), effects: self.review.effects };
-        let world = World::new(self.facts, asker, self.review.now, self.seed()).with_budget(self.meter.budget());
-        let world = if self.traced { world.traced() } else { world };
-        let judged = match self.charge_matching(world.budget()) {
+        let seed = Seed { policy: &self.program.key, rule: &self.rule.name, review: self.review.seed };
+        let mut world = World::new(self.facts, asker, self.review.now, seed, self.meter.budget());
+        if self.traced {
+            world.trace();
+        }
+        let judged = match world.budget().charge_steps(self.matching_steps()) {
             Ok(()) => self.judge(&world),
             Err(error) => {
                 let text = format!("cannot tell whether the rule matches: {error}");
@@ -96,16 +105,17 @@ impl<'e> RuleRun<'e> {
         }
     }
 
-    /// Charges for `match` and `exclude`, whose wildcards are compared with texts of the request.
-    fn charge_matching(&self, budget: &Budget) -> Result<(), BudgetError> {
-        let Review { name, namespace, user, .. } = self.review;
-        let user = user
-            .as_ref()
-            .map_or(0, |user| user.username.len() + user.groups.iter().map(|group| group.len() + 16).sum::<usize>());
-        let metadata = self.review.subject().get("metadata");
-        let pairs = |key| metadata.and_then(|m| m.get(key)).and_then(Value::as_object).map_or(0, Map::len) * 64;
-        let texts = name.len() + namespace.len() + user + pairs("labels") + pairs("annotations");
-        budget.charge_steps(RULE_STEPS + texts as u64 / 16)
+    /// The steps of `match` and `exclude`, whose wildcards are compared with texts of the request.
+    fn matching_steps(&self) -> u64 {
+        *self.derived.matching.get_or_init(|| {
+            let Review { name, namespace, user, .. } = self.review;
+            let groups = |user: &UserInfo| user.groups.iter().map(|group| group.len() + 16).sum::<usize>();
+            let user = user.as_ref().map_or(0, |user| user.username.len() + groups(user));
+            let metadata = self.review.subject().get("metadata");
+            let pairs = |key| metadata.and_then(|m| m.get(key)).and_then(Value::as_object).map_or(0, Map::len) * 64;
+            let texts = name.len() + namespace.len() + user + pairs("labels") + pairs("annotations");
+            RULE_STEPS + texts as u64 / 16
+        })
     }
 
     fn outcome(&self, judgement: Judgement) -> Outcome {
@@ -119,13 +129,6 @@ impl<'e> RuleRun<'e> {
             message: judgement.message,
             detail: judgement.detail,
         }
-    }
-
-    /// The same rule draws the same random numbers, whatever runs beside it and however often it starts over.
-    fn seed(&self) -> u64 {
-        let mut hasher = FxHasher::default();
-        (&self.program.key, &self.rule.name, self.review.seed).hash(&mut hasher);
-        hasher.finish()
     }
 
     /// How the rule's `match` and `exclude` see the object.
@@ -152,7 +155,7 @@ impl<'e> RuleRun<'e> {
             let text = "cannot tell whether the rule matches: only the API server evaluates `matchConditions`";
             return Ok(Some((Judgement::new(Verdict::Error, text), None)));
         }
-        let request = self.request.get_or_init(|| Value::object(self.review.request_value())).clone();
+        let request = self.derived.request.get_or_init(|| Value::object(self.review.request_value())).clone();
         let mut scope = Scope::new(world, self.review, request, &self.rule.declared, &self.rule.context);
         if let Some(block) = &self.rule.preconditions {
             match conditions::evaluate(block, &mut scope) {
@@ -312,7 +315,7 @@ impl<'e> RuleRun<'e> {
             subresource: Str::default(),
             ..review.clone()
         };
-        let nobody = crate::matching::UserInfo::default();
+        let nobody = UserInfo::default();
         let input = MatchInput { user: Some(&nobody), ..input(&old, self.input().namespace_labels) };
         if !applies(&self.rule.matches, self.rule.exclude.as_ref(), &input).unwrap_or(false) {
             return Ok(None);

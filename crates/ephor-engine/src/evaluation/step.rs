@@ -1,6 +1,6 @@
 //! Reviews through phases.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use ephor_expr::Value;
 use ephor_expr::budget::{Budget, Interrupt};
 use rustc_hash::FxHashMap;
 
-use super::rule::{Bodies, Ran, RuleRun};
+use super::rule::{Bodies, Derived, Ran, RuleRun};
 use crate::exceptions::ExceptionSet;
 use crate::fetch::{Fact, Facts, Fetch};
 use crate::gate::AllowedFetch;
@@ -50,8 +50,8 @@ pub struct Evaluation<'e> {
     outcomes: Vec<Option<Outcome>>,
     /// For each policy in the queue: where it stands.
     lanes: Vec<Lane>,
-    /// The `request` variable of the review as it stands, once a rule has needed it.
-    request: OnceCell<Value>,
+    /// What rules have derived from the review as it stands.
+    derived: Derived,
     rounds: u32,
     /// Whether rules do what they are for, or only tell that they apply.
     bodies: Bodies,
@@ -131,7 +131,7 @@ impl<'e> Evaluation<'e> {
             queue,
             outcomes,
             lanes,
-            request: OnceCell::new(),
+            derived: Derived::default(),
             rounds: 0,
             bodies: Bodies::Run,
             notes: None,
@@ -211,7 +211,7 @@ impl<'e> Evaluation<'e> {
                 rule,
                 reference,
                 review: &self.review,
-                request: &self.request,
+                derived: &self.derived,
                 namespace_labels: labels.and_then(Value::as_object),
                 exceptions: self.exceptions,
                 facts,
@@ -241,7 +241,7 @@ impl<'e> Evaluation<'e> {
                         if let Some(after) = after {
                             lane.before.get_or_insert_with(|| self.review.object.clone());
                             self.review.object = after;
-                            self.request.take();
+                            self.derived = Derived::default();
                         }
                         lane.failed |= failed;
                     }
@@ -262,7 +262,7 @@ impl<'e> Evaluation<'e> {
             // A policy's patches come together or not at all; its other rules report what they would have done.
             if let Some(before) = lane.before.take().filter(|_| lane.failed) {
                 self.review.object = before;
-                self.request.take();
+                self.derived = Derived::default();
             }
         }
         false
@@ -295,7 +295,7 @@ impl<'e> Evaluation<'e> {
                         rule,
                         reference,
                         review: &self.review,
-                        request: &self.request,
+                        derived: &self.derived,
                         namespace_labels: self.review.namespace_labels.as_ref().and_then(Value::as_object),
                         exceptions: self.exceptions,
                         facts: &facts,

@@ -27,4 +27,4 @@ pub(crate) use resolve::Shape;
 pub use scan::{Found, variables};
 pub use template::{Expr, Template, Variable};
 pub use varying::{Varying, varying};
-pub use world::{Answer, World};
+pub use world::{Answer, Seed, World};

@@ -1,12 +1,14 @@
 //! The outside as one rule's evaluation sees it.
 
 use std::cell::{Cell, RefCell};
+use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 
 use ephor_expr::budget::Budget;
 use ephor_expr::jmespath::{EvalError, Runtime};
 use ephor_expr::scalar::go_regex::RegexCache;
 use ephor_expr::{Str, Value};
+use rustc_hash::FxHasher;
 
 use crate::fetch::{Fact, Facts, Fetch};
 use crate::gate::{self, AllowedFetch, Asker};
@@ -18,12 +20,34 @@ pub struct World<'e> {
     facts: &'e Facts,
     asker: Asker<'e>,
     now: jiff::Timestamp,
-    seed: Cell<u64>,
+    seed: Seed<'e>,
+    /// Where the random numbers stand, once one is drawn.
+    drawn: Cell<Option<u64>>,
     budget: Budget,
     regexes: RegexCache,
     needs: RefCell<Vec<AllowedFetch>>,
     /// The steps so far, if somebody wants to know them.
     notes: Option<RefCell<Vec<Note>>>,
+}
+
+/// What a rule's random numbers follow from: the same rule draws the same ones, whatever runs beside it and however often
+/// it starts over.
+#[derive(Debug, Clone, Copy, Hash)]
+pub struct Seed<'e> {
+    /// The key of the policy.
+    pub policy: &'e str,
+    /// The name of the rule; empty for a policy without rules.
+    pub rule: &'e str,
+    /// The seed of the review.
+    pub review: u64,
+}
+
+impl Seed<'_> {
+    fn state(self) -> u64 {
+        let mut hasher = FxHasher::default();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
 }
 
 /// The answer to a fetch, as rules see it.
@@ -38,32 +62,24 @@ pub enum Answer<'e> {
 }
 
 impl<'e> World<'e> {
-    /// The world of one rule.
-    pub fn new(facts: &'e Facts, asker: Asker<'e>, now: jiff::Timestamp, seed: u64) -> Self {
+    /// The world of one rule, which spends `budget`.
+    pub fn new(facts: &'e Facts, asker: Asker<'e>, now: jiff::Timestamp, seed: Seed<'e>, budget: Budget) -> Self {
         Self {
             facts,
             asker,
             now,
-            seed: Cell::new(seed),
-            budget: Budget::default(),
+            seed,
+            drawn: Cell::new(None),
+            budget,
             regexes: RegexCache::default(),
             needs: RefCell::new(Vec::new()),
             notes: None,
         }
     }
 
-    /// The same, with a note of every step.
-    #[must_use]
-    pub(crate) fn traced(mut self) -> Self {
+    /// From now on keeps a note of every step.
+    pub(crate) fn trace(&mut self) {
         self.notes = Some(RefCell::default());
-        self
-    }
-
-    /// The same with another budget.
-    #[must_use]
-    pub fn with_budget(mut self, budget: Budget) -> Self {
-        self.budget = budget;
-        self
     }
 
     /// Notes a step, if steps are wanted.
@@ -133,8 +149,9 @@ impl Runtime for World<'_> {
 
     fn next_seed(&self) -> u64 {
         // SplitMix64: a fixed sequence from a fixed start.
-        let state = self.seed.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-        self.seed.set(state);
+        let last = self.drawn.get().unwrap_or_else(|| self.seed.state());
+        let state = last.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.drawn.set(Some(state));
         let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)

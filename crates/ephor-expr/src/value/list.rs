@@ -45,7 +45,9 @@ impl DerefMut for List {
 
 impl Drop for List {
     fn drop(&mut self) {
-        release(self.0.iter_mut());
+        if self.0.iter().any(is_container) {
+            release(self.0.iter_mut());
+        }
     }
 }
 
@@ -55,7 +57,7 @@ impl PartialEq for List {
     }
 }
 
-fn is_container(value: &Value) -> bool {
+pub(super) fn is_container(value: &Value) -> bool {
     matches!(value, Value::Array(_) | Value::Object(_))
 }
 

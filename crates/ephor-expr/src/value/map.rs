@@ -1,6 +1,6 @@
 //! Objects: vectors of entries sorted by key.
 
-use super::list::{maps_are_equal, release};
+use super::list::{is_container, maps_are_equal, release};
 use super::{Str, Value};
 
 /// An object's members, sorted by key, each key once.
@@ -9,6 +9,15 @@ use super::{Str, Value};
 #[derive(Debug, Clone, Default)]
 pub struct Map {
     entries: Vec<(Str, Value)>,
+    /// The [`mark`]s of all keys, and perhaps of some that were removed. Most optional fields of an object are not there,
+    /// and asking for one that has another mark reads no key.
+    marks: u64,
+}
+
+/// One bit for a key, by its length and first byte.
+fn mark(key: &str) -> u64 {
+    let first = key.as_bytes().first().copied().unwrap_or_default();
+    1 << ((first as usize ^ key.len().wrapping_mul(5)) & 63)
 }
 
 #[expect(clippy::indexing_slicing, reason = "positions come from a search of the same entries")]
@@ -20,7 +29,13 @@ impl Map {
 
     /// An empty map with room for `n` members.
     pub fn with_capacity(n: usize) -> Self {
-        Self { entries: Vec::with_capacity(n) }
+        Self { entries: Vec::with_capacity(n), marks: 0 }
+    }
+
+    /// `entries` have each key once, in order.
+    fn of_sorted(entries: Vec<(Str, Value)>) -> Self {
+        let marks = entries.iter().fold(0, |marks, (key, _)| marks | mark(key));
+        Self { entries, marks }
     }
 
     fn position(&self, key: &str) -> Result<usize, usize> {
@@ -29,6 +44,9 @@ impl Map {
 
     /// The member `key`.
     pub fn get(&self, key: &str) -> Option<&Value> {
+        if self.marks & mark(key) == 0 {
+            return None;
+        }
         // Few keys of one map are equally long, so that comparing for equality one by one hardly reads any text.
         if self.entries.len() <= 16 {
             return self.entries.iter().find(|(k, _)| k.as_str() == key).map(|(_, value)| value);
@@ -46,12 +64,13 @@ impl Map {
 
     /// Whether `key` is a member (its value may be null).
     pub fn contains_key(&self, key: &str) -> bool {
-        self.position(key).is_ok()
+        self.marks & mark(key) != 0 && self.position(key).is_ok()
     }
 
     /// Sets `key`, giving back what was there.
     pub fn insert(&mut self, key: impl Into<Str>, value: impl Into<Value>) -> Option<Value> {
-        let (key, value) = (key.into(), value.into());
+        let (key, value): (Str, Value) = (key.into(), value.into());
+        self.marks |= mark(&key);
         match self.entries.last() {
             Some((last, _)) if last.as_str() < key.as_str() => {
                 self.entries.push((key, value));
@@ -72,6 +91,7 @@ impl Map {
         let i = match self.position(key) {
             Ok(i) => i,
             Err(i) => {
+                self.marks |= mark(key);
                 self.entries.insert(i, (Str::new(key), Value::Null));
                 i
             }
@@ -93,7 +113,7 @@ impl Map {
             entries.extend(value.map(|value| (key, value)));
         }
         entries.extend(old.cloned());
-        Self { entries }
+        Self::of_sorted(entries)
     }
 
     /// Removes `key`, giving back its value.
@@ -112,6 +132,7 @@ impl Map {
 
     /// Takes out all members.
     pub fn clear(&mut self) {
+        self.marks = 0;
         self.entries.clear();
     }
 
@@ -162,7 +183,7 @@ impl FromIterator<(Str, Value)> for Map {
                 same
             });
         }
-        Self { entries }
+        Self::of_sorted(entries)
     }
 }
 
@@ -174,7 +195,9 @@ impl PartialEq for Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        release(self.entries.iter_mut().map(|(_, value)| value));
+        if self.values().any(is_container) {
+            release(self.entries.iter_mut().map(|(_, value)| value));
+        }
     }
 }
 
@@ -199,6 +222,29 @@ mod tests {
             .collect();
         let got: Vec<_> = map.iter().map(|(k, v)| (k.as_str(), v.as_i64())).collect();
         assert_eq!(got, [("a", Some(4)), ("b", Some(5))]);
+    }
+
+    #[test]
+    fn members_are_found_however_they_came_in() {
+        let keys = ["a", "b", "name", "labels", "kind", "a-key-that-is-longer-than-what-is-stored-in-place", ""];
+        let collected: Map = keys.into_iter().map(|k| (Str::new(k), Value::from(k))).collect();
+        let (mut inserted, mut entered) = (Map::new(), Map::with_capacity(2));
+        for key in keys {
+            inserted.insert(key, key);
+            *entered.entry(key) = Value::from(key);
+        }
+        let changed = Map::new().changed(collected.clone().into_iter().map(|(k, v)| (k, Some(v))).collect());
+        for map in [&collected, &inserted, &entered, &changed] {
+            for key in keys {
+                assert_eq!(map.get(key), Some(&Value::from(key)), "{key}");
+                assert!(map.contains_key(key));
+            }
+            assert!(map.get("c").is_none() && map.get("mane").is_none());
+        }
+        assert!(inserted.remove("b").is_some() && inserted.get("b").is_none());
+        inserted.clear();
+        inserted.insert("name", 1);
+        assert_eq!((inserted.get("name"), inserted.get("kind")), (Some(&Value::Int(1)), None));
     }
 
     #[test]

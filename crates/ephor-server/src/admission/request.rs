@@ -16,6 +16,9 @@ use ephor_expr::{Map, Str, Value};
 /// A deeper one is an error, which callers are to deny.
 const DEPTH: usize = 10_002;
 
+/// The bytes of a text that the answer repeats, or a log line tells: `apiVersion`, `kind`, `uid`. A UID has 36.
+pub(super) const ECHOED: usize = 1 << 10;
+
 /// An `AdmissionReview` as it came.
 #[derive(Debug, Clone)]
 pub struct AdmissionReview {
@@ -119,8 +122,8 @@ impl AdmissionReview {
             return Err(RequestError::NoRequest);
         }
         Ok(Self {
-            api_version: reader.text("apiVersion")?,
-            kind: reader.text("kind")?,
+            api_version: reader.echoed("apiVersion")?,
+            kind: reader.echoed("kind")?,
             request: AdmissionRequest::read(&request)?,
         })
     }
@@ -139,7 +142,7 @@ impl AdmissionRequest {
         let operation = Operation::parse(&reader.text("operation")?)
             .ok_or_else(|| reader.child("operation").misfit("CREATE, UPDATE, DELETE or CONNECT"))?;
         Ok(Self {
-            uid: reader.text("uid")?,
+            uid: reader.echoed("uid")?,
             kind: reader.child("kind").gvk()?.unwrap_or_default(),
             resource: reader.child("resource").gvr()?.unwrap_or_default(),
             sub_resource: reader.text("subResource")?,
@@ -235,6 +238,12 @@ impl<'v> Reader<'v> {
             Some(Value::String(text)) => Ok(text.clone()),
             Some(_) => Err(self.child(key).misfit("a string")),
         }
+    }
+
+    /// A text member that the answer repeats.
+    fn echoed(&self, key: &'static str) -> Result<Str, RequestError> {
+        let text = self.text(key)?;
+        if text.len() > ECHOED { Err(self.child(key).misfit("at most 1024 bytes")) } else { Ok(text) }
     }
 
     /// An object member or null.

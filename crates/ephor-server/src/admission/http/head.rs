@@ -4,6 +4,8 @@
 //! a failure of the webhook to it, which `failurePolicy: Ignore` lets pass. It writes `kind`, `apiVersion` and
 //! `request.uid` before everything that a user has a say in, so the first bytes of a body have them all.
 
+use super::super::request::ECHOED;
+
 /// What an answer repeats of its question.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Head {
@@ -28,7 +30,9 @@ pub(super) fn of(body: &[u8]) -> Option<Head> {
                     scanner.take(b',')?;
                 }
                 head.uid = scanner.string()?;
-                return Some(head).filter(|head| !head.uid.is_empty());
+                let texts = [&head.api_version, &head.kind, &head.uid];
+                let bounded = texts.iter().all(|text| text.len() <= ECHOED);
+                return Some(head).filter(|head| bounded && !head.uid.is_empty());
             }
             _ => scanner.skip()?,
         }

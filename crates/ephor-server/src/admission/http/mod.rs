@@ -36,7 +36,8 @@ use connections::{Bounded, Connections};
 use head::Head;
 pub use limits::Limits;
 use reading::Read;
-use room::Room;
+use room::{Room, Share};
+use sending::Reply;
 
 mod callers;
 mod connections;
@@ -44,6 +45,7 @@ mod head;
 mod limits;
 mod reading;
 mod room;
+mod sending;
 
 /// Somebody who answers admission requests, by the path of the webhook they came through.
 pub trait Reviews: Send + Sync + 'static {
@@ -163,7 +165,7 @@ async fn review(State(served): State<Arc<Served>>, request: Request<Body>) -> Re
     let answer = reviewed(&served, request, begun).await;
     served.reviews.answered(method.as_str(), &path, begun.elapsed());
     match answer {
-        Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
+        Ok(reply) => reply.respond(served.limits.reading),
         Err(refused) => {
             tracing::warn!(%refused, "a request is refused");
             (refused.status(), refused.to_string()).into_response()
@@ -173,7 +175,7 @@ async fn review(State(served): State<Arc<Served>>, request: Request<Body>) -> Re
 
 /// The answer to a request whose head was read at `begun`. All that follows counts into its time: the body, waiting for
 /// room, and judging.
-async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) -> Result<String, Refused> {
+async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) -> Result<Reply, Refused> {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
     if !served.reviews.serves(&path) {
@@ -194,29 +196,29 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
     let mut share = served.room.share(caller.peer());
     let body = match reading::read(body, &mut share, &limits, until.min(begun + limits.reading)).await? {
         Read::Whole(body) => body,
-        Read::TooMuch(beginning, what) => return denied(served, &path, &beginning, Refused::TooMuch(what)),
+        Read::TooMuch(beginning, what) => return denied(served, &path, &beginning, share, Refused::TooMuch(what)),
     };
     let small = body.len() <= limits.at_once;
-    let parsed = if small {
-        AdmissionReview::parse(&body)
+    let (parsed, body, share) = if small {
+        (AdmissionReview::parse(&body), body, share)
     } else {
-        let whole = body.clone();
-        let parsing = tokio::task::spawn_blocking(move || AdmissionReview::parse(&whole));
+        // Room is kept for as long as the work lasts, also when no caller waits for it any more.
+        let parsing = tokio::task::spawn_blocking(move || (AdmissionReview::parse(&body), body, share));
         timeout_at(until.into(), parsing).await.map_err(|_| Refused::TooSlow)?.map_err(|_| Refused::NoRoom)?
     };
     let asked = match parsed {
         Ok(asked) => asked,
-        Err(error) => return denied(served, &path, &body, error.into()),
+        Err(error) => return denied(served, &path, &body, share, error.into()),
     };
     drop(body);
-    let reply = move |asked: &AdmissionReview, answer: Answer| {
+    let told = move |asked: &AdmissionReview, answer: Answer| {
         answer.review(&asked.api_version, &asked.kind, &asked.request.uid).to_json()
     };
     if small && let Some(answer) = guarded(&path, || served.reviews.at_once(&path, &asked.request)) {
-        return Ok(reply(&asked, answer));
+        return Ok(Reply { json: told(&asked, answer), share: Some(share) });
     }
     let reviews = Arc::clone(&served.reviews);
-    let late = late(&asked, &path);
+    let late = Reply { json: late(&asked, &path), share: None };
     let Ok(Ok(worker)) = timeout_at(until.into(), Arc::clone(&served.workers).acquire_owned()).await else {
         return Ok(late);
     };
@@ -225,23 +227,23 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
     let judging_until = now + until.saturating_duration_since(now).mul_f64(0.9);
     let blocking = tokio::task::spawn_blocking(move || {
         let answer = guarded(&path, || Some(reviews.answer(&path, &asked.request, judging_until)));
-        // Room and worker are kept for as long as the work lasts, also when no caller waits for it any more.
-        drop((share, worker));
-        answer.map(|answer| reply(&asked, answer))
+        // So is the worker.
+        drop(worker);
+        answer.map(|answer| Reply { json: told(&asked, answer), share: Some(share) })
     });
     match timeout_at(until.into(), blocking).await {
-        Ok(Ok(Some(json))) => Ok(json),
+        Ok(Ok(Some(reply))) => Ok(reply),
         Ok(_) => Err(Refused::NoRoom),
         Err(_) => Ok(late),
     }
 }
 
 /// The denial of a review that is not judged because of what is in it; without a UID the status code of the refusal.
-fn denied(served: &Served, path: &str, beginning: &[u8], refused: Refused) -> Result<String, Refused> {
+fn denied(served: &Served, path: &str, beginning: &[u8], share: Share, refused: Refused) -> Result<Reply, Refused> {
     let Some(Head { api_version, kind, uid }) = head::of(beginning) else { return Err(refused) };
     tracing::warn!(%refused, uid, path, "a review cannot be judged");
     let answer = served.reviews.unreadable(path, &refused.to_string());
-    Ok(answer.review(&api_version, &kind, &uid).to_json())
+    Ok(Reply { json: answer.review(&api_version, &kind, &uid).to_json(), share: Some(share) })
 }
 
 /// How long an answer may take: as long as the API server waits for it, which it writes into the URL, less what the

@@ -154,6 +154,20 @@ impl Share {
         true
     }
 
+    /// The same with no more than so many bytes.
+    pub(super) fn shrunk(mut self, bytes: usize) -> Self {
+        let given = self.bytes.saturating_sub(bytes);
+        let mut state = self.room.state();
+        state.held -= given;
+        if let Some(held) = state.peers.get_mut(&self.peer) {
+            held.bytes -= given;
+        }
+        drop(state);
+        self.bytes -= given;
+        self.room.0.freed.notify_waiters();
+        self
+    }
+
     /// How many bytes it holds.
     pub(super) fn bytes(&self) -> usize {
         self.bytes

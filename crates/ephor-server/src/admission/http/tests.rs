@@ -23,6 +23,7 @@ impl Reviews for ByName {
         match request.name.as_str() {
             "panic" => panic!("as asked"),
             "slow" => None,
+            "long" => Some(Answer::deny("x".repeat(100_000))),
             _ => {
                 self.at_once.fetch_add(1, Ordering::Relaxed);
                 Some(Answer::allow())
@@ -205,6 +206,24 @@ async fn several_of_the_longest_bodies_are_read_at_once() {
     for answer in asked.await {
         assert_eq!(answer.unwrap().status(), StatusCode::OK);
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_read_is_cut_off() {
+    let limits = Limits { reading: Duration::from_millis(20), ..limits() };
+    let router = router(Arc::new(ByName::default()), limits, Callers::All);
+    let unread = router.oneshot(from_peer(1, None, body("long").into())).await.unwrap();
+    let declared: usize = unread.headers()[header::CONTENT_LENGTH].to_str().unwrap().parse().unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let came = unread.into_body().collect().await.unwrap().to_bytes().len();
+    assert!(came < declared && declared > 100_000, "{came} of {declared}");
+}
+
+#[tokio::test]
+async fn a_review_with_a_long_uid_is_not_repeated() {
+    let text = body("a").replace(r#""uid":"u""#, &format!(r#""uid":"{}""#, "u".repeat(2000)));
+    let (status, text) = post("/validate/fail", "application/json", text).await;
+    assert!(status == StatusCode::EXPECTATION_FAILED && text.len() < 200, "{status} {text:.300}");
 }
 
 #[tokio::test]

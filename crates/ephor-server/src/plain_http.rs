@@ -1,4 +1,6 @@
 //! HTTP without TLS on a port of its own, for what a cluster asks about a process: metrics and probes.
+//!
+//! Everybody reaches these ports, so that their connections are bounded: 20,000 idle ones took all files of the process.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -8,11 +10,17 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
 
+use crate::admission::http::{self, Limits};
 use crate::stop::Stop;
 use crate::threads;
 
 /// How often a server looks at its stop signal.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// What callers may take: a cluster has few that ask, and keeps their connections.
+fn limits() -> Limits {
+    Limits { connections: 256, peer_connections: 128, ..Limits::default() }
+}
 
 /// Whether a process is ready to do its work.
 pub type Ready = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -39,10 +47,9 @@ pub fn listen(name: &'static str, address: SocketAddr, router: Router, stop: &St
                 tokio::time::sleep(LOOK).await;
             }
         };
-        let listener = tokio::net::TcpListener::from_std(listener)?;
         // Clients that hold their connection are not waited for.
         tokio::select! {
-            served = axum::serve(listener, router) => served,
+            served = http::serve_plain(listener, router, limits()) => served,
             () = stopped => Ok(()),
         }
     };
@@ -67,6 +74,20 @@ mod tests {
         let mut answer = String::new();
         connection.read_to_string(&mut answer).unwrap();
         answer.lines().next().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn a_crowd_of_idle_connections_leaves_place_for_a_probe() {
+        let stop = Stop::new();
+        let address = listen("probes", "127.0.0.1:0".parse().unwrap(), probes(Arc::new(|| true)), &stop).unwrap();
+        let crowd: Vec<_> =
+            (0..=limits().peer_connections).map(|_| std::net::TcpStream::connect(address).unwrap()).collect();
+        assert!(ask(address, "/health/liveness").contains("200"));
+        // The oldest had to make place.
+        let mut oldest = crowd.into_iter().next().unwrap();
+        let ended = oldest.read(&mut [0; 1]);
+        assert!(matches!(ended, Ok(0)) || ended.is_err(), "{ended:?}");
+        stop.stop();
     }
 
     #[test]

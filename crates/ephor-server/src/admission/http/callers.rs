@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 use tower::Service;
 use x509_parser::extensions::GeneralName;
 
-use super::connections::{Bounded, Connection};
+use super::connections::{Bounded, Connection, Stream};
 use super::room::Peer;
 
 /// Whose reviews are answered.
@@ -123,6 +123,26 @@ impl<S: Send + 'static> Accept<TcpStream, S> for CallerAcceptor {
             let shown = tls.peer_certificates().and_then(<[_]>::first);
             let caller = Caller { peer: bounded.peer(), names: shown.map(names) };
             let connection = Arc::clone(bounded.connection());
+            Ok((stream, Called { caller, connection, service }))
+        })
+    }
+}
+
+/// The same without TLS: nobody is known by more than an address.
+#[derive(Debug, Clone)]
+pub(super) struct PlainAcceptor(pub(super) Bounded);
+
+impl<S: Send + 'static> Accept<TcpStream, S> for PlainAcceptor {
+    type Stream = Stream;
+    type Service = Called<S>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<(Self::Stream, Self::Service)>> + Send>>;
+
+    fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
+        let accepting = self.0.accept(stream, service);
+        Box::pin(async move {
+            let (stream, service) = accepting.await?;
+            let caller = Caller { peer: stream.peer(), names: None };
+            let connection = Arc::clone(stream.connection());
             Ok((stream, Called { caller, connection, service }))
         })
     }

@@ -24,13 +24,14 @@ use axum::response::{IntoResponse as _, Response};
 use axum_server::Handle;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use ephor_expr::scalar::duration;
-use hyper_util::rt::TokioTimer;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
 use tokio::sync::Semaphore;
 use tokio::time::timeout_at;
 
 use super::{AdmissionRequest, AdmissionReview, Answer, RequestError};
 use crate::plain_http;
-use callers::{Caller, CallerAcceptor};
+use callers::{Caller, CallerAcceptor, PlainAcceptor};
 pub use callers::{Callers, CallersError, verifier};
 use connections::{Bounded, Connections};
 use head::Head;
@@ -108,7 +109,20 @@ pub async fn serve(
         .handshake_timeout(limits.reading)
         .acceptor(Bounded(Connections::new(limits)));
     let mut server = axum_server::from_tcp(listener)?.acceptor(CallerAcceptor(acceptor)).handle(handle);
-    let http = server.http_builder();
+    bound(server.http_builder(), limits);
+    server.serve(router.into_make_service()).await
+}
+
+/// Serves without TLS what tells of the process, within the same limits.
+pub(crate) async fn serve_plain(listener: TcpListener, router: Router, limits: Limits) -> io::Result<()> {
+    let acceptor = PlainAcceptor(Bounded(Connections::new(limits)));
+    let mut server = axum_server::from_tcp(listener)?.acceptor(acceptor);
+    bound(server.http_builder(), limits);
+    server.serve(router.into_make_service()).await
+}
+
+/// Bounds what a connection takes before a handler hears of it.
+fn bound(http: &mut Builder<TokioExecutor>, limits: Limits) {
     http.http1().timer(TokioTimer::new()).header_read_timeout(limits.reading).max_buf_size(64 << 10);
     http.http2()
         .timer(TokioTimer::new())
@@ -118,7 +132,6 @@ pub async fn serve(
         .initial_connection_window_size(WINDOW)
         .initial_stream_window_size(WINDOW)
         .max_header_list_size(16 << 10);
-    server.serve(router.into_make_service()).await
 }
 
 /// Why a request gets no review as its answer.

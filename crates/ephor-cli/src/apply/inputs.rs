@@ -21,7 +21,7 @@ use super::plan::{Card, Keep, Lane, Plan};
 use crate::host::{AllowedHost, Host, Live, Network};
 use crate::load::{
     LoadedExceptions, LoadedPolicies, LoadedPolicy, Refused, STDIN, Values, expand, expand_lists, load_exceptions,
-    load_policies, pick_exceptions, pick_exceptions_in, read, read_objects, read_user, read_values,
+    load_policies, misspelt, pick_exceptions, pick_exceptions_in, read, read_objects, read_user, read_values,
 };
 use crate::locate::{Located, SourceFile};
 
@@ -229,10 +229,12 @@ fn plan(
         }
     }
     let set = set(selected.set, findings);
+    findings.extend(set.iter().filter_map(|(name, _)| misspelt(name)));
     let mut values = None;
     match selected.values.map(read_values).transpose() {
         Ok(read) => {
             findings.extend(read.iter().flat_map(|values| unknown_rules(values, &policies.policies)));
+            findings.extend(read.iter().flat_map(Values::names).filter_map(|name| misspelt(name)));
             values = read.or_else(|| (!set.is_empty()).then(Values::default));
         }
         Err(faults) => findings.extend(faults),

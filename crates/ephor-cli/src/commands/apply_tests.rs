@@ -641,3 +641,14 @@ fn objects_are_not_written_through_links() {
     assert_eq!(desk.apply("@/m.yaml -r @/pods.yaml -o @/dir/").1, Exit::Clean);
     assert!(desk.read("real/bad-mutated.yaml").contains("team: core"));
 }
+
+#[test]
+fn values_for_members_that_no_request_has_are_told() {
+    let values = "{apiVersion: cli.kyverno.io/v1alpha1, kind: Values, globalValues: {request.operaton: UPDATE}}";
+    let desk = Desk::new(&[("p.yaml", OWNER), ("v.yaml", values), ("pods.yaml", PODS)]);
+    for words in ["-f @/v.yaml", "-s request.operaton=UPDATE"] {
+        let (text, _) = desk.apply(&format!("@/p.yaml -r @/pods.yaml {words}"));
+        assert!(text.contains("warning[undefined-variable]"), "{words}: {text}");
+        assert!(text.contains("did you mean `request.operation`?"), "{words}: {text}");
+    }
+}

@@ -21,6 +21,6 @@ pub use stored::load_stored;
 pub use typed::{FREE, Shape, Typed, read_one, read_typed};
 pub use userinfo::read_user;
 pub use values::{
-    ApiResource, LabelledNamespace, NamedValues, PolicyValues, Subresource, VALUES, Values, ValuesError,
+    ApiResource, LabelledNamespace, NamedValues, PolicyValues, Subresource, VALUES, Values, ValuesError, misspelt,
     parse_operation, read_values,
 };

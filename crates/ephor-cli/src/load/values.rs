@@ -3,9 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use ephor_engine::check::REQUEST_MEMBERS;
+use ephor_engine::diagnostic::Severity;
 use ephor_engine::matching::Gvk;
 use ephor_engine::policy::Operation;
 use ephor_engine::review::{Given, Review};
+use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::{Map, Str, Value};
 use serde::Deserialize;
 
@@ -170,6 +173,14 @@ impl Values {
         Some(Value::object(labels))
     }
 
+    /// The names that stand for variables, of whatever they are for.
+    pub fn names(&self) -> impl Iterator<Item = &Str> {
+        let policies = || self.policies.iter().flatten();
+        let of_resources = policies().flat_map(|p| p.resources.iter().flatten()).filter_map(|r| r.values.as_ref());
+        let of_rules = policies().flat_map(|p| p.rules.iter().flatten()).filter_map(|r| r.values.as_ref());
+        self.global_values.iter().chain(of_resources).chain(of_rules).flat_map(Map::iter).map(|(name, _)| name)
+    }
+
     /// The kind and subresource that an object of `gvk` is a request for.
     pub fn subresource(&self, gvk: &Gvk) -> Option<(Gvk, Str)> {
         let entry = self.subresources.iter().flatten().find(|s| s.subresource.gvk() == *gvk)?;
@@ -260,6 +271,21 @@ fn expand(flat: &Map) -> Value {
     tree
 }
 
+/// What is wrong with the name of a value: a member of `request` that no request has. No rule reads it unless it is
+/// misspelt there, too.
+pub fn misspelt(name: &str) -> Option<Located> {
+    let segments = segments(name);
+    let [root, member, ..] = segments.as_slice() else { return None };
+    if root != "request" || REQUEST_MEMBERS.contains(&member.as_str()) {
+        return None;
+    }
+    let message = format!("a value is given for `{name}`, but `request` has no member `{member}`");
+    let mut finding = Located::plain("undefined-variable", message);
+    finding.severity = Severity::Warning;
+    finding.help = nearest(member, REQUEST_MEMBERS).map(|near| format!("did you mean `request.{near}`?"));
+    Some(finding)
+}
+
 fn map_of(value: &Value) -> Map {
     value.as_object().cloned().unwrap_or_default()
 }
@@ -300,6 +326,17 @@ mod tests {
         let flat = value(r#"{"a.b":1,"a.c":{"d":2},"a.c.e":3,"x.\"y.z/w\"":4}"#);
         let want = value(r#"{"a":{"b":1,"c":{"d":2,"e":3}},"x":{"y.z/w":4}}"#);
         assert_eq!(expand(flat.as_object().unwrap()), want);
+    }
+
+    #[test]
+    fn members_that_no_request_has_are_told_with_the_nearest() {
+        let help = |name: &str| misspelt(name).map(|finding| finding.help.unwrap_or_default());
+        assert_eq!(help("request.operaton").as_deref(), Some("did you mean `request.operation`?"));
+        assert_eq!(help("request.\"objct\".metadata.name").as_deref(), Some("did you mean `request.object`?"));
+        assert_eq!(help("request.zzz").as_deref(), Some(""));
+        for known in ["request.operation", "request.object.metadata.operaton", "request", "requests.a", "cm.data"] {
+            assert!(misspelt(known).is_none(), "{known}");
+        }
     }
 
     #[test]

@@ -28,3 +28,4 @@ pub use generate::{MISSING_API_VERSION, check_namespaces};
 pub use global_context::check_global_context;
 pub use policy::{MATCH_CONDITIONS, check_policy};
 pub use update::check_update;
+pub use variables::REQUEST_MEMBERS;

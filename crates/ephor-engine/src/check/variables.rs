@@ -13,8 +13,8 @@ use crate::scope::{Found, variables};
 const BUILT_IN: [&str; 6] =
     ["request", "images", "image", "serviceAccountName", "serviceAccountNamespace", "elementIndex"];
 
-/// The members of `request`.
-const REQUEST: [&str; 17] = [
+/// The members of `request` that policies can read.
+pub const REQUEST_MEMBERS: [&str; 17] = [
     "clusterRoles",
     "dryRun",
     "kind",
@@ -196,10 +196,10 @@ impl Walk<'_> {
             }
         }
         for member in expression.members_of("request") {
-            if !REQUEST.contains(&member.as_str()) && !self.names.iter().any(|name| name == "request") {
+            if !REQUEST_MEMBERS.contains(&member.as_str()) && !self.names.iter().any(|name| name == "request") {
                 self.report(place, 0, at, |path| {
                     let message = format!("`request` has no member `{member}`");
-                    let help = nearest(member, REQUEST).map(|near| format!("did you mean `request.{near}`?"));
+                    let help = nearest(member, REQUEST_MEMBERS).map(|near| format!("did you mean `request.{near}`?"));
                     Diagnostic { help, ..Diagnostic::warning("undefined-variable", path, message) }
                 });
             }

@@ -91,6 +91,13 @@ impl Exception {
             pod_security,
         })
     }
+
+    /// The exception without the Policies of other namespaces than this one.
+    #[must_use]
+    pub fn within(mut self, namespace: &str) -> Self {
+        self.rules.retain(|(policy, _)| policy.split_once('/').is_none_or(|(other, _)| other == namespace));
+        self
+    }
 }
 
 impl ExceptionSet {

@@ -144,6 +144,24 @@ fn wants_team(name: &str, spec: &str, action: &str) -> String {
 }
 
 #[test]
+fn an_exception_of_one_namespace_lets_nothing_off_the_policies_of_another() {
+    let policy = wants_team("require", "", "Enforce");
+    let policy = policy.replace("ClusterPolicy, metadata: {", "Policy, metadata: {namespace: default, ");
+    let exception = |namespace: &str| {
+        format!(
+            "{{apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {{name: e, namespace: {namespace}}}, spec: \
+             {{exceptions: [{{policyName: default/require, ruleNames: ['*']}}], \
+             match: {{any: [{{resources: {{kinds: [Pod]}}}}]}}}}}}"
+        )
+    };
+    for (namespace, allowed) in [("team-a", false), ("default", true)] {
+        let bench = Bench::new(&[&policy, &exception(namespace)]);
+        let answer = bench.validate(&request("CREATE", "Pod", "", &pod("{a: b}")));
+        assert_eq!(answer.allowed, allowed, "an exception of {namespace}");
+    }
+}
+
+#[test]
 fn a_violation_of_an_enforced_rule_is_denied() {
     let bench = Bench::new(&[&wants_team("require", "", "Enforce")]);
     let answer = bench.validate(&request("CREATE", "Pod", "", &pod("{a: b}")));

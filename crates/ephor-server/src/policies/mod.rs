@@ -349,6 +349,8 @@ impl State {
         };
         let compiled = self.exceptions.iter().filter(|((namespace, _), _)| counts(namespace)).filter_map(
             |((namespace, name), document)| match Exception::compile(document) {
+                // Where every namespace may have exceptions, its owner must not let anything off the Policies of others.
+                Ok(exception) if *scope == ExceptionScope::Everywhere => Some(exception.within(namespace)),
                 Ok(exception) => Some(exception),
                 Err(findings) => {
                     let why: Vec<String> = findings.iter().map(ToString::to_string).collect();

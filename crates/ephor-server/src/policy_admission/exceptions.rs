@@ -23,5 +23,22 @@ pub(super) fn check(document: &Value, namespace: &str, scope: &ExceptionScope) -
         ExceptionScope::Namespace(_) | ExceptionScope::Everywhere => None,
     };
     findings.extend(why.map(|why| Diagnostic::warning("exception-scope", Path::root(), why)));
+    if *scope == ExceptionScope::Everywhere {
+        foreign(document, namespace, &mut findings);
+    }
     text::answer(&findings, document)
+}
+
+/// Warns of Policies that an exception of this namespace cannot be about.
+fn foreign(document: &Value, namespace: &str, findings: &mut Vec<Diagnostic>) {
+    let exceptions = document.at(&["spec", "exceptions"]).and_then(Value::as_array).unwrap_or_default();
+    for (i, exception) in exceptions.iter().enumerate() {
+        if let Some((other, _)) = exception.str_at(&["policyName"]).and_then(|name| name.split_once('/'))
+            && other != namespace
+        {
+            let at = Path::root().keys(&["spec", "exceptions"]).index(i).key("policyName");
+            let message = format!("an exception of namespace `{namespace}` does not count for a Policy of `{other}`");
+            findings.push(Diagnostic::warning("exception-scope", at, message));
+        }
+    }
 }

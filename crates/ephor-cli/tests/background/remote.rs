@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, ListQuery, Patch, WriteOptions};
+use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, LabelSelector, ListQuery, Patch, WriteOptions};
 use ephor_expr::{Map, Value};
 use ephor_kube::{Access, ConnectOptions, KubeCluster};
+use ephor_server::update_request::LABEL_GENERATE_POLICY;
 
 /// How long anything may take that Ephor brings about; the machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
@@ -88,10 +89,15 @@ impl Remote {
         conditions.is_some_and(|all| all.iter().any(|c| is(c, "type", "Ready") && is(c, "status", "True")))
     }
 
-    /// The states of `UpdateRequest`s that are not done, by the policy they are about.
-    pub(crate) fn open_requests(&self) -> BTreeMap<String, String> {
+    /// The states of `UpdateRequest`s that are not done, by the policy they are about (`namespace/name`): all, or those
+    /// that carry the name of one policy. A list of all is long, and everything here asks often.
+    pub(crate) fn open_requests(&self, policy: Option<&str>) -> BTreeMap<String, String> {
         let requests = self.cluster.resolve("kyverno.io/v2", "UpdateRequest").unwrap();
-        let all = self.cluster.list(&requests, &ListQuery::in_namespace("kyverno")).unwrap().items;
+        let mut query = ListQuery::in_namespace("kyverno");
+        if let Some(name) = policy.and_then(|key| key.rsplit('/').next()) {
+            query = query.labels(LabelSelector::parse(&format!("{LABEL_GENERATE_POLICY}={name}")).unwrap());
+        }
+        let all = self.cluster.list(&requests, &query).unwrap().items;
         let open = all.iter().filter_map(|request| {
             let state = request.str_at(&["status", "state"]).unwrap_or("Pending");
             let policy = request.str_at(&["spec", "policy"]).unwrap_or_default();

@@ -128,12 +128,12 @@ fn unknown_fields_of_a_spec_are_stored_and_columns_show() {
     plane.ask(&["wait", "--for=condition=Established", "customresourcedefinitions", "--all"]).unwrap();
 
     let policy = r#"{"apiVersion":"kyverno.io/v1","kind":"ClusterPolicy","metadata":{"name":"p"},
-        "spec":{"new":1,"admission":true,"rules":[{"name":"r","math":{},"validate":{"patern":{"a":null}}}]}}"#;
+        "spec":{"new":1,"rules":[{"name":"r","math":{},"validate":{"patern":{"a":null}}}]}}"#;
     let policies = cluster.resolve("kyverno.io/v1", "ClusterPolicy").unwrap();
     let mut stored = cluster.create(&policies, Value::from_json(policy).unwrap(), &WriteOptions::default()).unwrap();
     assert_eq!(
         stored.get("spec").unwrap().to_json(),
-        r#"{"admission":true,"new":1,"rules":[{"math":{},"name":"r","validate":{"patern":{"a":null}}}]}"#
+        r#"{"admission":true,"background":true,"new":1,"rules":[{"math":{},"name":"r","validate":{"patern":{"a":null}}}]}"#
     );
     let status = Value::from_json(
         r#"{"unknown":1,"conditions":[{"type":"Ready","status":"True","reason":"Succeeded","message":"Ready",

@@ -2,7 +2,7 @@
 //!
 //! Names, versions, columns and subresources are upstream's, so that stored objects, clients and scripts keep working.
 //! Specs keep fields that no type knows: the policy webhook refuses them with their path, where pruning would take
-//! them out without a word. Nothing is defaulted into stored objects but what upstream's own tests look for.
+//! them out without a word. Nothing is defaulted into stored objects but what columns show and scripts read.
 
 mod structural;
 
@@ -122,7 +122,7 @@ const DEFINITIONS: [Definition; 7] = [
         description: "Validates, mutates and generates objects of the whole cluster.",
         versions: POLICY_VERSIONS,
         columns: POLICY_COLUMNS,
-        spec: kept::<Spec>,
+        spec: policy_spec,
         spec_required: true,
         status: Some(pruned::<PolicyStatus>),
     },
@@ -150,7 +150,7 @@ const DEFINITIONS: [Definition; 7] = [
         description: "Validates, mutates and generates objects of its namespace.",
         versions: POLICY_VERSIONS,
         columns: POLICY_COLUMNS,
-        spec: kept::<Spec>,
+        spec: policy_spec,
         spec_required: true,
         status: Some(pruned::<PolicyStatus>),
     },
@@ -223,18 +223,33 @@ fn pruned<T: JsonSchema>() -> Value {
     schema_of::<T>(UnknownFields::Pruned)
 }
 
-/// The one default: scripts and tests of upstream read the method of a stored entry. An entry has one source, which the
-/// API server already says (globalcontext/validate-crd).
+/// A policy shows in `kubectl get` whether it applies at admission and in the background, also where it does not say so:
+/// the columns show what is stored.
+fn policy_spec() -> Value {
+    let mut spec = kept::<Spec>();
+    for name in ["admission", "background"] {
+        default(&mut spec, &[name], true);
+    }
+    spec
+}
+
+/// Gives the field at `field` of a schema a default.
+fn default(schema: &mut Value, field: &[&str], value: impl Into<Value>) {
+    let path = field.iter().fold(Path::root(), |path, name| path.key("properties").key(*name));
+    if let Some(field) = path.lookup_mut(schema).and_then(Value::as_object_mut) {
+        field.insert("default", value);
+    }
+}
+
+/// Scripts and tests of upstream read the method of a stored entry. An entry has one source, which the API server
+/// already says (globalcontext/validate-crd).
 fn global_context_spec() -> Value {
     let mut spec = kept::<GlobalContextSpec>();
     let needs = |source: &str| Value::from([("required", Value::from(vec![source]))]);
     if let Some(members) = spec.as_object_mut() {
         members.insert("oneOf", Value::array(vec![needs("kubernetesResource"), needs("apiCall")]));
     }
-    let method = Path::root().key("properties").key("apiCall").key("properties").key("method");
-    if let Some(method) = method.lookup_mut(&mut spec).and_then(Value::as_object_mut) {
-        method.insert("default", "GET");
-    }
+    default(&mut spec, &["apiCall", "method"], "GET");
     spec
 }
 
@@ -363,6 +378,24 @@ mod tests {
             let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap();
             let stored = versions.iter().filter(|version| version.get("storage") == Some(&Value::Bool(true)));
             assert_eq!(stored.count(), 1, "{definition}");
+        }
+    }
+
+    #[test]
+    fn policies_are_stored_with_what_their_columns_show() {
+        let defaults = |name: &str| {
+            let definitions = all();
+            let definition = definitions.iter().find(|d| d.str_at(&["metadata", "name"]) == Some(name)).unwrap();
+            let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap();
+            let field = |version: &Value, name: &str| {
+                let spec = ["schema", "openAPIV3Schema", "properties", "spec", "properties", name, "default"];
+                version.at(&spec).cloned()
+            };
+            let both = versions.iter().flat_map(|version| ["admission", "background"].map(|name| field(version, name)));
+            both.collect::<Vec<_>>()
+        };
+        for name in ["clusterpolicies.kyverno.io", "policies.kyverno.io"] {
+            assert_eq!(defaults(name), vec![Some(Value::Bool(true)); 4], "{name}");
         }
     }
 

@@ -3,10 +3,11 @@
 //! A process that has lost one of its threads goes on half deaf: it answers, but by policies of yesterday. So a thread
 //! that panics, or cannot be started, fails the [`Stop`] it works under: the process ends with the reason and an exit
 //! code, and whatever runs it starts it again. Work that a stranger can cause to panic is caught before that, one piece
-//! at a time: reviews and audits (`catch_unwind`).
+//! at a time: reviews, audits, and work of the background controller (`catch_unwind`).
 //!
 //! This is also why locks are taken with `PoisonError::into_inner`: what a supervised thread left half changed is not
-//! used for long, and what a review changes under a lock is replaced as a whole or counted.
+//! used for long, and what a review changes under a lock is replaced as a whole or counted. The state of the background
+//! controller is neither: a panic under its lock is not caught.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -62,15 +62,20 @@ impl Gate {
 }
 
 fn impersonated(headers: &HeaderMap) -> Result<User, ClusterError> {
+    let asked: Vec<_> = headers.iter().filter(|(name, _)| name.as_str().starts_with("impersonate-")).collect();
+    // One that is left out would make the request that of somebody with more rights.
+    if let Some((name, _)) = asked.iter().find(|(_, value)| value.to_str().is_err()) {
+        return Err(ClusterError::bad_request(format!("the header {name} is no text")));
+    }
     let texts = |name: &str| -> Vec<Str> {
         headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).map(Str::new).collect()
     };
     let groups = texts("impersonate-group");
-    let Some(name) = texts("impersonate-user").into_iter().next() else {
-        return if groups.is_empty() {
+    let Some(name) = texts("impersonate-user").into_iter().next().filter(|name| !name.is_empty()) else {
+        return if asked.is_empty() {
             Ok(User::default())
         } else {
-            Err(ClusterError::bad_request("requested groups without impersonating a user"))
+            Err(ClusterError::bad_request("requested impersonation without naming a user"))
         };
     };
     let account = name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
@@ -132,6 +137,12 @@ mod tests {
         assert_eq!((user.name.as_str(), user.groups.len()), ("bob", 2));
         let account = ask(&[("impersonate-user", "system:serviceaccount:a:b")]).unwrap();
         assert_eq!(account, User::service_account("a", "b"));
-        assert_eq!(ask(&[("impersonate-group", "dev")]).unwrap_err().code(), 400);
+        for half in ["impersonate-group", "impersonate-uid", "impersonate-extra-scopes"] {
+            assert_eq!(ask(&[(half, "dev")]).unwrap_err().code(), 400, "{half}");
+        }
+        assert_eq!(ask(&[("impersonate-user", "")]).unwrap_err().code(), 400);
+        let mut unreadable = headers(&[("authorization", "Bearer secret")]);
+        unreadable.insert("impersonate-user", header::HeaderValue::from_bytes(b"\xff").unwrap());
+        assert_eq!(gate.user(&unreadable).unwrap_err().code(), 400);
     }
 }

@@ -11,6 +11,7 @@ use axum::extract::State;
 use axum::http::{Request, Response, StatusCode};
 use axum::middleware::{self, Next};
 use ephor_cluster::{Cluster as _, ClusterError, MemoryCluster, raw};
+use hyper_util::rt::TokioTimer;
 use tokio::sync::Semaphore;
 
 use super::api::{self, Reply};
@@ -70,9 +71,11 @@ pub fn serve(
     let acceptor = certificate.acceptor();
     let result = runtime.block_on(async {
         let application = router(served, live, token).into_make_service();
-        let serving = axum_server::from_tcp(listener)?.acceptor(acceptor).serve(application);
+        let mut server = axum_server::from_tcp(listener)?.acceptor(acceptor);
+        // Without a timer, connections wait for their headers without end.
+        server.http_builder().http1().timer(TokioTimer::new());
         tokio::select! {
-            served = serving => served,
+            served = server.serve(application) => served,
             () = until(stop) => Ok(()),
         }
     });

@@ -8,6 +8,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum_server::accept::Accept;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
@@ -16,6 +17,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 /// A certificate for the loopback interface, with its key.
 #[derive(Clone)]
@@ -51,7 +53,8 @@ impl Certificate {
 
     /// What takes connections.
     pub(super) fn acceptor(&self) -> Either {
-        Either(RustlsAcceptor::new(RustlsConfig::from_config(Arc::clone(&self.config))))
+        let encrypted = RustlsAcceptor::new(RustlsConfig::from_config(Arc::clone(&self.config)));
+        Either { encrypted, patience: PATIENCE }
     }
 }
 
@@ -60,12 +63,19 @@ pub(super) trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
 
+/// How long a client has for its first byte.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// The first byte of a TLS handshake.
 const HANDSHAKE: u8 = 0x16;
 
 /// Takes connections of both kinds.
 #[derive(Debug, Clone)]
-pub(super) struct Either(RustlsAcceptor);
+pub(super) struct Either {
+    encrypted: RustlsAcceptor,
+    /// How long a connection may be silent at its beginning.
+    patience: Duration,
+}
 
 impl<S: Send + 'static> Accept<TcpStream, S> for Either {
     type Stream = Box<dyn Connection>;
@@ -73,10 +83,10 @@ impl<S: Send + 'static> Accept<TcpStream, S> for Either {
     type Future = Pin<Box<dyn Future<Output = io::Result<(Self::Stream, S)>> + Send>>;
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
-        let encrypted = self.0.clone();
+        let (encrypted, patience) = (self.encrypted.clone(), self.patience);
         Box::pin(async move {
             let mut first = [0];
-            let read = stream.peek(&mut first).await?;
+            let read = timeout(patience, stream.peek(&mut first)).await.map_err(|_| io::ErrorKind::TimedOut)??;
             // Small answers must not wait for company.
             stream.set_nodelay(true)?;
             if read == 1 && first == [HANDSHAKE] {
@@ -85,5 +95,20 @@ impl<S: Send + 'static> Accept<TcpStream, S> for Either {
             }
             Ok((Box::new(stream) as Box<dyn Connection>, service))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_that_says_nothing_ends() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _silent = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (accepted, _) = listener.accept().await.unwrap();
+        let either = Either { patience: Duration::from_millis(10), ..Certificate::new().unwrap().acceptor() };
+        let error = either.accept(accepted, ()).await.map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

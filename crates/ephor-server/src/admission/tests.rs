@@ -21,9 +21,9 @@ use crate::policies::{ExceptionScope, PolicyKey, PolicyStore};
 use crate::update_request::{API_VERSION, KIND, UpdateRequest};
 
 /// Handlers, their cluster, and what observers saw.
-struct Bench {
+pub(super) struct Bench {
     cluster: Arc<dyn Cluster>,
-    handlers: Handlers,
+    pub(super) handlers: Handlers,
     config: ConfigStore,
     seen: Arc<Mutex<Vec<String>>>,
 }
@@ -54,7 +54,7 @@ fn yaml(text: &str) -> Value {
 }
 
 impl Bench {
-    fn new(policies: &[&str]) -> Self {
+    pub(super) fn new(policies: &[&str]) -> Self {
         Self::with(policies, |_| {})
     }
 

@@ -7,6 +7,8 @@ use tokio::time::timeout;
 use tower::ServiceExt as _;
 
 use super::*;
+use crate::admission::tests::Bench;
+use crate::admission::{Effort, Handlers, path};
 
 /// Answers by the name of the object: `slow` waits, `panic` panics, everything else is let in.
 #[derive(Default)]
@@ -281,6 +283,10 @@ type Client = rustls::StreamOwned<rustls::ClientConnection, std::net::TcpStream>
 
 impl Running {
     fn start(limits: Limits) -> Self {
+        Self::answering(Arc::new(ByName::default()), limits)
+    }
+
+    fn answering(reviews: Arc<dyn Reviews>, limits: Limits) -> Self {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let key = rustls::pki_types::PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
@@ -295,7 +301,7 @@ impl Running {
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         let handle = Handle::new();
-        let router = router(Arc::new(ByName::default()), limits, Callers::All);
+        let router = router(reviews, limits, Callers::All);
         let serving = tokio::spawn(serve(listener, Arc::new(tls), router, limits, handle.clone()));
         Self { address, client: Arc::new(client), handle, serving }
     }
@@ -452,6 +458,94 @@ async fn reviews_that_compute_leave_the_thread_of_probes_alone() {
         let text = response.into_body().collect().await.unwrap().to_bytes();
         assert!(!answer(&String::from_utf8_lossy(&text)).0);
     }
+}
+
+/// Reviews judged by policies.
+struct Judging(Handlers);
+
+impl Reviews for Judging {
+    fn serves(&self, path: &str) -> bool {
+        path::parse(path).is_some()
+    }
+
+    fn at_once(&self, path: &str, request: &AdmissionRequest) -> Option<Answer> {
+        let (webhook, lane) = path::parse(path)?;
+        self.0.answer(webhook, &lane, request, Effort::Immediate).ok()
+    }
+
+    fn answer(&self, path: &str, request: &AdmissionRequest, until: Instant) -> Answer {
+        let (webhook, lane) = path::parse(path).unwrap();
+        self.0.answer_until(webhook, &lane, request, until)
+    }
+
+    fn unreadable(&self, _: &str, why: &str) -> Answer {
+        Answer::deny(why)
+    }
+
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    fn answered(&self, _: &str, _: &str, _: Duration) {}
+}
+
+/// A policy with that rule, for objects whose `data.kind` is its name.
+fn hostile(name: &str, rule: &str) -> String {
+    format!(
+        "{{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {{name: {name}}}, spec: {{background: false, \
+         validationFailureAction: Enforce, rules: [{{name: r, match: {{any: [{{resources: {{kinds: [ConfigMap]}}}}]}}, \
+         preconditions: {{all: [{{key: '{{{{ request.object.data.kind }}}}', operator: Equals, value: {name}}}]}}, \
+         validate: {{message: m, {rule}}}}}]}}}}"
+    )
+}
+
+/// Objects that fit their policies badly: each review ends, by the failure policy where its budget or its time does, and
+/// others are answered beside them.
+#[tokio::test]
+async fn hostile_objects_end_by_the_failure_policy_and_delay_no_other() {
+    let deny = |key: &str, operator: &str, value: &str| {
+        format!("deny: {{conditions: {{any: [{{key: \"{{{{ {key} }}}}\", operator: {operator}, value: {value}}}]}}}}")
+    };
+    let (text, list) = ("request.object.data.text", "request.object.data.list");
+    let policies = [
+        hostile("regex", &deny(&format!("regex_match('{{{{request.object.data.re}}}}', {text})"), "Equals", "true")),
+        hostile("wild", &deny(text, "Equals", "\"{{ request.object.data.re }}\"")),
+        hostile(
+            "loop",
+            &format!("foreach: [{{list: {list}, {}}}]", deny("element", "AnyIn", &format!("\"{{{{ {list} }}}}\""))),
+        ),
+        hostile("fold", &deny(&format!("{list}[].[@,@,@][].[@,@,@][].[@,@,@][].[@,@,@][] | length(@)"), "Equals", "1")),
+    ];
+    let bench = Bench::new(&policies.iter().map(String::as_str).collect::<Vec<_>>());
+    let server = Running::answering(Arc::new(Judging(bench.handlers.clone())), Limits::default());
+    let object = |data: &str| {
+        let kind = r#""name":"a","namespace":"default","kind":{"group":"","version":"v1","kind":"ConfigMap"},
+            "resource":{"group":"","version":"v1","resource":"configmaps"}"#;
+        let object = format!(
+            r#","object":{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},"data":{{{data}}}}}"#
+        );
+        body("a").replace(r#""name":"a""#, &(kind.to_owned() + &object))
+    };
+    let items = |count: usize| (0..count).map(|i| format!("\"*{i}*\"")).collect::<Vec<_>>().join(",");
+    let mut hostile = Vec::new();
+    for data in [
+        r#""kind":"regex","re":"((((a{0,99}){0,99}){0,99}){0,99})","text":"a""#.to_owned(),
+        format!(r#""kind":"wild","re":"{}b","text":"{}""#, "?*".repeat(200_000), "a".repeat(1_000_000)),
+        format!(r#""kind":"loop","list":[{}]"#, items(100_000)),
+        format!(r#""kind":"fold","list":[0{}]"#, ",0".repeat(100_000)),
+    ] {
+        let review = object(&data);
+        hostile.push(server.connected(head(review.len(), "Connection: close\r\n") + &review).await);
+    }
+    let plain = object(r#""kind":"none""#);
+    let beside = server.connected(head(plain.len(), "Connection: close\r\n") + &plain).await;
+    let told = Running::heard(beside).await;
+    assert!(told.contains(r#""allowed":true"#), "{told}");
+    for stream in hostile {
+        let told = Running::heard(stream).await;
+        assert!(told.contains(r#""allowed":false"#), "{told}");
+    }
+    server.end().await;
 }
 
 #[tokio::test]

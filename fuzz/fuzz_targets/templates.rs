@@ -6,7 +6,8 @@
 use ephor_engine::fetch::Facts;
 use ephor_engine::gate::Asker;
 use ephor_engine::review::Review;
-use ephor_engine::scope::{AtBase, Compiler, Scope, Template, World};
+use ephor_engine::scope::{AtBase, Compiler, Scope, Seed, Template, World};
+use ephor_expr::budget::Budget;
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 use libfuzzer_sys::fuzz_target;
@@ -39,7 +40,8 @@ fuzz_target!(|text: &str| {
     let review = Review::of_object(object, jiff::Timestamp::UNIX_EPOCH);
     let facts = Facts::new();
     let resolve = |template: &Template| {
-        let world = World::new(&facts, Asker::default(), review.now, 0);
+        let seed = Seed { policy: "p", rule: "r", review: 0 };
+        let world = World::new(&facts, Asker::default(), review.now, seed, Budget::default());
         template.resolve(&mut Scope::new(&world, &review, request.clone(), "r", &[]))
     };
     for (written, before, after) in FAITHFUL {

@@ -1,14 +1,15 @@
 //! Values as texts, and which numbers are floats.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use ephor_expr::Value;
 use ephor_expr::scalar::number::format_g;
 
 use crate::go_text::GoText;
 
-/// Values nested deeper than this are neither printed nor compared any further.
-pub(super) const MAX_DEPTH: usize = 256;
+/// From this depth on the place in a value is kept on the heap instead of the stack.
+const MAX_RECURSION: usize = 64;
 
 /// The text of a key or value that is a scalar: numbers print as floats. `None` for null, lists and maps.
 pub(super) fn scalar_text(value: &Value) -> Option<Cow<'_, str>> {
@@ -29,32 +30,47 @@ pub(super) fn element_text(value: &Value) -> Cow<'_, str> {
 }
 
 /// Marks a value as data: every integer in it becomes a float. What holds none is given back unchanged.
-pub fn as_data(value: Value) -> Value {
-    if has_int(&value, 0) { floated(value, 0) } else { value }
+pub fn as_data(mut value: Value) -> Value {
+    if has_int(&value, 0) {
+        make_floats(&mut value);
+    }
+    value
 }
 
 fn has_int(value: &Value, depth: usize) -> bool {
     match value {
         Value::Int(_) => true,
-        Value::Array(items) if depth < MAX_DEPTH => items.iter().any(|item| has_int(item, depth + 1)),
-        Value::Object(map) if depth < MAX_DEPTH => map.values().any(|member| has_int(member, depth + 1)),
+        Value::Array(_) | Value::Object(_) if depth >= MAX_RECURSION => has_deep_int(value),
+        Value::Array(items) => items.iter().any(|item| has_int(item, depth + 1)),
+        Value::Object(map) => map.values().any(|member| has_int(member, depth + 1)),
         _ => false,
     }
 }
 
-fn floated(mut value: Value, depth: usize) -> Value {
-    if let Value::Int(n) = value {
-        return Value::Float(n as f64);
-    }
-    if depth < MAX_DEPTH {
-        let convert = |inner: &mut Value| *inner = floated(std::mem::take(inner), depth + 1);
-        if let Some(items) = value.as_array_mut() {
-            items.iter_mut().for_each(convert);
-        } else if let Some(map) = value.as_object_mut() {
-            map.iter_mut().for_each(|(_, member)| convert(member));
+/// [`has_int`] without recursion.
+fn has_deep_int(value: &Value) -> bool {
+    let mut pending = vec![value];
+    while let Some(value) = pending.pop() {
+        match value {
+            Value::Int(_) => return true,
+            Value::Array(items) => pending.extend(items.iter()),
+            Value::Object(map) => pending.extend(map.values()),
+            _ => {}
         }
     }
-    value
+    false
+}
+
+fn make_floats(value: &mut Value) {
+    let mut pending = vec![value];
+    while let Some(value) = pending.pop() {
+        match value {
+            Value::Int(n) => *value = Value::Float(*n as f64),
+            Value::Array(items) => pending.extend(Arc::make_mut(items).iter_mut()),
+            Value::Object(map) => pending.extend(Arc::make_mut(map).iter_mut().map(|(_, member)| member)),
+            _ => {}
+        }
+    }
 }
 
 #[cfg(test)]

@@ -138,18 +138,22 @@ impl Shape {
 
     /// Refuses a value that came from a variable and has anchors or directives in it.
     fn refuse_directives(self, value: &Value) -> Result<(), ScopeError> {
-        match value {
-            _ if matches!(self, Shape::Data | Shape::Selection) => Ok(()),
-            Value::Array(items) => items.iter().try_for_each(|item| {
-                self.refuse_item(item)?;
-                self.refuse_directives(item)
-            }),
-            Value::Object(map) => map.iter().try_for_each(|(key, member)| {
-                self.key(key.clone(), "")?;
-                self.refuse_directives(member)
-            }),
-            _ => Ok(()),
+        // What is still to look at: values nest deeper than the stack of a thread.
+        let mut pending = if self == Shape::Data { Vec::new() } else { vec![value] };
+        while let Some(value) = pending.pop() {
+            match value {
+                Value::Array(items) => {
+                    items.iter().try_for_each(|item| self.refuse_item(item))?;
+                    pending.extend(items.iter());
+                }
+                Value::Object(map) => {
+                    map.keys().try_for_each(|key| self.key(key.clone(), "").map(drop))?;
+                    pending.extend(map.values());
+                }
+                _ => {}
+            }
         }
+        Ok(())
     }
 }
 

@@ -20,6 +20,8 @@ use crate::feed::Change;
 use crate::policies::{ExceptionScope, PolicyKey, PolicyStore};
 use crate::update_request::{API_VERSION, KIND, UpdateRequest};
 
+mod deep;
+
 /// Handlers, their cluster, and what observers saw.
 pub(super) struct Bench {
     cluster: Arc<dyn Cluster>,

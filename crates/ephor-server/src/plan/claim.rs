@@ -1,6 +1,6 @@
 //! Whose an object says it is: upstream's labels (controllers 1.2).
 
-use ephor_expr::{Str, Value};
+use ephor_expr::{Map, Str, Value};
 
 use super::content::set_entry;
 use super::stamp::{ANNOTATION, Stamp};
@@ -33,6 +33,14 @@ pub struct Owner {
     pub rule: Str,
     /// The trigger's UID.
     pub trigger: Str,
+}
+
+impl Owner {
+    /// Whether both are the same rule, for whatever trigger.
+    pub fn is_rule_of(&self, other: &Self) -> bool {
+        let rule = |owner: &Self| (owner.policy_namespace.clone(), owner.policy.clone(), owner.rule.clone());
+        rule(self) == rule(other)
+    }
 }
 
 /// What the labels and the stamp of an object say.
@@ -81,12 +89,33 @@ impl Claim {
     }
 }
 
-/// The object without anything that ties it to a rule: it belongs to whoever wants it.
+/// The object without anything that ties it to a rule, so that any rule may take it over.
 pub fn released(object: &Value) -> Value {
     let mut object = object.clone();
     for label in [POLICY_NAME, POLICY_NAMESPACE, RULE_NAME] {
         set_entry(&mut object, "labels", label, None);
     }
     set_entry(&mut object, "annotations", ANNOTATION, None);
+    object
+}
+
+/// An object that a rule took over and did not create, without any label of the rule.
+pub fn given_back(object: &Value) -> Value {
+    let labels = object.at(&["metadata", "labels"]).and_then(Value::as_object);
+    let ours = |key: &str, value: &Value| {
+        [TRIGGER, SOURCE].iter().any(|role| key.starts_with(role))
+            || key == EXISTING
+            || key == MANAGED_BY && value.as_str() == Some("kyverno")
+    };
+    let ours: Vec<Str> = labels
+        .into_iter()
+        .flat_map(Map::iter)
+        .filter(|(key, value)| ours(key, value))
+        .map(|(key, _)| key.clone())
+        .collect();
+    let mut object = released(object);
+    for label in ours {
+        set_entry(&mut object, "labels", &label, None);
+    }
     object
 }

@@ -5,7 +5,7 @@
 //! it was written ([`Written`]). Whoever has forgotten that (after a restart) writes once more: a write that changes
 //! nothing leaves no trace in the cluster.
 
-use ephor_expr::{Map, Value};
+use ephor_expr::{Map, Str, Value};
 use sha2::{Digest, Sha256};
 
 use super::stamp::ANNOTATION;
@@ -81,12 +81,19 @@ pub struct Written {
     pub stored: String,
     /// Whether it was applied on the server's side, so that what it says is known to be this writer's.
     pub applied: bool,
+    /// The UID of the object if this process created it. Users can edit what is noted on the object, but not this.
+    pub created: Option<Str>,
 }
 
 impl Written {
     /// What a write of `sent` that gave `stored` is remembered as.
     pub fn new(sent: &Value, stored: &Value) -> Self {
-        Self { sent: fingerprint(&essence(sent)), stored: fingerprint(&essence(stored)), applied: false }
+        Self { sent: fingerprint(&essence(sent)), stored: fingerprint(&essence(stored)), applied: false, created: None }
+    }
+
+    /// Whether this process created the object.
+    pub fn has_created(&self, object: &Value) -> bool {
+        self.created.is_some() && self.created.as_deref() == object.str_at(&["metadata", "uid"])
     }
 }
 

@@ -65,9 +65,32 @@ impl Wanted {
             operation: operation.into(),
             subresource: subresource.into(),
             trigger: trigger_name.into(),
+            adopted: false,
         };
         stamp.put(&mut rendered);
         Self { id: ObjectId::of(&rendered), object: rendered, form, owner }
+    }
+
+    /// The same with the note that the object was there before.
+    #[must_use]
+    pub fn adopted(&self) -> Self {
+        let mut wanted = self.clone();
+        if let Some(stamp) = Stamp::on(&self.object) {
+            Stamp { adopted: true, ..stamp }.put(&mut wanted.object);
+        }
+        wanted
+    }
+
+    /// Whether `live` is an object that no rule created. The stamp says so, and where there is none the labels that
+    /// upstream puts on what this very rule creates.
+    fn adopts(&self, live: &Value, written: Option<&Written>) -> bool {
+        if written.is_some_and(|written| written.has_created(live)) {
+            return false;
+        }
+        match Stamp::on(live) {
+            Some(stamp) => stamp.adopted,
+            None => Claim::of(live).is_none_or(|claim| !claim.owner.is_rule_of(&self.owner)),
+        }
     }
 
     fn change(&self, action: Action, reason: Reason) -> Change {
@@ -101,6 +124,8 @@ pub fn plan_downstream(
         let claim = Claim::of(live).filter(|claim| claim.owner == wanted.owner)?;
         return plan_restamp(terms, &claim.stamp?, live);
     }
+    let adopted = wanted.adopts(live, written).then(|| wanted.adopted());
+    let wanted = adopted.as_ref().unwrap_or(wanted);
     if terms.server_side_apply {
         let sent = fingerprint(&essence(&wanted.object));
         // What is not remembered may have said more, which only another apply takes away.

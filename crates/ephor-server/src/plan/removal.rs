@@ -8,13 +8,15 @@
 //! | rule or policy gone | deleted, unless orphaned | stays |
 //! | author moved target or source | stays, on its own | stays, on its own |
 //!
+//! An object that the rule did not create stays in all cases but that of the source, and loses the rule's labels.
+//!
 //! All of it under `synchronize` only; without it everything stays.
 
 use ephor_engine::outcome::Form;
 use ephor_expr::Value;
 
 use super::change::{Action, Change, Proof, Reason};
-use super::claim::{Claim, released};
+use super::claim::{Claim, given_back, released};
 use super::downstream::{Terms, plan_restamp};
 
 /// What happened.
@@ -62,11 +64,13 @@ pub struct Removal<'a> {
     pub rendered: bool,
     /// Whether a record other than the object itself names it.
     pub recorded: bool,
+    /// Whether this process remembers creating it, whatever the object says.
+    pub created: bool,
 }
 
 /// What to do about it; `None` if it stays.
 pub fn plan_removal(removal: &Removal<'_>) -> Option<Change> {
-    let Removal { live, claim, cause, terms, rendered, recorded } = *removal;
+    let Removal { live, claim, cause, terms, rendered, recorded, created } = *removal;
     let stamp = claim.stamp.as_ref();
     // The rule's own word counts before what is noted on the object, which may be older.
     let synchronize = terms.map(|t| t.synchronize).or(stamp.map(|s| s.synchronize))?;
@@ -83,6 +87,11 @@ pub fn plan_removal(removal: &Removal<'_>) -> Option<Change> {
     if moved && cause == Cause::NoLongerRendered {
         let action = Action::Replace { before: live.clone(), after: released(live) };
         return Some(Change::of(live, action, Reason::Released));
+    }
+    // Upstream's scenarios have even a copy that was there before go with its source.
+    if stamp.is_some_and(|stamp| stamp.adopted) && !created && cause != Cause::SourceGone {
+        let action = Action::Replace { before: live.clone(), after: given_back(live) };
+        return Some(Change::of(live, action, cause.reason()));
     }
     if matches!(cause, Cause::RuleGone | Cause::PolicyGone) {
         let orphan = terms.map_or_else(|| stamp.is_none_or(|s| s.orphan), |t| t.orphan);

@@ -31,6 +31,8 @@ pub struct Stamp {
     pub subresource: Str,
     /// The trigger's name, which no label can hold.
     pub trigger: Str,
+    /// Whether the object was there before its rule wrote to it. Such an object is never deleted.
+    pub adopted: bool,
 }
 
 impl Stamp {
@@ -52,6 +54,9 @@ impl Stamp {
             Form::CloneList => "cloneList",
         };
         let mut members = Map::new();
+        if self.adopted {
+            members.insert("adopted", true);
+        }
         members.insert("form", form);
         members.insert("operation", self.operation.clone());
         if self.orphan {
@@ -91,6 +96,7 @@ impl Stamp {
             operation: text("operation"),
             subresource: text("subresource"),
             trigger: text("trigger"),
+            adopted: flag("adopted"),
         })
     }
 }

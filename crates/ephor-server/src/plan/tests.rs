@@ -43,7 +43,7 @@ fn stored(object: &Value) -> Value {
 
 fn removed(terms: Option<&Terms>, live: &Value, cause: Cause, rendered: bool) -> Option<Change> {
     let claim = Claim::of(live)?;
-    plan_removal(&Removal { live, claim: &claim, cause, terms, rendered, recorded: false })
+    plan_removal(&Removal { live, claim: &claim, cause, terms, rendered, recorded: false, created: false })
 }
 
 #[test]
@@ -227,6 +227,19 @@ fn a_moved_target_is_released() {
     let Action::Replace { after, .. } = change.action else { panic!() };
     assert_eq!(Claim::of(&after), None);
     assert_eq!(after.at(&["data"]), live.at(&["data"]));
+}
+
+#[test]
+fn what_was_there_before_is_deleted_with_its_source_alone() {
+    let sync = terms(true);
+    let live = stored(&wanted(&sync, Form::Clone, "a").adopted().object);
+    for cause in [Cause::TriggerGone, Cause::TriggerUnmatched, Cause::NoLongerRendered, Cause::PolicyGone] {
+        let change = removed(Some(&sync), &live, cause, true).unwrap();
+        let Action::Replace { after, .. } = change.action else { panic!("{cause:?}") };
+        assert!(after.at(&["metadata", "labels"]).is_none_or(|labels| !labels.to_json().contains("kyverno")));
+    }
+    let change = removed(Some(&sync), &live, Cause::SourceGone, true).unwrap();
+    assert!(matches!(change.action, Action::Delete { .. }));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::background::contest::Contest;
 use crate::background::index::GroupKind;
 use crate::background::rules::GenerateInfo;
 use crate::background::state::{Standing, key_of};
-use crate::plan::content::{essence, fingerprint, with_books_of};
+use crate::plan::content::{essence, fingerprint};
 use crate::plan::{Action, Claim, Reason, Stamp, Wanted, Written, plan_downstream};
 use crate::update_request::ResourceSpec;
 
@@ -19,10 +19,12 @@ impl Work<'_, '_> {
     pub(super) fn ensure(&mut self, rule: &GenerateInfo, wanted: &Wanted) -> Result<(), Failure> {
         let api_version = wanted.object.str_at(&["apiVersion"]).unwrap_or_default();
         let mut live: Option<Value> = None;
-        if let Some(settled) = self.known(rule, wanted) {
-            if settled {
-                return Ok(());
-            }
+        let settled = self.known(rule, wanted);
+        if settled == Some(true) {
+            return Ok(());
+        }
+        // A creation fails if the object is there, but an apply changes it: whether it creates must be known before.
+        if settled.is_some() || rule.terms.server_side_apply {
             live = self.pass.env.read(api_version, &wanted.id)?;
         }
         for _ in 0..TRIES {
@@ -58,17 +60,21 @@ impl Work<'_, '_> {
             match self.pass.env.writer(&self.key.policy).apply(&change) {
                 Ok(stored) => {
                     if let Some(stored) = stored {
-                        let sent = match &change.action {
-                            Action::Replace { before, .. } => with_books_of(&wanted.object, before),
-                            _ => wanted.object.clone(),
+                        let (sent, creates) = match &change.action {
+                            Action::Replace { after, .. } | Action::Apply { before: Some(_), after } => (after, false),
+                            Action::Create(after) | Action::Apply { before: None, after } => (after, true),
+                            Action::Delete { before, .. } => (before, false),
                         };
+                        let known = written.as_ref().and_then(|written| written.created.clone());
+                        let uid = stored.str_at(&["metadata", "uid"]).map(Str::new);
+                        let created = if creates { uid } else { known };
                         {
                             let mut state = self.pass.lock();
                             if rule.terms.synchronize {
                                 state.look_after(api_version, &wanted.id);
                             }
                             let applied = matches!(change.action, Action::Apply { .. });
-                            let written = Written { applied, ..Written::new(&sent, &stored) };
+                            let written = Written { applied, created, ..Written::new(sent, &stored) };
                             state.note_own(written, &stored, self.pass.now);
                             if corrects {
                                 state.contests.note(&wanted.id, content, self.pass.now);
@@ -127,7 +133,9 @@ impl Work<'_, '_> {
         if downstream.claim.owner != wanted.owner || !rule.terms.synchronize {
             return Some(false);
         }
-        let sent = fingerprint(&essence(&wanted.object));
+        let adopted = downstream.claim.stamp.as_ref().is_some_and(|stamp| stamp.adopted);
+        let object = if adopted { wanted.adopted().object } else { wanted.object.clone() };
+        let sent = fingerprint(&essence(&object));
         let as_written = state.written.get(&wanted.id).is_some_and(|w| {
             w.stored == downstream.essence && w.sent == sent && (w.applied || !rule.terms.server_side_apply)
         });

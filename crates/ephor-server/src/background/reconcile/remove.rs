@@ -35,7 +35,11 @@ impl Pass<'_> {
                 self.lock().note(&live, self.now);
                 return Ok(0);
             };
-            let former = self.lock().former.get(&(key.policy.clone(), claim.owner.rule.clone())).cloned();
+            let (former, created) = {
+                let state = self.lock();
+                let former = state.former.get(&(key.policy.clone(), claim.owner.rule.clone())).cloned();
+                (former, state.written.get(id).is_some_and(|written| written.has_created(&live)))
+            };
             let removal = Removal {
                 live: &live,
                 claim: &claim,
@@ -43,9 +47,14 @@ impl Pass<'_> {
                 terms: terms.or(former.as_ref()),
                 rendered,
                 recorded: false,
+                created,
             };
             let Some(change) = plan_removal(&removal) else { return Ok(0) };
-            if !others.is_empty() && matches!(change.action, Action::Delete { .. }) {
+            let lets_go = match &change.action {
+                Action::Replace { after, .. } => Claim::of(after).is_none(),
+                action => matches!(action, Action::Delete { .. }),
+            };
+            if !others.is_empty() && lets_go {
                 // Somebody else wants it: it changes hands instead.
                 let mut state = self.lock();
                 for other in others {

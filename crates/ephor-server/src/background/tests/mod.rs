@@ -1,6 +1,7 @@
 //! The controller on a cluster in memory, step by step.
 
 mod actions;
+mod adopted;
 mod bed;
 mod behaviour;
 mod contest;

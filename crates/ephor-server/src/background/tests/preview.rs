@@ -88,12 +88,13 @@ impl PlannedBed {
     }
 }
 
-/// A change in full, but for UIDs: nobody knows beforehand what they will be.
+/// A change in full, but for what a plan cannot know: UIDs, and which objects the running controller remembers to have
+/// created.
 fn told(policy: &PolicyKey, rule: &str, change: &Change) -> String {
     let uid = |line: &str| line.split_once("-uid: ").map(|(label, _)| format!("{label}-uid"));
     let lines: Vec<String> =
         diff::render(change).lines().map(|line| uid(line).unwrap_or_else(|| line.to_owned())).collect();
-    format!("{policy} {rule}: {}\n", lines.join("\n"))
+    format!("{policy} {rule}: {}\n", lines.join("\n").replace(r#""adopted":true,"#, ""))
 }
 
 /// Plays a story: documents that are applied, and deleted if their text begins with `-`.

@@ -135,7 +135,7 @@ impl Controller {
                     Settled::Done
                 }
                 Err(Failure::Later(pause, _)) => Settled::Later(pause),
-                Err(Failure::Lost) => Settled::Done,
+                Err(Failure::Lost | Failure::NoTrigger(_)) => Settled::Done,
                 Err(Failure::Failed(message)) => {
                     tracing::warn!(policy = %key.policy, trigger = %key.trigger, %message, "not made good");
                     self.state().set_failure(&key.policy, &format!("trigger {}", key.trigger), Some(message), now);

@@ -113,15 +113,21 @@ impl Pass<'_> {
             }
             Err(Failure::Later(pause, _)) => Settled::Later(pause),
             Err(Failure::Lost) => Settled::Done,
-            Err(Failure::Failed(message)) => {
+            Err(failure @ (Failure::Failed(_) | Failure::NoTrigger(_))) => {
+                let message = failure.to_string();
+                let blames_policy = matches!(failure, Failure::Failed(_));
                 tracing::debug!(request = %name, %message, "failed");
                 if failed && retries >= MAX_RETRIES {
-                    self.env.metrics.background_given_up();
-                    self.give_up(&key, &request, &what, message);
+                    if blames_policy {
+                        self.env.metrics.background_given_up();
+                        self.give_up(&key, &request, &what, message);
+                    }
                     let needed = self.lock().contexts.needs(name);
                     return if needed { self.keep(name) } else { self.delete_done(name, &pending.object) };
                 }
-                self.lock().set_failure(&key, &what, Some(message.clone()), self.now);
+                if blames_policy {
+                    self.lock().set_failure(&key, &what, Some(message.clone()), self.now);
+                }
                 let retry_count = if failed { retries + 1 } else { retries };
                 let status = UpdateRequestStatus {
                     state: RequestState::Failed,

@@ -27,6 +27,9 @@ pub enum Failure {
     /// It failed.
     #[error("{0}")]
     Failed(String),
+    /// The trigger is not there. The request fails, but the policy is not to blame.
+    #[error("trigger {} {} is not there", .0.kind, .0.name)]
+    NoTrigger(TriggerRef),
     /// Another replica leads.
     #[error("leadership is lost")]
     Lost,

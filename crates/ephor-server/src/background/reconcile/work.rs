@@ -102,6 +102,8 @@ impl Work<'_, '_> {
                         let (trigger, message) = (Some(trigger.clone()), message.clone());
                         (self.pass.env.observer)(&Note::Failed { policy, rule, trigger, message });
                     }
+                    // What a policy is to blame for counts before a trigger that is not there.
+                    self.failure.take_if(|known| matches!(known, Failure::NoTrigger(_)));
                     self.failure.get_or_insert(match failure {
                         Failure::Failed(message) => Failure::Failed(format!("rule {}: {message}", rule.name)),
                         failure => failure,
@@ -213,10 +215,10 @@ impl Work<'_, '_> {
                     }
                     return self.remove_all(rule, own, Cause::TriggerGone);
                 }
+                // The trigger was deleted, or another one has its name: of two creations that admission saw at the same
+                // time, one is never stored.
                 return match operation {
-                    Some(Operation::Create | Operation::Update) => {
-                        Err(Failure::Failed(format!("trigger {} {} is not there", trigger.kind, trigger.name)))
-                    }
+                    Some(Operation::Create | Operation::Update) => Err(Failure::NoTrigger(trigger.clone())),
                     _ => Ok(()),
                 };
             }

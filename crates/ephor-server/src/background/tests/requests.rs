@@ -7,6 +7,7 @@ use ephor_cluster::memory::Options;
 use ephor_expr::Value;
 
 use super::bed::{Bed, as_controller, document};
+use crate::background::writer::Note;
 use crate::faults::FaultyCluster;
 
 const POLICY: &str = "
@@ -59,7 +60,7 @@ fn a_completed_request_says_what_it_made_and_goes() {
 }
 
 #[test]
-fn a_request_for_an_object_that_was_refused_fails_and_is_given_up() {
+fn a_request_for_an_object_that_was_refused_fails_and_no_policy_says_so() {
     let mut bed = Bed::new();
     bed.apply(POLICY);
     bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: other}}}");
@@ -75,11 +76,13 @@ fn a_request_for_an_object_that_was_refused_fails_and_is_given_up() {
     let end = bed.now + 12_000;
     while bed.now < end {
         while bed.pump() || bed.controller.step(bed.now) == crate::background::Step::Worked {}
+        assert!(bed.controller.state().failures.is_empty(), "{:?}", bed.controller.state().failures);
         bed.tick(100);
     }
     assert_eq!(state(&bed).as_deref(), Some("Failed"));
     bed.settle();
     assert_eq!(state(&bed), None, "given up");
+    assert!(bed.controller.state().failures.is_empty(), "{:?}", bed.controller.state().failures);
     assert!(bed.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: ns-a}}").is_none());
 }
 
@@ -179,4 +182,31 @@ fn a_forged_request_of_a_user_without_the_right_is_dropped() {
     forge(&bed, "ann");
     bed.settle();
     assert_eq!(made(&bed).unwrap().str_at(&["data", "k"]), Some("ann"));
+}
+
+#[test]
+fn a_request_for_a_trigger_that_was_replaced_ends_without_a_word() {
+    let trigger = "{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: business}}}";
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    bed.settle();
+    // Admission sees two creations with different UIDs; only the second object is there when the work begins.
+    bed.apply(trigger);
+    let first = waiting(&bed).unwrap();
+    bed.delete(trigger);
+    bed.apply(trigger);
+    bed.cluster_create(&{
+        let mut again = first.clone();
+        for key in ["uid", "resourceVersion", "creationTimestamp"] {
+            crate::plan::content::set_meta(&mut again, key, None);
+        }
+        crate::plan::content::set_meta(&mut again, "name", Some("ur-first".into()));
+        again
+    });
+    bed.settle();
+    assert!(bed.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: ns-a}}").is_some());
+    assert_eq!(bed.pending_requests(), 0);
+    let failed = |note: &Note| matches!(note, Note::Failed { .. });
+    assert!(!bed.notes.lock().unwrap().iter().any(failed), "{:?}", bed.notes);
+    assert!(bed.controller.state().failures.is_empty(), "{:?}", bed.controller.state().failures);
 }

@@ -15,6 +15,7 @@
 //! - [`background`]: generate and mutate-existing rules. [`plan`]: what generate rules change, and why they may.
 //! - [`admission`]: requests in, verdicts and patches out. [`settings`]: flags and environment; [`config`]: the ConfigMap.
 
+pub(crate) mod access;
 pub mod admission;
 pub mod background;
 pub mod certs;

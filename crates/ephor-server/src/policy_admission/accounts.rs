@@ -2,19 +2,20 @@
 
 use std::collections::HashMap;
 
-use ephor_cluster::{Cluster, ClusterError, WriteOptions};
+use ephor_cluster::{Cluster, ClusterError};
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_expr::Value;
 use ephor_expr::value::Path;
 
 use super::needs::{Need, Purpose, review};
+use crate::access::is_allowed;
 
 /// Policies with more needs than this are checked in part.
 const MAX_QUESTIONS: usize = 400;
 
 /// Adds a finding for each need that is not met.
 pub(super) fn check(cluster: &dyn Cluster, needs: &[Need], found: &mut Vec<Diagnostic>) {
-    check_with(|question| ask(cluster, question), needs, found);
+    check_with(|question| is_allowed(cluster, question), needs, found);
 }
 
 fn check_with(ask: impl Fn(Value) -> Result<bool, ClusterError>, needs: &[Need], found: &mut Vec<Diagnostic>) {
@@ -51,12 +52,6 @@ fn check_with(ask: impl Fn(Value) -> Result<bool, ClusterError>, needs: &[Need],
             found.push(Diagnostic { severity: need.severity, ..finding });
         }
     }
-}
-
-fn ask(cluster: &dyn Cluster, question: Value) -> Result<bool, ClusterError> {
-    let kind = cluster.resolve("authorization.k8s.io/v1", "SubjectAccessReview")?;
-    let answer = cluster.create(&kind, question, &WriteOptions::default())?;
-    Ok(answer.at(&["status", "allowed"]).and_then(Value::as_bool).unwrap_or(false))
 }
 
 fn message(need: &Need, missing: &[&str]) -> String {
@@ -125,7 +120,7 @@ mod tests {
         let once = of_rule(&format!("generate: {{{target}, data: {{}}}}"));
         assert_eq!(found(&once, &["bg get configmaps - c", "bg create configmaps - c"]), [""; 0]);
         let follows = of_rule(&format!("generate: {{{target}, synchronize: true, data: {{}}}}"));
-        insta::assert_snapshot!(found(&follows, &["bg get*", "bg create*", "adm get*"]).join("\n"), @"
+        insta::assert_snapshot!(found(&follows, &["bg get*", "bg create*", "bg list*", "bg watch*", "adm get*"]).join("\n"), @"
 Error spec.rules[0].generate.kind: bg requires permissions update,delete for resource v1/ConfigMap `c`
 Error spec.rules[0].generate.kind: adm requires permissions list for resource v1/ConfigMap `c`
 ");
@@ -135,11 +130,35 @@ Error spec.rules[0].generate.kind: adm requires permissions list for resource v1
     fn every_kind_of_a_list_is_looked_at_and_sources_are_labelled() {
         let list = "namespace: a, synchronize: true, cloneList: {namespace: b, kinds: [v1/Secret, v1/ConfigMap]}";
         insta::assert_snapshot!(
-            found(&of_rule(&format!("generate: {{{list}}}")), &["* secrets *", "bg * configmaps a -", "adm *", "bg list *"]).join("\n"),
+            found(&of_rule(&format!("generate: {{{list}}}")), &["* secrets *", "bg * configmaps a -", "adm *", "bg list *", "bg watch *", "bg get namespaces *"]).join("\n"),
             @"Error spec.rules[0].generate.cloneList.kinds[1]: bg requires permissions update for resource v1/ConfigMap in namespace b"
         );
         let once = "apiVersion: v1, kind: Secret, name: c, namespace: a, clone: {namespace: b, name: s}";
         insta::assert_snapshot!(found(&of_rule(&format!("generate: {{{once}}}")), &["bg * a c", "bg get *"]).join("\n"), @"Warning spec.rules[0].generate.clone: bg requires permissions update for resource v1/Secret `s` in namespace b");
+    }
+
+    #[test]
+    fn following_triggers_and_sources_takes_list_and_watch() {
+        let copy =
+            "apiVersion: v1, kind: Secret, name: c, namespace: a, synchronize: true, clone: {namespace: b, name: s}";
+        let mine = ["adm *", "bg get *", "bg create *", "bg update *", "bg delete *"];
+        insta::assert_snapshot!(found(&of_rule(&format!("generate: {{{copy}}}")), &mine).join("\n"), @r"
+Warning spec.rules[0].generate.clone: bg requires permissions list,watch for resource v1/Secret
+Warning spec.rules[0].match.any[0].resources.kinds[0]: bg requires permissions list,watch for resource v1/Namespace
+");
+        let existing = "generateExisting: true, apiVersion: v1, kind: Secret, name: c, namespace: a, data: {}";
+        insta::assert_snapshot!(found(&of_rule(&format!("generate: {{{existing}}}")), &mine).join("\n"), @"Warning spec.rules[0].match.any[0].resources.kinds[0]: bg requires permissions list,watch for resource v1/Namespace");
+    }
+
+    #[test]
+    fn applying_on_the_side_of_the_server_takes_patch() {
+        let text = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {useServerSideApply: true, \
+                    rules: [{name: r, match: {any: [{resources: {kinds: [Namespace]}}]}, generate: {apiVersion: v1, kind: \
+                    ConfigMap, name: c, namespace: a, data: {}}}]}}";
+        let policy: Policy = decode(&parse_value(text).unwrap()).unwrap();
+        let accounts = Accounts { background: Some("bg".into()), ..Accounts::default() };
+        let needs = needs::of_policy(&policy, &accounts, &Discovery::kubernetes());
+        insta::assert_snapshot!(found(&needs, &["bg get *", "bg create *"]).join("\n"), @"Error spec.rules[0].generate.kind: bg requires permissions patch for resource v1/ConfigMap `c` in namespace a");
     }
 
     #[test]

@@ -52,27 +52,40 @@ pub(super) fn of_policy(policy: &Policy, accounts: &Accounts, discovery: &Discov
     for (i, rule) in policy.spec.rules.iter().enumerate() {
         let path = Path::root().keys(&["spec", "rules"]).index(i);
         if let Some(generate) = &rule.generate {
-            generated(generate, accounts, discovery, &path.key("generate"), &mut needs);
+            let server_side_apply = policy.spec.use_server_side_apply == Some(true);
+            generated(generate, server_side_apply, accounts, discovery, &path.key("generate"), &mut needs);
+            // What is made for triggers follows them, and those that were there before are listed.
+            let existing = generate.generate_existing.or(policy.spec.generate_existing) == Some(true);
+            let looks = existing || generate.synchronize == Some(true);
+            if let Some(account) = accounts.background.as_ref().filter(|_| looks) {
+                watched(rule, account, discovery, &path.key("match"), &mut needs);
+            }
         }
         if let Some(account) = &accounts.background {
             mutated(policy, rule, account, discovery, &path.keys(&["mutate", "targets"]), &mut needs);
         }
         if let (true, Some(_), Some(account)) = (background, &rule.validate, &accounts.reports) {
-            for (at, selection) in selections(&rule.matches, &path.key("match")) {
-                for (i, kind) in selection.kinds.iter().flatten().enumerate() {
-                    let selector = KindSelector::parse(kind);
-                    if selector.exact_kind().is_none() || !selector.subresource.as_str().is_empty() {
-                        continue;
-                    }
-                    if let Some(resource) = resources(&selector, discovery).next() {
-                        let need = Need::new(account, &["get", "list", "watch"], resource, at.key("kinds").index(i));
-                        needs.push(Need { severity: Severity::Warning, ..need });
-                    }
-                }
-            }
+            watched(rule, account, discovery, &path.key("match"), &mut needs);
         }
     }
     needs
+}
+
+/// Reading and following the kinds that a rule matches. Upstream does not ask for these permissions and its accounts may
+/// lack them, so that this warns.
+fn watched(rule: &Rule, account: &Str, discovery: &Discovery, path: &Path, needs: &mut Vec<Need>) {
+    for (at, selection) in selections(&rule.matches, path) {
+        for (i, kind) in selection.kinds.iter().flatten().enumerate() {
+            let selector = KindSelector::parse(kind);
+            if selector.exact_kind().is_none() || !selector.subresource.as_str().is_empty() {
+                continue;
+            }
+            if let Some(resource) = resources(&selector, discovery).next() {
+                let need = Need::new(account, &["get", "list", "watch"], resource, at.key("kinds").index(i));
+                needs.push(Need { severity: Severity::Warning, ..need });
+            }
+        }
+    }
 }
 
 /// The needs of a cleanup policy.
@@ -131,7 +144,14 @@ fn below(kind: Option<&Str>) -> Str {
     kind.and_then(|kind| kind.split_once('/')).map(|(_, subresource)| subresource.trim().into()).unwrap_or_default()
 }
 
-fn generated(generate: &Generate, accounts: &Accounts, discovery: &Discovery, path: &Path, needs: &mut Vec<Need>) {
+fn generated(
+    generate: &Generate,
+    server_side_apply: bool,
+    accounts: &Accounts,
+    discovery: &Discovery,
+    path: &Path,
+    needs: &mut Vec<Need>,
+) {
     let follows = generate.synchronize == Some(true);
     let mut each = |parts: &GenerateParts<'_>, path: &Path| {
         for (resource, subresource, at) in targets(parts, discovery, path) {
@@ -146,6 +166,9 @@ fn generated(generate: &Generate, accounts: &Accounts, discovery: &Discovery, pa
             if let Some(account) = &accounts.background {
                 let verbs: &[_] = if follows { &["get", "create", "update", "delete"] } else { &["get", "create"] };
                 needs.push(need(account, verbs));
+                if server_side_apply {
+                    needs.push(need(account, &["patch"]));
+                }
                 let from = if parts.clone.is_some() { path.key("clone") } else { at.clone() };
                 needs.extend(source(parts, account, resource, follows, &from));
                 needs.extend(grants(parts, account, resource, discovery, &at));
@@ -188,6 +211,7 @@ fn source(parts: &GenerateParts<'_>, account: &Str, resource: &Resource, follows
         (_, Some(list)) => (list.namespace.as_ref(), Str::default(), &["list"]),
         _ => return Vec::new(),
     };
+
     let namespace = if resource.namespaced { fixed(namespace) } else { Str::default() };
     let need = |verbs: &[&'static str], severity| Need {
         namespace: namespace.clone(),
@@ -197,7 +221,13 @@ fn source(parts: &GenerateParts<'_>, account: &Str, resource: &Resource, follows
     };
     let labelling = if follows { Severity::Error } else { Severity::Warning };
     // Upstream asks for reading the target only, and policies with such accounts are in use: listing comes as a warning.
-    vec![need(reading, Severity::Warning), need(&["update"], labelling)]
+    let mut needs = vec![need(reading, Severity::Warning), need(&["update"], labelling)];
+    if follows {
+        // A watch covers the whole kind.
+        let watching = Need::new(account, &["list", "watch"], resource, path.clone());
+        needs.push(Need { severity: Severity::Warning, ..watching });
+    }
+    needs
 }
 
 /// Whoever writes roles and bindings needs the granted rules itself, or leave to hand out more. The first is not looked

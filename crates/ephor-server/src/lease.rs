@@ -1,6 +1,6 @@
 //! One leader at a time, by a `Lease` object.
 //!
-//! Timing is upstream's (controllers 6.1): retry every 2 s, lease 12 s, renew deadline 10 s; who waits looks twice as
+//! Timing is upstream's: retry every 2 s, lease 12 s, renew deadline 10 s; who waits looks twice as
 //! often, because what it sees late it waits for longer. A leader that could not
 //! renew for the length of the deadline stops leading at once, before the lease runs out for the others. All work of a
 //! leader carries its [`Term`], and [`Term::fence`] refuses every write that would start after the deadline; together

@@ -25,7 +25,7 @@ fn limits() -> Limits {
 /// Whether a process is ready to do its work.
 pub type Ready = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// The paths that the kubelet asks (controllers 3.1): whether the process lives, and whether it is ready.
+/// The paths that the kubelet asks: whether the process lives, and whether it is ready.
 pub fn probes<S: Clone + Send + Sync + 'static>(ready: Ready) -> Router<S> {
     let readiness = move || {
         let status = if ready() { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR };

@@ -286,7 +286,7 @@ fn selected<'a>(args: &'a Args, cluster: Option<&'a Existing>) -> Selected<'a> {
     }
 }
 
-/// What the run comes to (cli 1.1): what could not be done is worst, then failures, then warnings.
+/// What the run comes to: what could not be done is worst, then failures, then warnings.
 fn exit(args: &Args, results: &Results) -> Exit {
     let tally = &results.tally;
     if results.could_not {

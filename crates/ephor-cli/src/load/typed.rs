@@ -1,6 +1,6 @@
 //! Files of the command line's own kinds (`cli.kyverno.io`) into types.
 //!
-//! Decoding is strict, but names of fields count whatever their case, as upstream reads them (cli 2).
+//! Decoding is strict, but names of fields count whatever their case, as upstream reads them.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -188,7 +188,7 @@ impl Values {
         Some((entry.parent_resource.gvk(), Str::new(subresource)))
     }
 
-    /// Makes `review` one of `policy` with these values (cli 4): global ones, those of the resource, then `set`; rule
+    /// Makes `review` one of `policy` with these values: global ones, those of the resource, then `set`; rule
     /// values beside them. `operation` wins over a given `request.operation`.
     ///
     /// Values below `request.object` and `request.oldObject` change the object itself; the operation decides which of

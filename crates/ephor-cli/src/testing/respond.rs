@@ -1,4 +1,4 @@
-//! Policies over the triggers of a test, in upstream's order (cli 6): mutations, each policy on the output of the
+//! Policies over the triggers of a test, in upstream's order: mutations, each policy on the output of the
 //! one before; then, on the object after, validations, mutations of targets and generations.
 
 use std::sync::Arc;
@@ -137,7 +137,7 @@ fn generating_host(case: &Case, lane: &Lane, trigger: &Value) -> Host {
     Host::new().with(case.mocks.clone()).with(objects(case, at_hand.collect()))
 }
 
-/// Only an imagined cluster answers calls of the API (cli 4).
+/// Only an imagined cluster answers calls of the API.
 fn objects(case: &Case, at_hand: Vec<Value>) -> ObjectsAtHand {
     let objects = ObjectsAtHand::new(at_hand);
     if case.cluster.is_some() { objects.with_api() } else { objects }
@@ -156,7 +156,7 @@ fn review(
     now: jiff::Timestamp,
 ) -> Result<Review, ValuesError> {
     let mut review = Review::of_object(object.clone(), now);
-    // Where there is an imagined cluster, kinds are what they are (cli 6).
+    // Where there is an imagined cluster, kinds are what they are.
     if case.cluster.is_none()
         && let Some((parent, subresource)) = case.values.subresource(&review.gvk)
     {

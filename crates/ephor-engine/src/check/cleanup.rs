@@ -1,4 +1,4 @@
-//! `CleanupPolicy` and `ClusterCleanupPolicy` (controllers 2.4).
+//! `CleanupPolicy` and `ClusterCleanupPolicy`.
 
 use ephor_expr::Value;
 use ephor_expr::value::{Path, decode};

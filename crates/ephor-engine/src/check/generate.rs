@@ -1,4 +1,4 @@
-//! Generate rules (controllers 1.7).
+//! Generate rules.
 
 use std::iter;
 

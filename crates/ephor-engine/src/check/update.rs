@@ -1,4 +1,4 @@
-//! What a new version of a policy may not change (controllers 1.7).
+//! What a new version of a policy may not change.
 //!
 //! Objects that were generated carry the names of their policy and rule, and are looked for by them. So what a generate
 //! rule is called and when it applies stays as it is; what it makes of its trigger may change.

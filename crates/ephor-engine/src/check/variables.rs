@@ -1,4 +1,4 @@
-//! Which variables a rule may use where (engine 4.6).
+//! Which variables a rule may use where.
 
 use ephor_expr::jmespath::Expression;
 use ephor_expr::scalar::nearest::nearest;

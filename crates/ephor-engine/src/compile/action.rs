@@ -39,7 +39,7 @@ impl FailureActions {
     }
 
     /// What a violation in `namespace` does: the rule's overrides, the rule's action, the policy's overrides, the
-    /// policy's action, Audit. An override with namespaces and a selector needs both (validate 2.6, "Block").
+    /// policy's action, Audit. An override with namespaces and a selector needs both.
     pub fn action(&self, namespace: &str, labels: Option<&Map>) -> FailureAction {
         let first = |list: &[Override]| list.iter().find(|o| o.applies(namespace, labels)).map(|o| o.action);
         first(&self.rule_overrides)
@@ -51,7 +51,7 @@ impl FailureActions {
 
     /// Whether an admission request waits for the rule in `namespace` (Enforce), or the rule is judged after the reply
     /// (Audit): here the policy's overrides come before the rule's own action, and an override applies when it asks for
-    /// nothing, or its namespaces fit, or its selector does (validate 2.6, "Inline or deferred").
+    /// nothing, or its namespaces fit, or its selector does.
     pub fn urgency(&self, namespace: &str, labels: Option<&Map>) -> FailureAction {
         let list = if self.rule_overrides.is_empty() { &self.spec_overrides } else { &self.rule_overrides };
         let first = list.iter().find(|o| o.touches(namespace, labels)).map(|o| o.action);

@@ -194,7 +194,7 @@ impl<'e> RuleRun<'e> {
             match template.resolve(scope) {
                 Ok(value) => properties.insert(key.clone(), value),
                 Err(error) if error.is_pending() => return Err(Pending),
-                // One that cannot be resolved leaves all as they are written (engine 4.5).
+                // One that cannot be resolved leaves all as they are written.
                 Err(_) => {
                     let raw = self.rule.properties.iter();
                     return Ok(raw.map(|(key, _, text)| (key.clone(), Value::from(text.clone()))).collect());
@@ -289,7 +289,7 @@ impl<'e> RuleRun<'e> {
         }
     }
 
-    /// Whether a violation was there before and is let pass (validate 2.7): only under Enforce, on UPDATE, for rules
+    /// Whether a violation was there before and is let pass: only under Enforce, on UPDATE, for rules
     /// without preconditions that also match the old object as a CREATE by nobody.
     fn tolerated(&self, body: &'e ValidateBody, world: &World<'_>) -> Result<Option<Judgement>, Pending> {
         let review = self.review;

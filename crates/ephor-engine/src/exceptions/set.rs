@@ -121,7 +121,7 @@ impl ExceptionSet {
     }
 
     /// The exceptions for rule `rule` of the policy called `policy` that cover the input; `None` if none does.
-    /// Conditions that cannot be evaluated make their exception not apply (engine 7.4).
+    /// Conditions that cannot be evaluated make their exception not apply.
     pub(crate) fn applying(
         &self,
         policy: &str,

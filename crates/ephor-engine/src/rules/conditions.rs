@@ -70,7 +70,7 @@ pub(crate) fn evaluate<'b>(
     })
 }
 
-/// Resolves one side. Numbers that come from variables are data; literal ones keep their type (engine 3).
+/// Resolves one side. Numbers that come from variables are data; literal ones keep their type.
 fn operand(template: &Template, scope: &mut Scope<'_>) -> Result<Value, ScopeError> {
     match template {
         Template::Fixed(value) => Ok(value.clone()),

@@ -146,7 +146,7 @@ impl<'e> Scope<'e> {
     pub fn bind_element(&mut self, element: &Value, index: usize, depth: usize, rule: &str) {
         if let Some(values) = self.given.and_then(|(given, _)| given.foreach.get(rule)) {
             for (name, value) in values.iter() {
-                // Upstream reads index 0 of the given list in every iteration (cli 4).
+                // Upstream reads index 0 of the given list in every iteration.
                 let value = value.as_array().and_then(<[Value]>::first).unwrap_or(value).clone();
                 self.bindings.push((name.clone(), value));
             }
@@ -214,7 +214,7 @@ impl<'e> Scope<'e> {
         Ok(())
     }
 
-    /// A variable replaces what its name meant; fetched data is merged into it (engine 6.2).
+    /// A variable replaces what its name meant; fetched data is merged into it.
     fn bind_entry(&mut self, entry: &Entry, value: Value) {
         let merged = match (entry.is_fetched(), self.bound(&entry.name), &value) {
             (true, Some(Value::Object(before)), Value::Object(after)) => {

@@ -8,7 +8,7 @@ use ephor_expr::value::Path;
 /// Why a template could not be resolved.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ScopeError {
-    /// A variable has no value. The wording is the reference's (engine 4.5).
+    /// A variable has no value. The wording is the reference's.
     #[error("failed to resolve {variable} at path {}: {cause}", path.slashed())]
     Unresolved {
         /// The expression.

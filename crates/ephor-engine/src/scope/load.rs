@@ -47,7 +47,7 @@ impl<'e> Scope<'e> {
         query: Option<&Query>,
         default: Option<&Template>,
     ) -> Result<Value, LoadError> {
-        // The default is resolved even when it is not needed (engine 6.1).
+        // The default is resolved even when it is not needed.
         let default = default.map(|template| template.resolve(self)).transpose()?;
         let value = value.map(|template| template.resolve(self)).transpose()?;
         let over_context = value.is_none();

@@ -2,7 +2,7 @@
 //!
 //! A [`Template`] is a value with `{{ }}` in it, compiled once; a [`Scope`] is what the names stand for during one
 //! rule's evaluation: the request, the loop's element, context entries (loaded when first mentioned) and values given
-//! by the user. Rules never share a scope (lessons 19).
+//! by the user. Rules never share a scope.
 
 mod compile;
 mod context;

@@ -1,7 +1,7 @@
 //! Which context entries an expression mentions.
 
 /// Whether `text` mentions `name` as a word: not preceded by a letter, a digit or `.`, and not continued by a word
-/// character. Upstream searches the text, string literals included, and so do we (engine 6.2): an entry loads exactly
+/// character. Upstream searches the text, string literals included, and so do we: an entry loads exactly
 /// when a user of the reference would see it load.
 pub(super) fn mentions(text: &str, name: &str) -> bool {
     let bytes = text.as_bytes();

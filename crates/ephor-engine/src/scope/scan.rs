@@ -21,7 +21,7 @@ impl Found {
 }
 
 /// The innermost variables of a text, left to right. A body may hold `{…}` one level deep; an opening preceded by a
-/// backslash does not count; what has deeper or unpaired braces is plain text (engine 4.1).
+/// backslash does not count; what has deeper or unpaired braces is plain text.
 pub fn variables(text: &str) -> Vec<Found> {
     let mut found = Vec::new();
     let mut from = 0;

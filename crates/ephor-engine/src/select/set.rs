@@ -86,7 +86,7 @@ impl PolicySet {
 /// The kinds that a rule can match; `None` for any.
 ///
 /// A validate rule made by auto-gen judges the controllers it was made for: the declared rule judges whatever else its
-/// match names (validate 4.2).
+/// match names.
 fn kinds(rule: &CompiledRule) -> Option<Vec<&str>> {
     match (&rule.autogen, &rule.body) {
         (Some(made), Body::Validate(_)) => Some(made.kinds.iter().map(Str::as_str).collect()),

@@ -1,7 +1,7 @@
 //! Policies that only report, judged after the reply.
 //!
 //! A few threads take requests from a queue that is bounded in number and in bytes; what does not fit is dropped and
-//! told to the observer, for a queue without end would kill the server (lessons 2).
+//! told to the observer, for a queue without end would kill the server.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

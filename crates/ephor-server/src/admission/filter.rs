@@ -1,4 +1,4 @@
-//! Requests that no policy sees, and objects that only Ephor may change (controllers 3.2).
+//! Requests that no policy sees, and objects that only Ephor may change.
 
 use ephor_engine::matching::{Gvk, UserInfo};
 use ephor_engine::policy::Operation;

@@ -1,6 +1,6 @@
 //! The handlers of the resource webhooks, without HTTP: for the server, and in process for the sandbox.
 //!
-//! The way of a request (controllers 3.2): the kind behind a subresource, the user's roles, protection of Ephor's own
+//! The way of a request: the kind behind a subresource, the user's roles, protection of Ephor's own
 //! objects, filters; then mutation or validation. What `Effort::Immediate` cannot answer is asked again with
 //! `Effort::Blocking`.
 

@@ -1,7 +1,7 @@
 //! The kind behind the resource in a request's URL.
 //!
 //! Kind and resource come from the review itself, so that objects of a kind that is new to Ephor are judged at once
-//! (lessons 7). Only a subresource hides the kind of the object it belongs to (`pods/exec` sends `PodExecOptions`):
+//!. Only a subresource hides the kind of the object it belongs to (`pods/exec` sends `PodExecOptions`):
 //! then discovery is asked, and its answer kept, for it never changes.
 
 use std::sync::{Arc, PoisonError, RwLock};

@@ -1,4 +1,4 @@
-//! What users are told, word for word as upstream tells it (controllers 3.3, validate 2.6).
+//! What users are told, word for word as upstream tells it.
 
 use std::collections::BTreeMap;
 

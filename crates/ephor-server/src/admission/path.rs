@@ -1,4 +1,4 @@
-//! The URL paths of the resource webhooks, and which policies each is for (controllers 3.1).
+//! The URL paths of the resource webhooks, and which policies each is for.
 
 use ephor_engine::compile::Program;
 use ephor_engine::policy::FailurePolicy;

@@ -1,7 +1,7 @@
 //! Admission requests: the `request` of an `AdmissionReview`, decoded once into shared values.
 //!
 //! The body is parsed once; `object`, `oldObject` and `options` are subtrees of that one tree, so that everything
-//! behind shares them. Upstream's envelope rules (controllers 3.1): a body that is no review is one error, a review
+//! behind shares them. Upstream's envelope rules: a body that is no review is one error, a review
 //! without a request another, and the reply echoes `apiVersion` and `kind`.
 
 use std::collections::BTreeMap;

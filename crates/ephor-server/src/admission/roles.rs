@@ -1,6 +1,6 @@
 //! Which roles a user has: `RoleBinding`s and `ClusterRoleBinding`s, trimmed to what that needs.
 //!
-//! Upstream's rules (controllers 3.2): roles are `namespace:name`; cluster roles come from `ClusterRoleBinding`s, and
+//! Upstream's rules: roles are `namespace:name`; cluster roles come from `ClusterRoleBinding`s, and
 //! from `RoleBinding`s of the request's namespace.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Certificates of the webhooks: a CA and a serving certificate in Secrets (controllers 3.5).
+//! Certificates of the webhooks: a CA and a serving certificate in Secrets.
 //!
 //! The leader makes and renews them ([`CertKeeper`]); every replica follows the Secrets and serves what they hold from
 //! the next handshake on ([`CertStore`]). What is to be done follows from what is stored ([`Step`]), one

@@ -1,6 +1,6 @@
 //! What the background role does, counted.
 //!
-//! Upstream has no metrics of its queue (lessons 10), so these are Ephor's own; verdicts, requests and changes of
+//! Upstream has no metrics of its queue, so these are Ephor's own; verdicts, requests and changes of
 //! policies go by upstream's names.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Metrics under upstream's names (controllers 5.2), for Prometheus to fetch.
+//! Metrics under upstream's names, for Prometheus to fetch.
 //!
 //! Label sets are closed: every value comes from a fixed list, from a stored policy, or from a bounded number of kinds
 //! and namespaces; what is beyond the bound is counted under `_other`. What the `ConfigMap` `kyverno-metrics` switches

@@ -1,4 +1,4 @@
-//! Whose an object says it is: upstream's labels (controllers 1.2).
+//! Whose an object says it is: upstream's labels.
 
 use ephor_expr::{Map, Str, Value};
 

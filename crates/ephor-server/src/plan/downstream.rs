@@ -1,4 +1,4 @@
-//! One wanted object against the live one (controllers 1.1, 1.3).
+//! One wanted object against the live one.
 
 use ephor_engine::outcome::Form;
 use ephor_expr::{Str, Value};

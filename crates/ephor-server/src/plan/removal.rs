@@ -1,4 +1,4 @@
-//! One object that its rule wants no more (controllers 1.3).
+//! One object that its rule wants no more.
 //!
 //! | what happened | `data`, `cloneList` | `clone` |
 //! |---|---|---|

@@ -1,5 +1,5 @@
 //! Admission of Ephor's own kinds: policies, exceptions, global context entries, cleanup policies, TTL labels
-//! (controllers 1.7, 1.8, 3.6, 7).
+//!.
 //!
 //! The engine's checks tell what is wrong with a document on its own ([`ephor_engine::check`]). Here comes what takes a
 //! cluster: kinds that exist and where their objects live, and whether the accounts of Ephor's roles may do what a

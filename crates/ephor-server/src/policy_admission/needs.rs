@@ -1,4 +1,4 @@
-//! What Ephor's accounts need to be allowed for a policy to work (controllers 1.8).
+//! What Ephor's accounts need to be allowed for a policy to work.
 
 use ephor_cluster::{Discovery, Resource};
 use ephor_engine::diagnostic::{Diagnostic, Severity};

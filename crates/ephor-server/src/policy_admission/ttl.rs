@@ -1,4 +1,4 @@
-//! The label `cleanup.kyverno.io/ttl`: when an object is to be deleted (controllers 7.2).
+//! The label `cleanup.kyverno.io/ttl`: when an object is to be deleted.
 
 use ephor_expr::Value;
 

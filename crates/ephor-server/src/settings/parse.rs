@@ -1,7 +1,7 @@
 //! Arguments and environment into values of flags.
 //!
 //! As Go's flag package reads them: one dash or two, `-name=value` or `-name value`, and switches without a value.
-//! Upstream's toggles may also come from the environment; a flag wins (controllers 6.3).
+//! Upstream's toggles may also come from the environment; a flag wins.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

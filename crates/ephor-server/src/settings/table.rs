@@ -1,6 +1,6 @@
 //! The flags that there are, one line each.
 //!
-//! Names and defaults are upstream's (controllers 6.3), so that a manifest written for it starts Ephor. What Ephor does
+//! Names and defaults are upstream's, so that a manifest written for it starts Ephor. What Ephor does
 //! with each is part of the line: a flag without effect here is accepted and mentioned in the log, one whose effect is
 //! missing is refused unless it keeps its default, so that nobody believes in a protection that is not there.
 

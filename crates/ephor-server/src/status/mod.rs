@@ -1,4 +1,4 @@
-//! Status of policies: whether they hold, and what they were expanded to (controllers 8.1).
+//! Status of policies: whether they hold, and what they were expanded to.
 //!
 //! [`Readiness`] says whether the API server sends what a policy must see; [`describe`] writes the status that follows,
 //! purely. [`StatusController`] is the leader's thread that writes what differs, several policies at a time.

@@ -3,9 +3,9 @@
 //! [`plan`] says what they must be, purely from the policies that exist ([`Demand`]), the settings, the CA and the
 //! kinds that are served. [`WebhookController`] is the leader's thread that makes it so and keeps it so. Nothing in
 //! here looks at pods: what is registered follows from the policies alone, so that policies still hold while Ephor is
-//! down (lessons 1).
+//! down.
 //!
-//! The number of entries depends on failure policies, not on policies (lessons 3); only a policy with match conditions
+//! The number of entries depends on failure policies, not on policies; only a policy with match conditions
 //! of its own gets one of its own, because the API server evaluates them. The engine's namespace is excluded from the
 //! first write on, by the label that nobody can change, so that Ephor can always start.
 

@@ -1,6 +1,6 @@
 //! What the configurations and their webhooks are called, and under which paths Ephor serves them.
 //!
-//! All names are upstream's (controllers 3.4), so that what it left behind is taken over and not doubled. In shadow
+//! All names are upstream's, so that what it left behind is taken over and not doubled. In shadow
 //! mode Ephor stands beside the engine that decides, under names of its own.
 
 use ephor_engine::policy::FailurePolicy;

@@ -1,4 +1,4 @@
-//! The labels that tie a downstream object to its policy, rule, trigger and source (controllers 1.2).
+//! The labels that tie a downstream object to its policy, rule, trigger and source.
 
 use ephor_expr::{Map, Str, Value};
 

@@ -142,7 +142,7 @@ impl<'e> Run<'e> {
                     }
                 }
             }
-            // `request.object` follows a whole block, not each element (validate 3.5).
+            // `request.object` follows a whole block, not each element.
             if depth == 0 {
                 scope.set_patched(current.clone());
             }
@@ -172,7 +172,7 @@ impl<'e> Run<'e> {
     }
 }
 
-/// Upstream prints the cause of a failed list twice (validate 3.5).
+/// Upstream prints the cause of a failed list twice.
 fn list_error(prefix: &str, path: &Path, error: &ScopeError) -> Result<Patched, Pending> {
     let judgement = scope_error("", path, error)?;
     let cause = error.cause_text();

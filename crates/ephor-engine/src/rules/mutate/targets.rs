@@ -141,7 +141,7 @@ impl<'e> Run<'e> {
             Some((kind, subresource)) => (Str::new(kind), subresource),
             None => (kind.clone(), ""),
         };
-        // Without a namespace the target may be in any, so that it is looked for in all (validate 3.6).
+        // Without a namespace the target may be in any, so that it is looked for in all.
         let exact = ![&namespace, &name].iter().any(|part| part.is_empty() || has_wildcard(part));
         let fetch = if exact {
             Fetch::Object { api_version, kind: kind.clone(), namespace: namespace.clone(), name: name.clone() }
@@ -158,7 +158,7 @@ impl<'e> Run<'e> {
             Answer::Known(Fact::Missing) => {
                 failed(format!("failed to fetch target {kind} {namespace}/{name}: not found"))
             }
-            // A target that is named is taken whatever its labels (validate 3.6).
+            // A target that is named is taken whatever its labels.
             Answer::Known(Fact::Found(object)) if exact => below(vec![object.clone()], subresource, scope),
             Answer::Known(Fact::Found(objects)) => {
                 let wanted = |object: &&Value| {

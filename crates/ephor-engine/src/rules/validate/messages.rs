@@ -1,4 +1,4 @@
-//! Texts that upstream's tests fix, word for word (validate 1.8, 2.1).
+//! Texts that upstream's tests fix, word for word.
 
 use ephor_expr::{Str, Value};
 

@@ -154,7 +154,7 @@ impl<'e> Run<'e> {
         subject: Option<&Value>,
         scope: &mut Scope<'e>,
     ) -> Judged {
-        // All alternatives are substituted before any is tried: one bad variable is an error (engine 4.5).
+        // All alternatives are substituted before any is tried: one bad variable is an error.
         let mut ready = Vec::with_capacity(patterns.len());
         for (i, pattern) in patterns.iter().enumerate() {
             ready.push(match pattern {
@@ -295,7 +295,7 @@ impl<'e> Run<'e> {
         if let Some(block) = &entry.preconditions {
             match conditions::evaluate(block, scope) {
                 Ok(outcome) if outcome.holds => {}
-                // An element whose preconditions cannot be evaluated does not count (engine 4.5).
+                // An element whose preconditions cannot be evaluated does not count.
                 Ok(_) | Err(ConditionError::Failed(..)) => return Ok(None),
                 Err(error) => {
                     let (text, _) = error.into_failure()?;

@@ -69,7 +69,7 @@ pub trait Reviews: Send + Sync + 'static {
     fn answered(&self, method: &str, path: &str, took: Duration);
 }
 
-/// How long the API server waits at most (controllers 3.4).
+/// How long the API server waits at most.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// The bytes of HTTP/2 that a connection takes before a handler reads them.

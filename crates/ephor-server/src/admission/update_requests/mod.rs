@@ -1,6 +1,6 @@
 //! `UpdateRequest`s: work for the background role that only an admission request knows of.
 //!
-//! They are made for requests that go on, never on a dry run (controllers 1.4, 2). Where nothing else would remember
+//! They are made for requests that go on, never on a dry run. Where nothing else would remember
 //! the event (a deletion, a connection, a subresource, a rule without `synchronize` or one that looks at the user) they
 //! are written before the reply, and a failure to write is a verdict by the policy's failure policy. Work that
 //! synchronizes follows from what watches see; its requests only make it quick, so they are written after the reply and

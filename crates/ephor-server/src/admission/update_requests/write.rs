@@ -111,7 +111,7 @@ impl UpdateRequests {
         }
         let mut warnings = Vec::new();
         if !work.is_empty() && self.is_full(parts) {
-            // A queue without end would bring the API server down (lessons 10), and what is lost is not lost in silence.
+            // A queue without end would bring the API server down, and what is lost is not lost in silence.
             let lost = work.iter().filter(|work| work.urgent).map(|work| &work.request.spec.policy);
             warnings.extend(lost.map(|policy| {
                 format!("the work of policy {policy} was not recorded: too many UpdateRequests wait already")

@@ -1,13 +1,13 @@
 //! The webhooks over HTTPS.
 //!
 //! Anybody who reaches the port can send anything, so everything is bounded before it is judged ([`Limits`]): the
-//! connections ([`connections`]), the memory of requests by the bytes that arrived ([`room`]), the time for a handshake,
+//! connections (`connections`), the memory of requests by the bytes that arrived (`room`), the time for a handshake,
 //! for headers and for a body. A request that finds no room in its time is answered 503, and the API server does what
 //! the webhook's failure policy says; one that cannot be judged (a panic) is answered by the failure policy in its path.
 //!
 //! A review that is too large or malformed is denied, whatever the failure policy: what a user writes into an object
 //! must not decide that nothing judges it. The API server takes a denial only with the UID of the request, which stands
-//! at the beginning of the body ([`head`]). Without a UID the answer is a status code of upstream's, which to the API
+//! at the beginning of the body (`head`). Without a UID the answer is a status code of upstream's, which to the API
 //! server is a failure of the webhook.
 
 use std::io;

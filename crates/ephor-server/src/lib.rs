@@ -8,7 +8,7 @@
 //! - [`policy_admission`]: what is refused of Ephor's own kinds.
 //! - [`events`]: what users are told in the cluster. [`metrics`]: what is counted.
 //! - [`facts`]: answers to the engine's questions. [`lease`]: one leader at a time.
-//! - [`globalcontext`]: data that all policies read, kept at hand.
+//! - [`globalcontext`]: cached data that all policies read.
 //! - [`webhooks`]: which requests come in. [`certs`]: how callers know us. [`status`]: which
 //!   policies hold. [`leading`]: all that the leader does of it.
 //! - [`sandbox`]: all of it in one process, over the cluster in memory.

@@ -78,7 +78,7 @@ pub fn run<E>(plan: &Plan, inputs: &[Input], mut take: impl FnMut(Judged) -> Res
             while let Some(judged) = waiting.remove(&next) {
                 take(judged)?;
                 next += 1;
-                // The place of the chunk is free; without a reader nobody needs it.
+                // This frees the place of the chunk. It fails if the reader has ended, which needs no place any more.
                 let _ = finished.recv();
             }
         }

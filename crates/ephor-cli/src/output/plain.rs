@@ -1,6 +1,6 @@
 //! Texts of users as output may show them.
 //!
-//! Names and messages come from policies and objects of strangers. Characters that nobody sees are written as escapes,
+//! Names and messages come from policies and objects of strangers. Invisible characters are written as escapes,
 //! so that they neither steer a terminal nor change the order of what is read, and no line of theirs is taken for a
 //! workflow command.
 

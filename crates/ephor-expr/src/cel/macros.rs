@@ -117,7 +117,7 @@ fn has(p: &mut Parser<'_>, u: &Use<'_>) -> Option<Id> {
     }
     let offset = p.ast.offset(*arg);
     p.issue(offset, "invalid argument to has() macro");
-    Some(p.placeholder(u.offset))
+    Some(p.error_node(u.offset))
 }
 
 /// The name that argument `id` is, or an issue.
@@ -175,7 +175,7 @@ enum Quantifier {
 
 fn quantifier(p: &mut Parser<'_>, u: &Use<'_>, quantifier: Quantifier) -> Option<Id> {
     let (predicate, names) = u.args.split_last()?;
-    let Some((variable, second)) = variables(p, names) else { return Some(p.placeholder(u.offset)) };
+    let Some((variable, second)) = variables(p, names) else { return Some(p.error_node(u.offset)) };
     let at = u.offset;
     let accumulator = |p: &mut Parser<'_>| ident(p, at, ACCUMULATOR);
     let init = literal(
@@ -223,7 +223,7 @@ fn fold(
     step: Id,
     result: Id,
 ) -> Id {
-    let Some(range) = u.target else { return p.placeholder(u.offset) };
+    let Some(range) = u.target else { return p.error_node(u.offset) };
     let accumulator = ACCUMULATOR.into();
     let fold = Comprehension { range, variable, second, accumulator, init, condition, step, result };
     p.add(u.offset, Kind::Comprehension(Box::new(fold)))
@@ -263,7 +263,7 @@ fn map(p: &mut Parser<'_>, u: &Use<'_>) -> Option<Id> {
         _ => return None,
     };
     let Some(variable) = variable(p, name, "argument is not an identifier") else {
-        return Some(p.placeholder(u.offset));
+        return Some(p.error_node(u.offset));
     };
     Some(build(p, u, (variable, None), Kind::List(Vec::new()), filter, |p, so_far| append(p, u.offset, so_far, value)))
 }
@@ -271,7 +271,7 @@ fn map(p: &mut Parser<'_>, u: &Use<'_>) -> Option<Id> {
 fn filter(p: &mut Parser<'_>, u: &Use<'_>) -> Option<Id> {
     let [name, predicate] = u.args else { return None };
     let Some(variable) = variable(p, *name, "argument is not an identifier") else {
-        return Some(p.placeholder(u.offset));
+        return Some(p.error_node(u.offset));
     };
     let names = (variable, None);
     Some(build(p, u, names, Kind::List(Vec::new()), Some(*predicate), |p, so_far| append(p, u.offset, so_far, *name)))
@@ -290,7 +290,7 @@ fn transform(p: &mut Parser<'_>, u: &Use<'_>, transform: Transform) -> Option<Id
         [a, b, filter, value] => ([*a, *b], Some(*filter), *value),
         _ => return None,
     };
-    let Some(pair) = variables(p, &names) else { return Some(p.placeholder(u.offset)) };
+    let Some(pair) = variables(p, &names) else { return Some(p.error_node(u.offset)) };
     let [key, _] = names;
     let init = if transform == Transform::List { Kind::List(Vec::new()) } else { Kind::Map(Vec::new()) };
     Some(build(p, u, pair, init, filter, |p, so_far| match transform {
@@ -317,7 +317,7 @@ fn bind(p: &mut Parser<'_>, u: &Use<'_>) -> Option<Id> {
     }
     let [name, init, result] = u.args else { return None };
     let Some(name) = simple_name(p, *name, "cel.bind() variable names must be simple identifiers") else {
-        return Some(p.placeholder(u.offset));
+        return Some(p.error_node(u.offset));
     };
     Some(binding(p, u.offset, name, *init, *result))
 }
@@ -339,7 +339,7 @@ fn opt_map(p: &mut Parser<'_>, u: &Use<'_>, flat: bool) -> Option<Id> {
     let (Some(target), [name, body]) = (u.target, u.args) else { return None };
     let function = if flat { "optFlatMap" } else { "optMap" };
     let message = format!("{function}() variable name must be a simple identifier");
-    let Some(name) = simple_name(p, *name, &message) else { return Some(p.placeholder(u.offset)) };
+    let Some(name) = simple_name(p, *name, &message) else { return Some(p.error_node(u.offset)) };
     let at = u.offset;
     let member = |p: &mut Parser<'_>, function: &str| {
         p.add(at, Kind::Call { function: function.into(), target: Some(target), args: Vec::new() })
@@ -358,7 +358,7 @@ fn sort_by(p: &mut Parser<'_>, u: &Use<'_>) -> Option<Id> {
     const INPUT: &str = "@__sortBy_input__";
     let (Some(target), [name, key]) = (u.target, u.args) else { return None };
     let Some(variable) = variable(p, *name, "argument is not an identifier") else {
-        return Some(p.placeholder(u.offset));
+        return Some(p.error_node(u.offset));
     };
     let at = u.offset;
     let input = ident(p, at, INPUT);
@@ -378,7 +378,7 @@ fn extremum(p: &mut Parser<'_>, u: &Use<'_>, name: &str, function: &str) -> Opti
     let fail = |p: &mut Parser<'_>, id: Option<Id>, message: &str| {
         let offset = id.map_or(u.offset, |id| p.ast.offset(id));
         p.issue(offset, format!("math.{name}() {message}"));
-        Some(p.placeholder(u.offset))
+        Some(p.error_node(u.offset))
     };
     let (numeric, list) = (
         |p: &Parser<'_>, id: Id| match p.ast.kind(id) {
@@ -426,5 +426,5 @@ fn extension(p: &mut Parser<'_>, u: &Use<'_>, test: bool) -> Option<Id> {
     }
     let offset = p.ast.offset(*field);
     p.issue(offset, "invalid extension field");
-    Some(p.placeholder(u.offset))
+    Some(p.error_node(u.offset))
 }

@@ -1,4 +1,4 @@
-//! `GlobalContextEntry`: data that the rules of all policies read, kept at hand.
+//! `GlobalContextEntry`: cached data that the rules of all policies read.
 //!
 //! Entries about resources follow a watch, entries about calls repeat them. A [`GlobalContext`] is a source of facts:
 //! it answers [`Fetch::Global`] from memory and never waits. What has no data yet, or lost it to an error, is a failure

@@ -161,7 +161,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A node in the place of one that could not be made.
-    pub(super) fn placeholder(&mut self, offset: usize) -> Id {
+    pub(super) fn error_node(&mut self, offset: usize) -> Id {
         self.add(offset, Kind::Literal(Literal::Null))
     }
 

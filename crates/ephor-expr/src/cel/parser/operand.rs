@@ -98,7 +98,7 @@ impl<'a> Parser<'a> {
             Ok(literal) => self.add(offset, Kind::Literal(literal)),
             Err(message) => {
                 self.issue(offset, message);
-                self.placeholder(offset)
+                self.error_node(offset)
             }
         }
     }
@@ -109,7 +109,7 @@ impl<'a> Parser<'a> {
         if RESERVED.contains(&bare) {
             self.issue(offset, format!("reserved identifier: {bare}"));
             if !self.is("(") {
-                return Ok(self.placeholder(offset));
+                return Ok(self.error_node(offset));
             }
         }
         if let Some(open) = self.take("(") {

@@ -128,7 +128,7 @@ impl<S: Send + 'static> Accept<TcpStream, S> for CallerAcceptor {
     }
 }
 
-/// The same without TLS: nobody is known by more than an address.
+/// The same without TLS: a caller is known by its address only.
 #[derive(Debug, Clone)]
 pub(super) struct PlainAcceptor(pub(super) Bounded);
 

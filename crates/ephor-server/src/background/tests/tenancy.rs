@@ -113,7 +113,7 @@ fn attack(home: &str, rule: &str, spec: &str) -> (End, String) {
     bed.apply(OTHERS);
     bed.apply(OWN);
     bed.controller.observe_discovery(bed.cluster_discovery(), bed.now);
-    // By default nobody sees what happens in Ephor's own namespace.
+    // By default, policies do not apply to Ephor's own namespace.
     bed.set("{resourceFilters: ''}");
     bed.apply_object(&policy);
     bed.settle();

@@ -60,14 +60,14 @@ pub enum Note {
     },
 }
 
-/// Whoever wants to know.
+/// Receives notes on what the writer did.
 pub type Observer = Arc<dyn Fn(&Note) + Send + Sync>;
 
 /// Asked before each write: whether it may start now.
 pub type Fence = Arc<dyn Fn() -> Result<(), LostLease> + Send + Sync>;
 
-/// What the controller works with. Everybody reads through it; who writes asks it for a [`Writer`] of a policy or for
-/// the [`Records`] of the controller itself, and there is no other way to write.
+/// What the controller works with. All code reads through it. Code that writes asks it for a [`Writer`] of a policy or
+/// for the [`Records`] of the controller itself; there is no other way to write.
 #[derive(Clone)]
 pub struct Env {
     cluster: Arc<dyn Cluster>,

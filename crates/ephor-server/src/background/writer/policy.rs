@@ -49,8 +49,8 @@ impl Writer<'_> {
             }
             Action::Apply { before, after } => {
                 let mut after = named(id, after)?.clone();
-                // What is not there yet cannot be bound, but without force it takes nothing from whoever made it
-                // meanwhile.
+                // An object that does not exist yet has no UID to bind to. Without force, the apply takes no field
+                // from another manager that creates it meanwhile.
                 if let Some(before) = before {
                     named(id, before)?;
                     set_meta(&mut after, "uid", before.at(&["metadata", "uid"]).cloned());

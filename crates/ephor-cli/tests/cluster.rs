@@ -95,7 +95,7 @@ fn who_may_only_read_can_judge_a_cluster() {
     assert_eq!(judged.status.code(), Some(2), "a stored policy is refused: {}", text(&judged.stderr));
 
     let checked = ephor("check --cluster --output-format concise");
-    insta::assert_snapshot!(text(&checked.stdout), @"ClusterPolicy/signed:14:5: error[not-supported]: `verifyImages` is not supported yet (spec.rules[0].verifyImages)");
+    insta::assert_snapshot!(text(&checked.stdout), @"ClusterPolicy/signed:16:5: error[not-supported]: `verifyImages` is not supported yet (spec.rules[0].verifyImages)");
     assert_eq!(checked.status.code(), Some(1));
 
     std::fs::write(directory.path().join("secrets.yaml"), STORED.replace("ConfigMap, Namespace", "Secret")).unwrap();

@@ -206,10 +206,12 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
     }
     let limits = served.limits;
     let until = begun + deadline(parts.uri.query().unwrap_or_default());
-    let mut share = served.room.share(caller.peer());
-    let body = match reading::read(body, &mut share, &limits, until.min(begun + limits.reading)).await? {
-        Read::Whole(body) => body,
-        Read::TooMuch(beginning, what) => return denied(served, &path, &beginning, share, Refused::TooMuch(what)),
+    let share = served.room.share(caller.peer());
+    let (body, share) = match reading::read(body, share, &limits, until.min(begun + limits.reading)).await? {
+        (Read::Whole(body), share) => (body, share),
+        (Read::TooMuch(beginning, what), share) => {
+            return denied(served, &path, &beginning, share, Refused::TooMuch(what));
+        }
     };
     let small = body.len() <= limits.at_once;
     let (parsed, body, share) = if small {

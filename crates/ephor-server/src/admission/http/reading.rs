@@ -23,8 +23,35 @@ pub(super) enum Read {
     TooMuch(Vec<u8>, &'static str),
 }
 
-/// Reads a body into `share`. It has to be there by `until`.
-pub(super) async fn read(mut body: Body, share: &mut Share, limits: &Limits, until: Instant) -> Result<Read, Refused> {
+/// Reads a body, whose bytes `share` pays for as they arrive, and gives both back. The body has to be there by `until`.
+pub(super) async fn read(
+    mut body: Body,
+    mut share: Share,
+    limits: &Limits,
+    until: Instant,
+) -> Result<(Read, Share), Refused> {
+    match fill(&mut body, &mut share, limits, until).await {
+        Ok(Read::Whole(bytes)) => Ok((Read::Whole(bytes), share)),
+        Ok(too_much) => {
+            skip(&mut body, until).await;
+            Ok((too_much, share))
+        }
+        Err(Refused::NoRoom) => {
+            // The room goes to the body that this one gave way to.
+            drop(share);
+            skip(&mut body, until).await;
+            Err(Refused::NoRoom)
+        }
+        Err(refused) => Err(refused),
+    }
+}
+
+/// Reads the rest of a body and keeps none of it: the caller listens for the answer when it has sent everything.
+async fn skip(body: &mut Body, until: Instant) {
+    while let Ok(Ok(Some(_))) = timeout_at(until.into(), chunk(body)).await {}
+}
+
+async fn fill(body: &mut Body, share: &mut Share, limits: &Limits, until: Instant) -> Result<Read, Refused> {
     let until = until.into();
     let put_out = share.put_out();
     let mut bytes = Vec::new();
@@ -34,7 +61,7 @@ pub(super) async fn read(mut body: Body, share: &mut Share, limits: &Limits, unt
             tokio::select! {
                 biased;
                 () = put_out.notified() => Err(Refused::NoRoom),
-                chunk = chunk(&mut body) => chunk,
+                chunk = chunk(body) => chunk,
             }
         };
         let Some(chunk) = timeout_at(until, next).await.map_err(|_| Refused::TooSlow)?? else {
@@ -53,8 +80,6 @@ pub(super) async fn read(mut body: Body, share: &mut Share, limits: &Limits, unt
         if let Some(what) = too_much {
             bytes.extend_from_slice(&chunk);
             bytes.truncate(HEAD);
-            // The caller listens when it has sent everything.
-            while let Ok(Ok(Some(_))) = timeout_at(until, self::chunk(&mut body)).await {}
             return Ok(Read::TooMuch(bytes, what));
         }
         // A review takes no more than what a peer may hold: the largest are judged one after the other.

@@ -69,7 +69,8 @@ fn five_hundred_large_reviews_at_once() {
     let replica = &mut cluster.replicas()[0];
     assert!(replica.process.is_running(), "{}", replica.process.log_end(30));
     let peak = peak_megabytes(Cluster::pid(port));
-    assert!(peak <= 150, "{peak} MB");
+    // Two thirds of what the chart lets the container have.
+    assert!(peak <= 256, "{peak} MB");
     assert!(cluster.refuses_by("require-team"));
 }
 

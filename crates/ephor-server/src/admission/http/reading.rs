@@ -83,7 +83,8 @@ async fn fill(body: &mut Body, share: &mut Share, limits: &Limits, until: Instan
             return Ok(Read::TooMuch(bytes, what));
         }
         // A review takes no more than what a peer may hold: the largest are judged one after the other.
-        let cost = (chunk.len() + found * VALUE).min(limits.peer.saturating_sub(share.bytes()));
+        // Its text is there twice while it is parsed.
+        let cost = (2 * chunk.len() + found * VALUE).min(limits.peer.saturating_sub(share.bytes()));
         tokio::select! {
             biased;
             () = put_out.notified() => return Err(Refused::NoRoom),

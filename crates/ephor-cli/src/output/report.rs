@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use ephor_engine::outcome::Verdict;
-use ephor_engine::rules::validate::pod_security::PodSecurityFailure;
 use ephor_expr::yaml::to_yaml;
 use ephor_expr::{Map, Str, Value};
+use ephor_reports::report::summary;
+use ephor_reports::{Dialect, Entry, PolicyFacts, entry};
 
-use super::{plain, structured};
-use crate::apply::{Action, Card, Results, Row, Tally};
+use super::plain;
+use crate::apply::{Action, Card, Results, Row};
 
 /// How reports are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,38 +49,33 @@ pub fn render(results: &Results, format: Format) -> String {
 }
 
 fn report(results: &Results, kind: &str, name: &str, namespace: Option<&Str>, rows: &[&Row]) -> Value {
-    let mut tally = Tally::default();
-    for row in rows {
-        tally.add(row.verdict);
-    }
     let mut metadata = Map::new();
     metadata.insert("name", name);
     if let Some(namespace) = namespace {
         metadata.insert("namespace", namespace.clone());
     }
-    let entries = rows.iter().filter_map(|row| Some(entry(results, row, results.card(row)?)));
+    let entries = rows.iter().filter_map(|row| Some(result(results, row, results.card(row)?)));
     Value::from([
-        ("apiVersion", "openreports.io/v1alpha1".into()),
+        ("apiVersion", Dialect::OpenReports.api_version().into()),
         ("kind", kind.into()),
         ("metadata", metadata.into()),
         ("results", Value::array(entries.collect())),
         ("source", "".into()),
-        ("summary", structured::summary(&tally)),
+        ("summary", summary(rows.iter().map(|row| row.verdict.as_str()))),
     ])
 }
 
-fn entry(results: &Results, row: &Row, card: &Card) -> Value {
-    let mut entry = Map::new();
-    entry.insert("source", "kyverno");
-    entry.insert("policy", card.key.clone());
-    if row.action != Action::Cleanup {
-        entry.insert("rule", row.rule.clone());
-    }
-    for (key, text) in [("category", &card.category), ("severity", &card.severity)] {
-        if let Some(text) = text {
-            entry.insert(key, text.clone());
-        }
-    }
+/// One entry. Unlike the report of one object, it names its resource, and says also that it is not scored.
+fn result(results: &Results, row: &Row, card: &Card) -> Value {
+    let policy = PolicyFacts {
+        key: &card.key,
+        category: card.category.as_ref(),
+        severity: card.severity.as_ref(),
+        scored: card.scored,
+        background: card.background,
+    };
+    let rule = (row.action != Action::Cleanup).then(|| row.rule.clone());
+    let mut members = Entry::new(policy, rule, row.verdict, &row.message, row.detail.as_deref()).members();
     let subject = &row.subject;
     let mut resource = Map::new();
     for (key, text) in [
@@ -94,60 +89,8 @@ fn entry(results: &Results, row: &Row, card: &Card) -> Value {
             resource.insert(key, text.clone());
         }
     }
-    entry.insert("resources", Value::array(vec![resource.into()]));
-    entry.insert("result", row.verdict.as_str());
-    entry.insert("scored", card.scored);
-    let properties = properties(row, card);
-    let message = overriding(row.verdict, &properties).unwrap_or_else(|| row.message.clone());
-    if !message.is_empty() {
-        entry.insert("message", message);
-    }
-    if !properties.is_empty() {
-        entry.insert("properties", properties);
-    }
-    let now = results.plan.now;
-    let timestamp = [("nanos", i64::from(now.subsec_nanosecond()).into()), ("seconds", now.as_second().into())];
-    entry.insert("timestamp", Value::from(timestamp));
-    Value::object(entry)
-}
-
-/// Properties are texts.
-fn properties(row: &Row, card: &Card) -> Map {
-    let mut map = Map::new();
-    if let Some(background) = card.background {
-        map.insert("process", if background { "background scan" } else { "admission review" });
-    }
-    let Some(detail) = &row.detail else { return map };
-    for (key, value) in detail.properties.iter() {
-        let text = value.as_str().map_or_else(|| value.to_json(), str::to_owned);
-        map.insert(key.clone(), text);
-    }
-    if !detail.exceptions.is_empty() {
-        map.insert("exceptions", detail.exceptions.join(","));
-    }
-    if let Some(failure) = &detail.pod_security {
-        pod_security(failure, &mut map);
-    }
-    map
-}
-
-fn pod_security(failure: &PodSecurityFailure, map: &mut Map) {
-    map.insert("standard", failure.level.clone());
-    map.insert("version", failure.version.clone());
-    let ids: Vec<&str> = failure.checks.iter().map(|check| check.id).collect();
-    map.insert("controls", ids.join(","));
-    // Upstream's order of members, which a sorted map does not have.
-    let text = |text: &str| Value::from(text).to_json();
-    let controls = failure.checks.iter().map(|check| {
-        let images: Vec<String> = check.images.iter().map(|image| text(image)).collect();
-        format!(r#"{{"ID":{},"Name":{},"Images":[{}]}}"#, text(check.id), text(check.control), images.join(","))
-    });
-    map.insert("controlsJSON", format!("[{}]", controls.collect::<Vec<_>>().join(",")));
-}
-
-/// The message that a rule's properties give a verdict (`passMessage` and so on), or all (`message`).
-fn overriding(verdict: Verdict, properties: &Map) -> Option<Str> {
-    let own = format!("{}Message", verdict.as_str());
-    let text = properties.get(&own).or_else(|| properties.get("message"))?;
-    text.as_str().filter(|text| !text.is_empty()).map(Str::new)
+    members.insert("resources", Value::array(vec![resource.into()]));
+    members.insert("scored", card.scored);
+    members.insert("timestamp", entry::timestamp(results.plan.now));
+    Value::object(members)
 }

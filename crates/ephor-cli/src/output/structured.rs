@@ -38,7 +38,7 @@ fn value(results: &Results) -> Value {
 }
 
 /// The counts.
-pub fn summary(tally: &Tally) -> Value {
+fn summary(tally: &Tally) -> Value {
     let count = |n: u64| Value::from(i64::try_from(n).unwrap_or(i64::MAX));
     Value::from([
         ("pass", count(tally.pass)),

@@ -1,0 +1,159 @@
+//! One result of one rule, as an entry of a report.
+
+use ephor_engine::compile::Program;
+use ephor_engine::outcome::{Detail, Outcome, Verdict};
+use ephor_engine::rules::validate::pod_security::PodSecurityFailure;
+use ephor_expr::{Map, Str, Value};
+use jiff::Timestamp;
+
+/// The `source` of results of `ClusterPolicy` and `Policy`.
+pub const SOURCE: &str = "kyverno";
+
+/// What a report says about the policy of a result.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicyFacts<'p> {
+    /// `namespace/name`, or the name.
+    pub key: &'p Str,
+    /// `policies.kyverno.io/category`.
+    pub category: Option<&'p Str>,
+    /// `policies.kyverno.io/severity`, whatever it is.
+    pub severity: Option<&'p Str>,
+    /// Whether reports count its failures.
+    pub scored: bool,
+    /// Whether existing objects are scanned; `None` for kinds of policies without that notion.
+    pub background: Option<bool>,
+}
+
+impl<'p> PolicyFacts<'p> {
+    /// The facts about a compiled policy.
+    pub fn of(program: &'p Program) -> Self {
+        Self {
+            key: &program.key,
+            category: program.scoring.category.as_ref(),
+            severity: program.scoring.severity.as_ref(),
+            scored: !program.scoring.unscored,
+            background: Some(program.background),
+        }
+    }
+}
+
+/// One result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// `namespace/name` of the policy, or its name.
+    pub policy: Str,
+    /// The rule; `None` for policies without rules.
+    pub rule: Option<Str>,
+    /// The verdict.
+    pub result: Verdict,
+    /// The text for the user; may be empty.
+    pub message: Str,
+    /// The policy's category.
+    pub category: Option<Str>,
+    /// The policy's severity, if it is one that reports know.
+    pub severity: Option<Str>,
+    /// Whether the result counts.
+    pub scored: bool,
+    /// Further properties; all are texts.
+    pub properties: Map,
+}
+
+/// The severities that reports know.
+const SEVERITIES: [&str; 5] = ["critical", "high", "medium", "low", "info"];
+
+impl Entry {
+    /// The entry for an outcome of a rule of `program`.
+    pub fn of(program: &Program, outcome: &Outcome) -> Self {
+        let rule = Some(outcome.rule.clone());
+        Self::new(PolicyFacts::of(program), rule, outcome.verdict, &outcome.message, outcome.detail.as_deref())
+    }
+
+    /// The entry for a verdict. A property called `message`, or `passMessage` and so on for one verdict, replaces the
+    /// message.
+    pub fn new(
+        policy: PolicyFacts<'_>,
+        rule: Option<Str>,
+        result: Verdict,
+        message: &Str,
+        detail: Option<&Detail>,
+    ) -> Self {
+        let properties = properties(policy, detail);
+        Self {
+            policy: policy.key.clone(),
+            rule,
+            result,
+            message: replaced_message(result, &properties).unwrap_or_else(|| message.clone()),
+            category: policy.category.filter(|category| !category.is_empty()).cloned(),
+            severity: policy.severity.filter(|severity| SEVERITIES.contains(&severity.as_str())).cloned(),
+            scored: policy.scored,
+            properties,
+        }
+    }
+
+    /// The members of the entry but `timestamp`. Absent ones are left out, `scored` if it is false.
+    pub fn members(&self) -> Map {
+        let mut map = Map::new();
+        map.insert("source", SOURCE);
+        map.insert("policy", self.policy.clone());
+        map.insert("result", self.result.as_str());
+        for (key, text) in [("rule", &self.rule), ("category", &self.category), ("severity", &self.severity)] {
+            if let Some(text) = text {
+                map.insert(key, text.clone());
+            }
+        }
+        if self.scored {
+            map.insert("scored", true);
+        }
+        if !self.message.is_empty() {
+            map.insert("message", self.message.clone());
+        }
+        if !self.properties.is_empty() {
+            map.insert("properties", self.properties.clone());
+        }
+        map
+    }
+}
+
+/// The `timestamp` member of an entry.
+pub fn timestamp(at: Timestamp) -> Value {
+    Value::from([("nanos", i64::from(at.subsec_nanosecond()).into()), ("seconds", at.as_second().into())])
+}
+
+fn properties(policy: PolicyFacts<'_>, detail: Option<&Detail>) -> Map {
+    let mut map = Map::new();
+    if let Some(background) = policy.background {
+        map.insert("process", if background { "background scan" } else { "admission review" });
+    }
+    let Some(detail) = detail else { return map };
+    for (key, value) in detail.properties.iter() {
+        let text = value.as_str().map_or_else(|| value.to_json(), str::to_owned);
+        map.insert(key.clone(), text);
+    }
+    if !detail.exceptions.is_empty() {
+        map.insert("exceptions", detail.exceptions.join(","));
+    }
+    if let Some(failure) = &detail.pod_security {
+        pod_security(failure, &mut map);
+    }
+    map
+}
+
+fn pod_security(failure: &PodSecurityFailure, map: &mut Map) {
+    map.insert("standard", failure.level.clone());
+    map.insert("version", failure.version.clone());
+    let ids: Vec<&str> = failure.checks.iter().map(|check| check.id).collect();
+    map.insert("controls", ids.join(","));
+    // Upstream's order of members, which a sorted map does not have.
+    let text = |text: &str| Value::from(text).to_json();
+    let controls = failure.checks.iter().map(|check| {
+        let images: Vec<String> = check.images.iter().map(|image| text(image)).collect();
+        format!(r#"{{"ID":{},"Name":{},"Images":[{}]}}"#, text(check.id), text(check.control), images.join(","))
+    });
+    map.insert("controlsJSON", format!("[{}]", controls.collect::<Vec<_>>().join(",")));
+}
+
+fn replaced_message(result: Verdict, properties: &Map) -> Option<Str> {
+    let own = format!("{}Message", result.as_str());
+    let text = properties.get(&own).or_else(|| properties.get("message"))?;
+    text.as_str().filter(|text| !text.is_empty()).map(Str::new)
+}

@@ -1,0 +1,15 @@
+//! Policy reports: what policies say about the objects that exist, as objects that people and tools read.
+//!
+//! A report is derived data. It can be computed again from an object and the policies at any time, so everything here
+//! compares before it writes, and a report that says the same as before is left alone.
+//!
+//! - [`entry`]: one result of one rule.
+//! - [`report`]: the report of one object, in the dialects `wgpolicyk8s.io` and `openreports.io`.
+//! - [`merge`]: new results and a stored report in, the results to store out.
+
+pub mod entry;
+pub mod merge;
+pub mod report;
+
+pub use entry::{Entry, PolicyFacts};
+pub use report::{Dialect, Scope};

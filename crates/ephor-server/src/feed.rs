@@ -2,7 +2,8 @@
 //!
 //! A [`Feed`] is a thread that tells its sink the present objects and every change after. It starts over when the
 //! cluster has forgotten where the watch stood, waits for kinds that are not served yet, and backs off while the
-//! cluster cannot be reached. The sink sees a consistent story: a [`Change::Reset`] says all that exists.
+//! cluster cannot be reached. The sink sees a consistent story: a [`Change::Reset`] says all that exists. A sink of
+//! [`Feed::spawn_paged`] gets a list page by page instead, so that no list of a large kind is ever in memory as a whole.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -71,6 +72,21 @@ pub enum Change {
     Gone(Value),
 }
 
+/// What a sink of a paged feed is told. The names are those of the watcher of kube-rs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WatcherEvent {
+    /// A list begins, also after an interrupted one. What the sink knows may be stale until [`WatcherEvent::InitDone`].
+    Init,
+    /// These objects of the list exist.
+    InitPage(Vec<Value>),
+    /// The list is complete: what it did not show since [`WatcherEvent::Init`] does not exist.
+    InitDone,
+    /// This object was created or changed.
+    Apply(Value),
+    /// This object is gone; its last state.
+    Delete(Value),
+}
+
 /// The version of an object: versions of one kind grow. `None` if it has none, or one that is no number.
 pub(crate) fn version_of(object: &Value) -> Option<u64> {
     object.str_at(&["metadata", "resourceVersion"])?.parse().ok()
@@ -105,7 +121,24 @@ impl Feed {
         cluster: Arc<dyn Cluster>,
         watched: Watched,
         stop: Stop,
-        sink: impl FnMut(Change) + Send + 'static,
+        mut sink: impl FnMut(Change) + Send + 'static,
+    ) -> Self {
+        let mut listed = Vec::new();
+        Self::spawn_paged(cluster, watched, stop, move |event| match event {
+            WatcherEvent::Init => listed.clear(),
+            WatcherEvent::InitPage(items) => listed.extend(items),
+            WatcherEvent::InitDone => sink(Change::Reset(std::mem::take(&mut listed))),
+            WatcherEvent::Apply(object) => sink(Change::Set(object)),
+            WatcherEvent::Delete(object) => sink(Change::Gone(object)),
+        })
+    }
+
+    /// Starts a feed in a thread of its own, whose sink gets lists page by page.
+    pub fn spawn_paged(
+        cluster: Arc<dyn Cluster>,
+        watched: Watched,
+        stop: Stop,
+        sink: impl FnMut(WatcherEvent) + Send + 'static,
     ) -> Self {
         let feed = Self(Arc::new(Shared::default()));
         let shared = Arc::clone(&feed.0);
@@ -131,13 +164,14 @@ impl Feed {
     }
 }
 
-fn run(cluster: &dyn Cluster, watched: &Watched, stop: &Stop, shared: &Shared, mut sink: impl FnMut(Change)) {
+fn run(cluster: &dyn Cluster, watched: &Watched, stop: &Stop, shared: &Shared, mut sink: impl FnMut(WatcherEvent)) {
     let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
     while !stop.is_stopped() {
         let resource = match cluster.resolve(&watched.api_version, &watched.kind) {
             Ok(resource) => resource,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                sink(Change::Reset(Vec::new()));
+                sink(WatcherEvent::Init);
+                sink(WatcherEvent::InitDone);
                 synced(shared);
                 stop.wait(UNKNOWN_KIND_PAUSE);
                 continue;
@@ -147,12 +181,15 @@ fn run(cluster: &dyn Cluster, watched: &Watched, stop: &Stop, shared: &Shared, m
                 continue;
             }
         };
-        let version = match pages(cluster, &resource, watched.list()) {
-            Ok((items, version)) => {
-                sink(Change::Reset(items));
+        sink(WatcherEvent::Init);
+        let pages = pages(cluster, &resource, watched.list(), stop, |items| sink(WatcherEvent::InitPage(items)));
+        let version = match pages {
+            Ok(Some(version)) => {
+                sink(WatcherEvent::InitDone);
                 synced(shared);
                 version
             }
+            Ok(None) => return,
             Err(error) => {
                 back_off(&error, watched, stop, &mut backoff);
                 continue;
@@ -186,20 +223,30 @@ pub(crate) fn list(
     resource: &Resource,
     filter: &Filter,
 ) -> Result<(Vec<Value>, Str), ClusterError> {
-    pages(cluster, resource, ListQuery { filter: filter.clone(), ..ListQuery::default() })
+    let query = ListQuery { filter: filter.clone(), ..ListQuery::default() };
+    let mut items = Vec::new();
+    let version = pages(cluster, resource, query, &Stop::new(), |page| items.extend(page))?;
+    Ok((items, version.unwrap_or_default()))
 }
 
-fn pages(cluster: &dyn Cluster, resource: &Resource, mut query: ListQuery) -> Result<(Vec<Value>, Str), ClusterError> {
+/// Takes a list page by page; gives the version to watch from, `None` if `stop` came first.
+pub fn pages(
+    cluster: &dyn Cluster,
+    resource: &Resource,
+    mut query: ListQuery,
+    stop: &Stop,
+    mut take: impl FnMut(Vec<Value>),
+) -> Result<Option<Str>, ClusterError> {
     query.limit = PAGE;
-    let mut items = Vec::new();
-    loop {
+    while !stop.is_stopped() {
         let page = cluster.list(resource, &query)?;
-        items.extend(page.items);
+        take(page.items);
         match page.continue_token.filter(|token| !token.is_empty()) {
             Some(token) => query.continue_token = Some(token),
-            None => return Ok((items, page.resource_version)),
+            None => return Ok(Some(page.resource_version)),
         }
     }
+    Ok(None)
 }
 
 /// Follows what happens, through watches that end without reason, until the cluster has forgotten where this one stands.
@@ -211,7 +258,7 @@ fn follow(
     mut version: Str,
     stop: &Stop,
     backoff: &mut Backoff,
-    sink: &mut impl FnMut(Change),
+    sink: &mut impl FnMut(WatcherEvent),
 ) -> Result<(), ClusterError> {
     let fails_for_now = |error: &ClusterError, backoff: &Backoff| {
         error.kind() == ErrorKind::Transient && backoff.failures() < WATCH_FAILURES
@@ -252,20 +299,14 @@ fn follow(
                 Err(error) => return Err(error),
             };
             backoff.reset();
-            let change = match event {
-                WatchEvent::Bookmark(at) => {
-                    version = at;
-                    continue;
-                }
-                WatchEvent::Added(object) | WatchEvent::Modified(object) => Change::Set(object),
-                WatchEvent::Deleted(object) => Change::Gone(object),
-            };
-            if let Change::Set(object) | Change::Gone(object) = &change
-                && let Some(at) = object.str_at(&["metadata", "resourceVersion"])
-            {
+            if let Some(at) = event.object().and_then(|object| object.str_at(&["metadata", "resourceVersion"])) {
                 version = at.into();
             }
-            sink(change);
+            match event {
+                WatchEvent::Bookmark(at) => version = at,
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => sink(WatcherEvent::Apply(object)),
+                WatchEvent::Deleted(object) => sink(WatcherEvent::Delete(object)),
+            }
         }
     }
     Ok(())
@@ -273,7 +314,7 @@ fn follow(
 
 #[cfg(test)]
 mod tests {
-    use ephor_cluster::MemoryCluster;
+    use ephor_cluster::{MemoryCluster, WriteOptions};
 
     use super::*;
     use crate::faults::FaultyCluster;
@@ -307,6 +348,27 @@ mod tests {
         let (lists, took) = followed(3, || ClusterError::expired("too old"));
         assert_eq!(lists, 3);
         assert!(took >= FIRST_PAUSE, "{took:?}");
+    }
+
+    #[test]
+    fn a_large_list_comes_page_by_page() {
+        let cluster = MemoryCluster::default();
+        let kind = cluster.resolve("v1", "ConfigMap").unwrap();
+        for i in 0..PAGE + 1 {
+            let text = format!(r#"{{"metadata":{{"name":"m{i}","namespace":"default"}}}}"#);
+            cluster.create(&kind, Value::from_json(&text).unwrap(), &WriteOptions::default()).unwrap();
+        }
+        let (stop, mut told) = (Stop::new(), Vec::new());
+        run(&cluster, &Watched::all("v1", "ConfigMap"), &stop, &Shared::default(), |event| {
+            told.push(match event {
+                WatcherEvent::InitPage(items) => items.len().to_string(),
+                other => format!("{other:?}"),
+            });
+            if told.last().is_some_and(|last| last == "InitDone") {
+                stop.stop();
+            }
+        });
+        assert_eq!(told, ["Init", "500", "1", "InitDone"]);
     }
 
     #[test]

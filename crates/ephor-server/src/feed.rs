@@ -354,7 +354,7 @@ mod tests {
     fn a_large_list_comes_page_by_page() {
         let cluster = MemoryCluster::default();
         let kind = cluster.resolve("v1", "ConfigMap").unwrap();
-        for i in 0..PAGE + 1 {
+        for i in 0..=PAGE {
             let text = format!(r#"{{"metadata":{{"name":"m{i}","namespace":"default"}}}}"#);
             cluster.create(&kind, Value::from_json(&text).unwrap(), &WriteOptions::default()).unwrap();
         }

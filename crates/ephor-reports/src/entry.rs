@@ -119,10 +119,18 @@ pub fn timestamp(at: Timestamp) -> Value {
     Value::from([("nanos", i64::from(at.subsec_nanosecond()).into()), ("seconds", at.as_second().into())])
 }
 
+/// The property that says how a policy is applied.
+pub const PROCESS: &str = "process";
+
+/// Its value: it depends on whether the policy judges existing objects, not on what made the result.
+pub fn process(background: bool) -> &'static str {
+    if background { "background scan" } else { "admission review" }
+}
+
 fn properties(policy: PolicyFacts<'_>, detail: Option<&Detail>) -> Map {
     let mut map = Map::new();
     if let Some(background) = policy.background {
-        map.insert("process", if background { "background scan" } else { "admission review" });
+        map.insert(PROCESS, process(background));
     }
     let Some(detail) = detail else { return map };
     for (key, value) in detail.properties.iter() {

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use ephor_expr::{Map, Str, Value};
+use ephor_expr::{Str, Value};
 use jiff::Timestamp;
 
-use crate::entry::{Entry, timestamp};
+use crate::entry::{PROCESS, timestamp};
 
 /// Which rule a stored result is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,17 @@ pub struct Rule<'r> {
     pub policy: &'r str,
     /// The rule; empty if the result names none.
     pub rule: &'r str,
+    /// How the policy was applied ([`crate::entry::process`]); empty if the result does not say.
+    pub process: &'r str,
+}
+
+impl<'r> Rule<'r> {
+    /// The rule that a result is about.
+    pub fn of(result: &'r Value) -> Self {
+        let text = |key| result.str_at(&[key]).unwrap_or_default();
+        let process = result.str_at(&["properties", PROCESS]).unwrap_or_default();
+        Self { policy: text("policy"), rule: text("rule"), process }
+    }
 }
 
 /// What becomes of a stored result of a rule.
@@ -31,10 +42,11 @@ pub enum Stored {
     Gone,
 }
 
-/// The results to store, sorted as reports have them: by policy, then rule. `fate` says what becomes of stored results.
+/// The results to store, sorted as reports have them: by policy, then rule. `fresh` are rendered results; those without
+/// `timestamp` get `now`, or keep the time of a stored one that says the same. `fate` says what becomes of stored ones.
 pub fn merge(
     stored: &[Value],
-    fresh: &[Entry],
+    fresh: &[Value],
     now: Timestamp,
     mut fate: impl FnMut(Rule<'_>) -> Stored,
 ) -> Vec<Value> {
@@ -43,18 +55,17 @@ pub fn merge(
         kept.entry(key(result)).or_default().push(result);
     }
     let mut merged: BTreeMap<(Str, Str), Vec<Value>> = BTreeMap::new();
-    for entry in fresh {
-        let key = (entry.policy.clone(), entry.rule.clone().unwrap_or_default());
-        let members = Value::object(entry.members());
-        let same = kept.get(&key).into_iter().flatten().find(|old| without_timestamp(old) == members);
-        let result = same.map_or_else(|| stamped(entry.members(), now), |old| (*old).clone());
+    for result in fresh {
+        let key = key(result);
+        let content = without_timestamp(result);
+        let same = kept.get(&key).into_iter().flatten().find(|old| without_timestamp(old) == content);
+        let result = same.map_or_else(|| stamped(result.clone(), now), |old| (*old).clone());
         merged.entry(key).or_default().push(result);
     }
     for (key, results) in kept {
-        let rule = Rule { policy: &key.0, rule: &key.1 };
-        if !merged.contains_key(&key) && fate(rule) == Stored::Stands {
-            merged.insert(key, results.into_iter().cloned().collect());
-        }
+        merged.entry(key).or_insert_with(|| {
+            results.into_iter().filter(|result| fate(Rule::of(result)) == Stored::Stands).cloned().collect()
+        });
     }
     merged.into_values().flatten().collect()
 }
@@ -64,11 +75,15 @@ fn key(result: &Value) -> (Str, Str) {
     (text("policy"), text("rule"))
 }
 
-fn stamped(mut members: Map, now: Timestamp) -> Value {
+fn stamped(mut result: Value, now: Timestamp) -> Value {
     // Reports carry whole seconds.
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
-    members.insert("timestamp", timestamp(now));
-    Value::object(members)
+    if let Some(members) = result.as_object_mut()
+        && !members.contains_key("timestamp")
+    {
+        members.insert("timestamp", timestamp(now));
+    }
+    result
 }
 
 /// The result without its timestamp.
@@ -83,11 +98,13 @@ pub(crate) fn without_timestamp(result: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use ephor_engine::outcome::Verdict;
+    use ephor_expr::Map;
 
     use super::*;
+    use crate::Entry;
 
-    fn entry(policy: &str, rule: &str, result: Verdict) -> Entry {
-        Entry {
+    fn entry(policy: &str, rule: &str, result: Verdict) -> Value {
+        let entry = Entry {
             policy: policy.into(),
             rule: Some(rule.into()),
             result,
@@ -96,7 +113,8 @@ mod tests {
             severity: None,
             scored: true,
             properties: Map::new(),
-        }
+        };
+        Value::object(entry.members())
     }
 
     /// `policy/rule=result@seconds` of each result.

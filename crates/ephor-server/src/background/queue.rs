@@ -98,21 +98,27 @@ struct Item {
 }
 
 /// The queue.
-#[derive(Debug, Default)]
-pub struct Queue {
-    items: BTreeMap<Task, Item>,
-    ready: BTreeSet<(Moment, u64, Task)>,
+#[derive(Debug)]
+pub struct Queue<T> {
+    items: BTreeMap<T, Item>,
+    ready: BTreeSet<(Moment, u64, T)>,
     order: u64,
 }
 
-impl Queue {
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self { items: BTreeMap::new(), ready: BTreeSet::new(), order: 0 }
+    }
+}
+
+impl<T: Ord + Clone> Queue<T> {
     /// Asks for work now.
-    pub fn add(&mut self, task: Task, now: Moment) {
+    pub fn add(&mut self, task: T, now: Moment) {
         self.add_at(task, now, now);
     }
 
     /// Asks for work at `due`; work that is asked for already is done at the earlier moment.
-    pub fn add_at(&mut self, task: Task, due: Moment, now: Moment) {
+    pub fn add_at(&mut self, task: T, due: Moment, now: Moment) {
         self.order += 1;
         let order = self.order;
         if let Some(item) = self.items.get_mut(&task) {
@@ -131,7 +137,7 @@ impl Queue {
     }
 
     /// The next work that is due; it is not given out again before [`Queue::settle`].
-    pub fn take(&mut self, now: Moment) -> Option<Task> {
+    pub fn take(&mut self, now: Moment) -> Option<T> {
         if self.ready.first()?.0 > now {
             return None;
         }
@@ -144,7 +150,7 @@ impl Queue {
     }
 
     /// Says what became of work that was taken.
-    pub fn settle(&mut self, task: Task, settled: Settled, now: Moment) -> Ended {
+    pub fn settle(&mut self, task: T, settled: Settled, now: Moment) -> Ended {
         let Some(item) = self.items.get_mut(&task) else { return Ended { lag: 0, failures: 0 } };
         item.running = false;
         let lag = now.saturating_sub(item.since);
@@ -181,19 +187,12 @@ impl Queue {
     }
 
     /// Whether work is asked for or under way.
-    pub fn holds(&self, task: &Task) -> bool {
+    pub fn holds(&self, task: &T) -> bool {
         self.items.contains_key(task)
     }
 
-    /// How many triggers of a policy are looked at or to be looked at.
-    pub fn reconciling(&self, policy: &PolicyKey) -> usize {
-        let first = Task::Reconcile(WorkKey { policy: policy.clone(), trigger: Str::default() });
-        let of_policy = |task: &&Task| matches!(task, Task::Reconcile(key) if key.policy == *policy);
-        self.items.range(first..).map(|(task, _)| task).take_while(of_policy).count()
-    }
-
     /// Forgets work that nobody has taken.
-    pub fn forget(&mut self, task: &Task) {
+    pub fn forget(&mut self, task: &T) {
         if let Some(item) = self.items.get(task).copied().filter(|item| !item.running) {
             self.ready.remove(&(item.due, item.order, task.clone()));
             self.items.remove(task);
@@ -208,6 +207,15 @@ impl Queue {
     /// How much work is asked for or under way.
     pub fn depth(&self) -> usize {
         self.items.len()
+    }
+}
+
+impl Queue<Task> {
+    /// How many triggers of a policy are looked at or to be looked at.
+    pub fn reconciling(&self, policy: &PolicyKey) -> usize {
+        let first = Task::Reconcile(WorkKey { policy: policy.clone(), trigger: Str::default() });
+        let of_policy = |task: &&Task| matches!(task, Task::Reconcile(key) if key.policy == *policy);
+        self.items.range(first..).map(|(task, _)| task).take_while(of_policy).count()
     }
 
     /// All work of each sort: how much there is, and how long the oldest that should be done by now has been waiting,

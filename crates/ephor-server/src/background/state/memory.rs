@@ -53,7 +53,7 @@ pub struct State {
     /// What is known of the cluster.
     pub index: Index,
     /// What is to be done.
-    pub queue: Queue,
+    pub queue: Queue<Task>,
     /// Requests that are not done, by name.
     pub requests: BTreeMap<Str, Pending>,
     /// Requests that are done, by name.

@@ -1,0 +1,100 @@
+//! Results that other roles leave as `EphemeralReport`s: what only a request knew, and what background work did.
+//!
+//! An `EphemeralReport` names an object in its own namespace, and results of rules that exist. Whoever may create one
+//! in a namespace can say no more than that: results of scanned rules, of other objects or of unknown rules are dropped.
+
+use std::collections::BTreeMap;
+
+use ephor_cluster::{ErrorKind, object};
+use ephor_expr::{Map, Str, Value};
+use ephor_reports::Scope;
+use ephor_reports::merge::{Rule, Stored};
+use ephor_server::background::queue::{Moment, Settled};
+
+use crate::controller::{Controller, failed, timestamp};
+use crate::judge::text;
+use crate::settle::{Failure, results};
+
+/// The `apiVersion` of `EphemeralReport` and `ClusterEphemeralReport`.
+pub const API_VERSION: &str = "reports.kyverno.io/v1";
+/// How long an object that is not there yet is waited for, and how often it is looked for.
+const ORPHANED_AFTER: Moment = 120_000;
+const LOOK_AGAIN: Moment = 5_000;
+
+impl Controller {
+    /// Takes over the results of an `EphemeralReport` and deletes it.
+    pub(crate) fn adopt(&self, key: &str, now: Moment) -> Settled {
+        let Some(ephemeral) = self.lock().ephemeral(key) else { return Settled::Done };
+        match self.try_adopt(&ephemeral, now) {
+            Ok(Settled::Done) => {
+                self.lock().adopted(key);
+                Settled::Done
+            }
+            Ok(settled) => settled,
+            Err(failure) => failed(&failure, key),
+        }
+    }
+
+    fn try_adopt(&self, ephemeral: &Value, now: Moment) -> Result<Settled, Failure> {
+        let cluster = &self.env().cluster;
+        let kind = if text(ephemeral, "namespace").is_empty() { "ClusterEphemeralReport" } else { "EphemeralReport" };
+        let own = cluster.resolve(API_VERSION, kind)?;
+        let Some(scope) = self.subject(ephemeral)? else {
+            let created = text(ephemeral, "creationTimestamp").parse::<jiff::Timestamp>();
+            let age =
+                created.map_or(ORPHANED_AFTER, |at| now.saturating_sub(at.as_millisecond().max(0).unsigned_abs()));
+            if age < ORPHANED_AFTER {
+                return Ok(Settled::Later(LOOK_AGAIN));
+            }
+            self.remove(&own, ephemeral)?;
+            return Ok(Settled::Done);
+        };
+        let policies = std::sync::Arc::clone(&self.lock().policies);
+        let fresh = ephemeral.get("spec").map(results).unwrap_or_default().iter();
+        let fresh: Vec<Value> =
+            fresh.filter(|result| policies.fate(Rule::of(result)) == Stored::Stands).cloned().collect();
+        if !fresh.is_empty() {
+            self.write(&scope, &fresh, timestamp(now), |rule| match policies.fate(rule) {
+                Stored::Gone => Stored::Gone,
+                Stored::Replaced | Stored::Stands => Stored::Stands,
+            })?;
+        }
+        self.remove(&own, ephemeral)?;
+        Ok(Settled::Done)
+    }
+
+    /// The object that an `EphemeralReport` is about, if it is there.
+    fn subject(&self, ephemeral: &Value) -> Result<Option<Scope>, Failure> {
+        let labels = labels(ephemeral);
+        let part = |key: &str| labels.get(key).copied().unwrap_or_default();
+        let api_version = ephor_cluster::resource::join_api_version(part("group"), part("version"));
+        let annotation = |key: &str| ephemeral.str_at(&["metadata", "annotations", key]).unwrap_or_default();
+        let (name, namespace) = (annotation("audit.kyverno.io/resource.name"), object::namespace(ephemeral));
+        let kind = match self.env().cluster.resolve(&api_version, part("kind")) {
+            Ok(kind) if kind.namespaced != namespace.is_empty() => kind,
+            Ok(_) => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        match self.env().cluster.get(&kind, kind.namespaced.then_some(namespace), name) {
+            Ok(object) => {
+                let scope = Scope::of(&object);
+                Ok(Some(scope).filter(|scope| part("uid").is_empty() || scope.uid == part("uid")))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// What the labels `audit.kyverno.io/resource.…` say.
+fn labels(ephemeral: &Value) -> BTreeMap<&str, &str> {
+    let labels = ephemeral.at(&["metadata", "labels"]).and_then(Value::as_object);
+    let labels = labels.into_iter().flat_map(Map::iter);
+    labels.filter_map(|(key, value)| Some((key.strip_prefix("audit.kyverno.io/resource.")?, value.as_str()?))).collect()
+}
+
+/// The name of an `EphemeralReport` as logs say it.
+pub(crate) fn shown(key: &str) -> Str {
+    key.trim_start_matches('/').into()
+}

@@ -1,0 +1,106 @@
+//! What the policies say about one object that exists.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ephor_engine::evaluation::Evaluation;
+use ephor_engine::fetch::{Fact, Fetch};
+use ephor_engine::gate::AllowedFetch;
+use ephor_engine::outcome::Phase;
+use ephor_engine::redact::Redactor;
+use ephor_engine::review::{Mode, Review};
+use ephor_expr::budget::Interrupt;
+use ephor_expr::{Str, Value};
+use ephor_reports::Entry;
+use ephor_server::admission::redact::Learning;
+use ephor_server::facts::{self, Answers};
+
+use crate::controller::answer_text;
+use crate::reportable::Reportable;
+
+/// How long judging one object may take, so that none keeps a worker from the others.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// What came of judging an object.
+#[derive(Debug)]
+pub struct Judged {
+    /// Its results, rendered without timestamps, in order of evaluation.
+    pub results: Vec<Value>,
+    /// What the rules asked for, and the answers as text.
+    pub read: BTreeMap<AllowedFetch, String>,
+}
+
+/// Judges an object as a scan does: as if it were created now, by no user in particular.
+pub fn judge(
+    policies: &Reportable,
+    object: &Value,
+    namespace_labels: Option<Value>,
+    answers: &dyn Answers,
+    now: jiff::Timestamp,
+) -> Judged {
+    let mut review = Review::of_object(object.clone(), now);
+    review.mode = Mode::Scan;
+    review.namespace_labels = namespace_labels;
+    let recorded = Recorded { answers, read: Mutex::default() };
+    let learning = Learning::new(&recorded, Redactor::default());
+    learning.learn([object]);
+    let evaluation = Evaluation::new(&policies.set, &policies.exceptions, review, Phase::Validate);
+    let evaluation = evaluation.interrupted_by(Arc::new(Deadline::after(LONGEST)));
+    let mut outcomes = facts::drive(evaluation, &learning).outcomes;
+    learning.redact(outcomes.iter_mut().map(|outcome| &mut outcome.message));
+    let programs = policies.set.programs();
+    let entries = outcomes.iter().filter_map(|outcome| Some(Entry::of(programs.get(outcome.policy)?, outcome)));
+    let results = entries.map(|entry| Value::object(entry.members())).collect();
+    drop(learning);
+    Judged { results, read: recorded.read.into_inner().unwrap_or_else(PoisonError::into_inner) }
+}
+
+/// Answers, of which the questions are kept.
+struct Recorded<'a> {
+    answers: &'a dyn Answers,
+    read: Mutex<BTreeMap<AllowedFetch, String>>,
+}
+
+impl Answers for Recorded<'_> {
+    fn answer(&self, fetch: &AllowedFetch) -> Fact {
+        let fact = self.answers.answer(fetch);
+        if !matches!(fetch.fetch(), Fetch::NamespaceLabels { .. }) {
+            let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+            read.insert(fetch.clone(), answer_text(&fact));
+        }
+        fact
+    }
+
+    fn context_limit(&self) -> u64 {
+        self.answers.context_limit()
+    }
+
+    fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {
+        self.answers.secrets(fetch, answer)
+    }
+}
+
+/// Ends an evaluation at a moment.
+struct Deadline {
+    at: Instant,
+    over: AtomicBool,
+}
+
+impl Deadline {
+    fn after(time: Duration) -> Self {
+        Self { at: Instant::now() + time, over: AtomicBool::new(false) }
+    }
+}
+
+impl Interrupt for Deadline {
+    fn is_due(&self, _steps: u64) -> bool {
+        self.over.fetch_or(Instant::now() >= self.at, Ordering::Relaxed) || self.over.load(Ordering::Relaxed)
+    }
+}
+
+/// The text at `metadata.KEY` of an object.
+pub(crate) fn text(object: &Value, key: &str) -> Str {
+    Str::new(ephor_cluster::object::text(object, key))
+}

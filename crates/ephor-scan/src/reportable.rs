@@ -1,0 +1,149 @@
+//! Which policies, rules and kinds are scanned.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use ephor_cluster::Discovery;
+use ephor_engine::compile::{CompiledRule, Program};
+use ephor_engine::exceptions::ExceptionSet;
+use ephor_engine::matching::KindSelector;
+use ephor_engine::outcome::Phase;
+use ephor_engine::select::PolicySet;
+use ephor_expr::{Str, Value};
+use ephor_reports::entry::process;
+use ephor_reports::merge::{Rule, Stored};
+use ephor_server::background::GroupKind;
+use ephor_server::background::rules::trigger_kinds;
+use ephor_server::policies::{Snapshot, StoredPolicy};
+
+/// The label that keeps a policy out of reports.
+const DISABLED: &str = "reports.kyverno.io/disabled";
+
+/// What is scanned, as of one snapshot of the policies.
+#[derive(Debug, Default)]
+pub struct Reportable {
+    /// The policies whose validate rules judge existing objects.
+    pub set: PolicySet,
+    /// The exceptions that count.
+    pub exceptions: Arc<ExceptionSet>,
+    /// The kinds to scan, with the version to read them in.
+    pub kinds: BTreeMap<GroupKind, Str>,
+    policies: HashMap<Str, Policy>,
+}
+
+/// What of a policy matters here.
+#[derive(Debug, Clone)]
+struct Policy {
+    /// `None` if a label keeps it out of reports.
+    program: Option<Arc<Program>>,
+    scanned: bool,
+    /// The namespace of a `Policy`.
+    namespace: Option<Str>,
+    kinds: BTreeMap<GroupKind, Str>,
+}
+
+/// What must be judged again after a change of policies.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Rescans {
+    /// Kinds, each in one namespace (empty: in all).
+    pub kinds: BTreeSet<(GroupKind, Str)>,
+    /// Whether stored results may be about rules that are gone.
+    pub stale: bool,
+}
+
+impl Reportable {
+    /// What is scanned by the policies of a snapshot.
+    pub fn of(snapshot: &Snapshot, discovery: &Discovery) -> Self {
+        let mut reportable = Self { exceptions: Arc::clone(&snapshot.exceptions), ..Self::default() };
+        let mut programs = Vec::new();
+        for stored in snapshot.policies.values() {
+            let Some(program) = &stored.program else { continue };
+            let policy = Policy::of(stored, program, discovery);
+            if policy.scanned {
+                programs.push(Arc::clone(program));
+                reportable.kinds.extend(policy.kinds.iter().map(|(kind, version)| (kind.clone(), version.clone())));
+            }
+            reportable.policies.insert(program.key.clone(), policy);
+        }
+        reportable.set = PolicySet::new(programs);
+        reportable
+    }
+
+    /// What becomes of a stored result.
+    pub fn fate(&self, rule: Rule<'_>) -> Stored {
+        let Some(policy) = self.policies.get(rule.policy) else { return Stored::Gone };
+        let Some(program) = &policy.program else { return Stored::Gone };
+        match program.rules.iter().find(|known| known.name == rule.rule) {
+            None => Stored::Gone,
+            Some(known) if policy.scanned && known.phase() == Phase::Validate => Stored::Replaced,
+            // A result of a time when the policy was scanned is none of a request.
+            Some(_) if rule.process != process(program.background) => Stored::Gone,
+            Some(_) => Stored::Stands,
+        }
+    }
+
+    /// What must be judged again when this takes the place of `before`.
+    pub fn changes_since(&self, before: &Self) -> Rescans {
+        let mut rescans = Rescans::default();
+        if !Arc::ptr_eq(&self.exceptions, &before.exceptions) {
+            rescans.kinds.extend(self.kinds.keys().map(|kind| (kind.clone(), Str::default())));
+        }
+        let names: BTreeSet<&Str> = self.policies.keys().chain(before.policies.keys()).collect();
+        for name in names {
+            let (old, new) = (before.policies.get(name), self.policies.get(name));
+            if let (Some(old), Some(new)) = (old, new)
+                && old.same_as(new)
+            {
+                continue;
+            }
+            rescans.stale |= old.is_some();
+            for policy in [old, new].into_iter().flatten().filter(|policy| policy.scanned) {
+                let namespace = policy.namespace.clone().unwrap_or_default();
+                rescans.kinds.extend(policy.kinds.keys().map(|kind| (kind.clone(), namespace.clone())));
+            }
+        }
+        rescans.kinds.retain(|(kind, _)| self.kinds.contains_key(kind));
+        rescans
+    }
+}
+
+impl Policy {
+    fn of(stored: &StoredPolicy, program: &Arc<Program>, discovery: &Discovery) -> Self {
+        let reported = stored.document.at(&["metadata", "labels", DISABLED]).is_none();
+        let rules = || program.rules.iter().filter(|rule| rule.phase() == Phase::Validate);
+        let scanned = reported && program.background && rules().next().is_some();
+        let mut kinds = BTreeMap::new();
+        if scanned {
+            for (api_version, kind) in rules().flat_map(|rule| kinds_of(rule, discovery)) {
+                kinds.insert(GroupKind::new(&api_version, &kind), api_version);
+            }
+        }
+        Self { program: reported.then(|| Arc::clone(program)), scanned, namespace: program.namespace.clone(), kinds }
+    }
+
+    fn same_as(&self, other: &Self) -> bool {
+        let same_program = match (&self.program, &other.program) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
+        };
+        same_program && self.kinds == other.kinds
+    }
+}
+
+/// The kinds whose objects a rule judges and that can be listed.
+fn kinds_of(rule: &CompiledRule, discovery: &Discovery) -> Vec<(Str, Str)> {
+    let made: Vec<KindSelector> =
+        rule.autogen.iter().flat_map(|made| &made.kinds).map(|kind| KindSelector::parse(kind)).collect();
+    if !made.is_empty() {
+        return trigger_kinds(Some(&made), discovery);
+    }
+    let named: Option<Vec<KindSelector>> = rule.matches.kinds().map(|kinds| kinds.into_iter().cloned().collect());
+    trigger_kinds(named.as_deref(), discovery)
+}
+
+/// The group and kind of an object.
+pub fn kind_of(object: &Value) -> GroupKind {
+    let text = |key| object.str_at(&[key]).unwrap_or_default();
+    GroupKind::new(text("apiVersion"), text("kind"))
+}

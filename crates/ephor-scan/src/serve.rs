@@ -1,0 +1,290 @@
+//! Threads around the controller: feeds that tell it what happens, workers that step it, one leader at a time.
+//!
+//! Only the leader has a controller. Its memory begins with its term and ends with it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use ephor_cluster::{Cluster, Discovery};
+use ephor_expr::Str;
+use ephor_server::Stop;
+use ephor_server::background::GroupKind;
+use ephor_server::background::queue::Moment;
+use ephor_server::config::ConfigStore;
+use ephor_server::facts::Answers;
+use ephor_server::feed::{Feed, Watched, WatcherEvent};
+use ephor_server::lease::{self, LeaseOptions, Term};
+use ephor_server::policies::{ExceptionScope, PolicyStore};
+use ephor_server::threads;
+
+use crate::adopt::API_VERSION;
+use crate::controller::{Controller, Env, ReportOptions, Step};
+
+/// What the role needs.
+#[derive(Clone)]
+pub struct Reports {
+    /// The cluster.
+    pub cluster: Arc<dyn Cluster>,
+    /// Answers to the engine's questions.
+    pub answers: Arc<dyn Answers>,
+    /// Where the lease is.
+    pub namespace: Str,
+    /// Who this replica is.
+    pub identity: Str,
+    /// The pause between attempts to become the leader.
+    pub leader_retry: Duration,
+    /// How many threads work.
+    pub workers: usize,
+    /// How often everything is judged again, whether or not something happened.
+    pub scan_interval: Duration,
+    /// The settings; which objects are filtered is in them.
+    pub config: ConfigStore,
+    /// Whether objects that the settings' filters match are judged all the same.
+    pub skip_filters: bool,
+    /// Which exceptions count.
+    pub exceptions: ExceptionScope,
+    /// What reports hold.
+    pub options: ReportOptions,
+}
+
+impl std::fmt::Debug for Reports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Reports({}, {} workers)", self.identity, self.workers)
+    }
+}
+
+/// The name of the lease.
+pub const LEASE: &str = "kyverno-reports-controller";
+/// How often the kinds that must be followed are looked at.
+const KINDS_INTERVAL: Duration = Duration::from_millis(250);
+/// How many of these intervals pass between two looks at what is served.
+const DISCOVERY_ROUNDS: u64 = 8;
+/// How long a thread sleeps at most before it looks at its stop signal.
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// How long a feed waits when more objects are known than are judged.
+const FULL_PAUSE: Duration = Duration::from_millis(5);
+
+/// Takes part in the election until `stop`, and keeps reports while leading.
+pub fn run(reports: &Reports, stop: &Stop) {
+    let options = LeaseOptions {
+        namespace: reports.namespace.clone(),
+        name: LEASE.into(),
+        identity: reports.identity.clone(),
+        retry: reports.leader_retry,
+    };
+    lease::run(&reports.cluster, &options, stop, |term| {
+        let (reports, term) = (reports.clone(), term.clone());
+        threads::spawn("reports", threads::LARGE, &term.stop().clone(), move || lead(&reports, &term));
+    });
+}
+
+/// Keeps reports for one term; returns at its end.
+pub fn lead(reports: &Reports, term: &Term) {
+    let stop = term.stop().clone();
+    let store = PolicyStore::new(reports.exceptions.clone());
+    let policies = store.follow(&reports.cluster, &stop);
+    // Reports about policies that are not known yet would look stale.
+    while !policies.wait_synced(STOP_POLL_INTERVAL) {
+        if stop.is_stopped() {
+            return;
+        }
+    }
+    let fence = term.clone();
+    let filters = (!reports.skip_filters).then(|| reports.config.get().resource_filters.clone());
+    let controller = Controller::new(Env {
+        cluster: Arc::clone(&reports.cluster),
+        answers: Arc::clone(&reports.answers),
+        fence: Arc::new(move || fence.fence()),
+        options: reports.options.clone(),
+        filters,
+        stop: stop.clone(),
+    });
+    let role = Role { reports, controller, wake: Arc::new(Wake::default()), stop };
+    let Some(discovery) = role.discovery() else { return };
+    let discovery = Arc::new(Mutex::new(discovery));
+    if role.follow_reports().is_none() {
+        return;
+    }
+    store.subscribe({
+        let (controller, wake, discovery) = (role.controller.clone(), Arc::clone(&role.wake), Arc::clone(&discovery));
+        move |snapshot| {
+            let discovery = Arc::clone(&discovery.lock().unwrap_or_else(PoisonError::into_inner));
+            controller.observe_policies(snapshot, &discovery, now());
+            wake.wake();
+        }
+    });
+    let observe = |discovery: &Discovery| role.controller.observe_policies(&store.snapshot(), discovery, now());
+    observe(&discovery.lock().unwrap_or_else(PoisonError::into_inner));
+    for worker in 0..reports.workers.max(1) {
+        role.spawn_worker(worker);
+    }
+    role.follow_kinds(|fresh| {
+        let changed = {
+            let mut known = discovery.lock().unwrap_or_else(PoisonError::into_inner);
+            let changed = !Arc::ptr_eq(&known, &fresh);
+            *known = Arc::clone(&fresh);
+            changed
+        };
+        if changed {
+            observe(&fresh);
+        }
+    });
+}
+
+struct Role<'r> {
+    reports: &'r Reports,
+    controller: Controller,
+    wake: Arc<Wake>,
+    stop: Stop,
+}
+
+impl Role<'_> {
+    fn discovery(&self) -> Option<Arc<Discovery>> {
+        while !self.stop.is_stopped() {
+            match self.reports.cluster.discovery() {
+                Ok(discovery) => return Some(discovery),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot find out what is served");
+                    self.stop.wait(Duration::from_secs(1));
+                }
+            }
+        }
+        None
+    }
+
+    /// Follows namespaces, reports and what other roles leave. Returns when all of it is known; `None` if stopped before.
+    fn follow_reports(&self) -> Option<()> {
+        let dialect = self.reports.options.dialect;
+        let mut feeds = vec![self.feed(Watched::all("v1", "Namespace").metadata_only(), |controller, event| {
+            controller.observe_namespaces(event, now());
+        })];
+        for namespaced in [true, false] {
+            let watched = Watched::all(dialect.api_version(), dialect.kind(namespaced));
+            feeds.push(self.feed(watched, move |controller, event| {
+                controller.observe_reports(namespaced, event, now());
+            }));
+        }
+        for feed in &feeds {
+            while !feed.wait_synced(STOP_POLL_INTERVAL) {
+                if self.stop.is_stopped() {
+                    return None;
+                }
+            }
+        }
+        for kind in ["EphemeralReport", "ClusterEphemeralReport"] {
+            self.feed(Watched::all(API_VERSION, kind), |controller, event| controller.observe_ephemerals(event, now()));
+        }
+        Some(())
+    }
+
+    fn feed(&self, watched: Watched, observe: impl Fn(&Controller, WatcherEvent) + Send + 'static) -> Feed {
+        self.feed_until(watched, self.stop.clone(), observe)
+    }
+
+    fn feed_until(
+        &self,
+        watched: Watched,
+        stop: Stop,
+        observe: impl Fn(&Controller, WatcherEvent) + Send + 'static,
+    ) -> Feed {
+        let (controller, wake, over) = (self.controller.clone(), Arc::clone(&self.wake), stop.clone());
+        Feed::spawn_paged(Arc::clone(&self.reports.cluster), watched, stop, move |event| {
+            while controller.is_full() && !over.is_stopped() {
+                over.wait(FULL_PAUSE);
+            }
+            if !over.is_stopped() {
+                observe(&controller, event);
+                wake.wake();
+            }
+        })
+    }
+
+    fn spawn_worker(&self, number: usize) {
+        let (controller, wake, stop) = (self.controller.clone(), Arc::clone(&self.wake), self.stop.clone());
+        threads::spawn(format!("reports {number}"), threads::LARGE, &self.stop, move || {
+            while !stop.is_stopped() {
+                let heard = wake.count();
+                if let Step::Idle(due) = controller.step(now()) {
+                    let due = due.map(|due| Duration::from_millis(due.saturating_sub(now()).max(1)));
+                    wake.wait(heard, due.unwrap_or(STOP_POLL_INTERVAL).min(STOP_POLL_INTERVAL));
+                }
+            }
+        });
+    }
+
+    /// Keeps a feed for each kind that is scanned; returns with the term.
+    fn follow_kinds(&self, served: impl Fn(Arc<Discovery>)) {
+        let mut feeds: BTreeMap<GroupKind, (Str, Stop, Feed)> = BTreeMap::new();
+        let (mut begun, mut round, mut resynced): (bool, u64, Moment) = (false, 0, now());
+        loop {
+            let kinds = self.controller.kinds();
+            feeds.retain(|kind, (version, stop, _)| {
+                let kept = kinds.get(kind) == Some(version);
+                if !kept {
+                    stop.stop();
+                }
+                kept
+            });
+            for (kind, version) in kinds {
+                feeds.entry(kind).or_insert_with_key(|kind| {
+                    let stop = self.stop.child();
+                    let watched = Watched::all(&version, &kind.kind);
+                    let about = kind.clone();
+                    let feed = self.feed_until(watched, stop.clone(), move |controller, event| {
+                        controller.observe_objects(&about, event, now());
+                    });
+                    (version, stop, feed)
+                });
+            }
+            if !begun && feeds.values().all(|(_, _, feed)| feed.synced()) {
+                begun = true;
+                self.controller.begin(now());
+            }
+            round += 1;
+            if round.is_multiple_of(DISCOVERY_ROUNDS)
+                && let Ok(discovery) = self.reports.cluster.discovery()
+            {
+                served(discovery);
+            }
+            let interval = Moment::try_from(self.reports.scan_interval.as_millis()).unwrap_or(Moment::MAX);
+            if now().saturating_sub(resynced) >= interval {
+                resynced = now();
+                self.controller.resync(resynced);
+                self.wake.wake();
+            }
+            if self.stop.wait(KINDS_INTERVAL) {
+                return;
+            }
+        }
+    }
+}
+
+/// Now, in milliseconds since 1970.
+fn now() -> Moment {
+    Moment::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
+}
+
+/// Wakes workers.
+#[derive(Debug, Default)]
+struct Wake {
+    count: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl Wake {
+    fn wake(&self) {
+        *self.count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.changed.notify_all();
+    }
+
+    fn count(&self) -> u64 {
+        *self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the next call of [`Wake::wake`] after `heard`, at most as long as `wait`.
+    fn wait(&self, heard: u64, wait: Duration) {
+        let count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = self.changed.wait_timeout_while(count, wait, |count| *count == heard);
+    }
+}

@@ -3,13 +3,33 @@
 {{ .Values.fullnameOverride | default "kyverno" }}
 {{- end }}
 
+{{/* The namespace of all objects. */}}
+{{- define "ephor.namespace" -}}
+{{ .Values.namespaceOverride | default .Release.Namespace }}
+{{- end }}
+
+{{/* The ConfigMap that roles follow. */}}
+{{- define "ephor.configName" -}}
+{{ .Values.config.name | default (include "ephor.name" .) }}
+{{- end }}
+
+{{/* The ConfigMap about metrics. */}}
+{{- define "ephor.metricsConfigName" -}}
+{{ .Values.metricsConfig.name | default (printf "%s-metrics" (include "ephor.name" .)) }}
+{{- end }}
+
+{{/* The account of a role: (list . component values) */}}
+{{- define "ephor.accountName" -}}
+{{ (index . 2).rbac.serviceAccount.name | default (printf "%s-%s" (include "ephor.name" (index . 0)) (index . 1)) }}
+{{- end }}
+
 {{/* Labels by which Deployments, Services and roles find what is theirs: (list . component) */}}
 {{- define "ephor.selector" -}}
 {{- $component := index . 1 }}
 {{- with index . 0 -}}
 app.kubernetes.io/component: {{ $component }}
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/part-of: {{ include "ephor.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/part-of: {{ include "ephor.name" . | quote }}
 {{- end }}
 {{- end }}
 
@@ -25,9 +45,24 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- end }}
 {{- end }}
 
+{{/* An image: (list . image), where the image is that of a role. */}}
 {{- define "ephor.image" -}}
-{{- if .Values.image.registry -}}
-{{ .Values.image.registry }}/
-{{- end -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- $image := index . 1 }}
+{{- with index . 0 }}
+{{- $repository := $image.repository | default .Values.image.repository }}
+{{- range list "kyverno/kyverno" "kyverno/background-controller" }}
+{{- if hasSuffix . $repository }}
+{{- fail (printf "`%s` is an image of Kyverno, which does not know Ephor's commands: leave `repository` out, or name a copy of Ephor's image" $repository) }}
+{{- end }}
+{{- end }}
+{{- with .Values.global.image.registry | default $image.registry | default .Values.image.registry }}
+{{- . }}/
+{{- end }}
+{{- $repository }}
+{{- with $image.digest | default .Values.image.digest }}
+{{- printf "@%s" . }}
+{{- else }}
+{{- printf ":%s" ($image.tag | default .Values.image.tag | default .Chart.AppVersion) }}
+{{- end }}
+{{- end }}
 {{- end }}

@@ -5,13 +5,16 @@ The account of a role of Ephor, its cluster role, which gathers others by label,
 {{- define "ephor.account" -}}
 {{- $component := index . 1 }}
 {{- $rbac := (index . 2).rbac }}
+{{- $account := include "ephor.accountName" . }}
+{{- $extra := concat ($rbac.coreClusterRole.extraResources | default list) ($rbac.clusterRole.extraResources | default list) }}
 {{- with index . 0 -}}
 {{- $name := include "ephor.name" . }}
 apiVersion: v1
 kind: ServiceAccount
+automountServiceAccountToken: {{ $rbac.serviceAccount.automountServiceAccountToken }}
 metadata:
-  name: {{ $name }}-{{ $component }}
-  namespace: {{ .Release.Namespace }}
+  name: {{ $account | quote }}
+  namespace: {{ include "ephor.namespace" . | quote }}
   labels:
     {{- include "ephor.labels" (list . $component) | nindent 4 }}
   {{- with $rbac.serviceAccount.annotations }}
@@ -25,7 +28,7 @@ metadata:
   name: {{ $name }}:{{ $component }}
   # Not the labels that the role gathers by: it would gather itself.
   labels:
-    app.kubernetes.io/instance: {{ .Release.Name }}
+    app.kubernetes.io/instance: {{ .Release.Name | quote }}
     app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 aggregationRule:
   clusterRoleSelectors:
@@ -46,8 +49,9 @@ roleRef:
   name: {{ $name }}:{{ $component }}
 subjects:
   - kind: ServiceAccount
-    name: {{ $name }}-{{ $component }}
-    namespace: {{ .Release.Namespace }}
+    name: {{ $account | quote }}
+    namespace: {{ include "ephor.namespace" . | quote }}
+{{- if $rbac.createViewRoleBinding }}
 ---
 # Policies read what they like in the cluster, except for Secrets and the like.
 apiVersion: rbac.authorization.k8s.io/v1
@@ -59,17 +63,18 @@ metadata:
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: ClusterRole
-  name: view
+  name: {{ $rbac.viewRoleName | quote }}
 subjects:
   - kind: ServiceAccount
-    name: {{ $name }}-{{ $component }}
-    namespace: {{ .Release.Namespace }}
+    name: {{ $account | quote }}
+    namespace: {{ include "ephor.namespace" . | quote }}
+{{- end }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata:
   name: {{ $name }}:{{ $component }}
-  namespace: {{ .Release.Namespace }}
+  namespace: {{ include "ephor.namespace" . | quote }}
   labels:
     {{- include "ephor.labels" (list . $component) | nindent 4 }}
 roleRef:
@@ -78,9 +83,9 @@ roleRef:
   name: {{ $name }}:{{ $component }}
 subjects:
   - kind: ServiceAccount
-    name: {{ $name }}-{{ $component }}
-    namespace: {{ .Release.Namespace }}
-{{- with $rbac.clusterRole.extraResources }}
+    name: {{ $account | quote }}
+    namespace: {{ include "ephor.namespace" . | quote }}
+{{- with $extra }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole

@@ -155,8 +155,12 @@ impl Uninstall {
         let settings = [
             format!("fullnameOverride={},crds.install={}", self.name, self.definitions),
             "admissionController.replicas=2,backgroundController.replicas=2".to_owned(),
-            "admissionController.rbac.clusterRole.extraResources={x}".to_owned(),
-            "backgroundController.rbac.clusterRole.extraResources={x}".to_owned(),
+            "admissionController.rbac.clusterRole.extraResources[0].verbs={get}".to_owned(),
+            "backgroundController.rbac.clusterRole.extraResources[0].verbs={get}".to_owned(),
+            "admissionController.autoscaling.enabled=true,admissionController.autoscaling.minReplicas=2".to_owned(),
+            "admissionController.serviceMonitor.enabled=true,backgroundController.serviceMonitor.enabled=true"
+                .to_owned(),
+            "global.caCertificates.data=x,grafana.enabled=true,grafana.grafanaDashboard.create=true".to_owned(),
         ];
         let release = Release { namespace: self.namespace.clone(), settings: settings.into(), ..Release::default() };
         let mut removals: Vec<Removal> = render(&release)?.objects.iter().rev().map(Removal::of).collect();
@@ -230,7 +234,6 @@ mod tests {
     use ephor_cluster::{MemoryCluster, WriteOptions};
 
     use super::*;
-    use crate::install;
 
     const UNINSTALL: fn() -> Uninstall = || Uninstall {
         namespace: "kyverno".into(),
@@ -247,8 +250,9 @@ mod tests {
     fn cluster() -> MemoryCluster {
         let cluster = MemoryCluster::default();
         let release = Release { settings: vec!["admissionController.replicas=3".into()], ..Release::default() };
-        let mut objects = vec![install::namespace(&release)];
-        objects.extend(render(&release).unwrap().objects);
+        let rendered = render(&release).unwrap();
+        let mut objects = vec![rendered.namespace_object()];
+        objects.extend(rendered.objects);
         let webhook = |name: &str, label: &str| {
             object(&format!(
                 "{{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, \

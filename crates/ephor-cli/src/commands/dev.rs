@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow, bail};
 use ephor_cluster::{Cluster, ErrorKind, Patch, WriteOptions};
 use ephor_expr::{Str, Value};
-use ephor_server::install::{Release, namespace, render};
+use ephor_server::install::{Release, render};
 use ephor_server::serve;
 use ephor_server::settings::{AdmissionSettings, BackgroundSettings, environment};
 use ephor_server::uninstall::Uninstall;
@@ -82,8 +82,8 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
 
 /// Applies the objects of an installation that are not about its Pods, kinds before what is of them.
 fn install(cluster: &dyn Cluster, release: &Release) -> anyhow::Result<()> {
-    let rendered = render(release)?.objects;
-    for object in rendered.iter().filter(|object| object.str_at(&["kind"]) == Some("Deployment")) {
+    let rendered = render(release)?;
+    for object in rendered.objects.iter().filter(|object| object.str_at(&["kind"]) == Some("Deployment")) {
         let name = text(object, &["metadata", "name"]);
         let resource = cluster.resolve("apps/v1", "Deployment")?;
         match cluster.get(&resource, Some(&release.namespace), name) {
@@ -93,8 +93,9 @@ fn install(cluster: &dyn Cluster, release: &Release) -> anyhow::Result<()> {
         }
     }
     let options = WriteOptions { field_manager: Str::new_static("ephor-dev"), ..WriteOptions::default() };
-    let wanted = rendered.into_iter().filter(|object| !OF_PODS.contains(&text(object, &["kind"])));
-    for object in std::iter::once(namespace(release)).chain(wanted) {
+    let namespace = rendered.namespace_object();
+    let wanted = rendered.objects.into_iter().filter(|object| !OF_PODS.contains(&text(object, &["kind"])));
+    for object in std::iter::once(namespace).chain(wanted) {
         let (kind, name) = (text(&object, &["kind"]).to_owned(), text(&object, &["metadata", "name"]).to_owned());
         let resource = cluster.resolve(text(&object, &["apiVersion"]), &kind)?;
         let namespace = object.str_at(&["metadata", "namespace"]).map(str::to_owned);

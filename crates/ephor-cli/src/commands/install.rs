@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use ephor_expr::yaml::parse_value;
-use ephor_server::install::{Release, Rendered, namespace, render, to_text};
+use ephor_server::install::{Release, render, to_text};
 
 use super::CommandResult;
 use crate::exit::Exit;
@@ -35,15 +35,14 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let values: Vec<_> = args.values.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
     let release =
         Release { namespace: args.namespace.as_str().into(), values, settings: args.set.clone(), ..Release::default() };
-    let Rendered { mut objects, unknown } = render(&release).map_err(|error| anyhow!(error))?;
-    for (path, near) in unknown {
-        let hint = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
-        ui.say(&format!("warning: the chart has no value `{path}`{hint}"));
+    let mut rendered = render(&release).map_err(|error| anyhow!(error))?;
+    for ignored in &rendered.ignored {
+        ui.say(&format!("note: {ignored}"));
     }
     if !args.no_namespace {
-        objects.insert(0, namespace(&release));
+        rendered.objects.insert(0, rendered.namespace_object());
     }
-    ui.result(&to_text(&objects))?;
+    ui.result(&to_text(&rendered.objects))?;
     Ok(Exit::Clean)
 }
 

@@ -9,15 +9,24 @@ macro_rules! template {
 /// Default values.
 pub(super) const VALUES: &str = include_str!("../../../../charts/ephor/values.yaml");
 
+/// Which values there are.
+pub(super) const SCHEMA: &str = include_str!("../../../../charts/ephor/values.schema.json");
+
+/// Grafana's dashboard: the name of the file, and its text.
+pub(super) const DASHBOARD: (&str, &str) =
+    ("files/grafana/ephor.json", include_str!("../../../../charts/ephor/files/grafana/ephor.json"));
+
 /// Name and versions.
 pub(super) const CHART: &str = include_str!("../../../../charts/ephor/Chart.yaml");
 
 /// Templates by name; those that begin with `_` define parts, the others are rendered.
 pub(super) const TEMPLATES: &[(&str, &str)] = &[
     template!("_config.tpl"),
+    template!("_deployment.tpl"),
     template!("_names.tpl"),
     template!("_pod.tpl"),
     template!("_roles.tpl"),
+    template!("_services.tpl"),
     template!("admission-controller/availability.yaml"),
     template!("admission-controller/deployment.yaml"),
     template!("admission-controller/rbac.yaml"),
@@ -26,6 +35,7 @@ pub(super) const TEMPLATES: &[(&str, &str)] = &[
     template!("background-controller/rbac.yaml"),
     template!("config.yaml"),
     template!("crds.yaml"),
+    template!("grafana.yaml"),
     template!("user-roles.yaml"),
 ];
 
@@ -51,6 +61,8 @@ mod tests {
         let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/ephor");
         let mut found = Vec::new();
         files(&chart.join("templates"), &mut found, &chart);
+        // Helm shows the notes after an installation, which `ephor install` does not carry out.
+        found.retain(|name| name != "templates/NOTES.txt");
         found.sort();
         assert_eq!(found, TEMPLATES.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>());
     }

@@ -1,21 +1,24 @@
 //! The manifests of an installation: the chart in `charts/ephor`, rendered as Helm would render it.
 
 mod chart;
+mod schema;
 mod template;
 mod values;
 
 use ephor_expr::yaml::{Limits, parse_value, parse_values, to_yaml};
 use ephor_expr::{Map, Str, Value};
 
+pub use schema::{Ignored, ValueFault};
 pub use template::TemplateError;
 pub use values::SetError;
 
+use schema::Schema;
 use template::Templates;
 
 /// What is to be rendered.
 #[derive(Debug, Clone)]
 pub struct Release {
-    /// The namespace that everything goes to.
+    /// The namespace that everything goes to, unless the values name another.
     pub namespace: Str,
     /// The name of the release, a label of everything.
     pub name: Str,
@@ -36,13 +39,26 @@ impl Default for Release {
     }
 }
 
-/// What came of it.
+/// The manifests, and what is to be said about the values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rendered {
+    /// The namespace of the objects.
+    pub namespace: Str,
     /// The objects, in the order in which they are to be created.
     pub objects: Vec<Value>,
-    /// Values that the chart does not know: the path, and the nearest that it knows.
-    pub unknown: Vec<(String, Option<Str>)>,
+    /// Values of Kyverno's chart that have no effect.
+    pub ignored: Vec<Ignored>,
+}
+
+impl Rendered {
+    /// The Namespace itself, which a chart cannot bring.
+    pub fn namespace_object(&self) -> Value {
+        Value::from([
+            ("apiVersion", Value::from("v1")),
+            ("kind", "Namespace".into()),
+            ("metadata", Value::from([("name", Value::from(self.namespace.clone()))])),
+        ])
+    }
 }
 
 /// Why there are no manifests.
@@ -51,12 +67,15 @@ pub enum InstallError {
     /// A setting cannot be read.
     #[error(transparent)]
     Setting(#[from] SetError),
-    /// The values do not suit the chart.
+    /// The chart does not take the values.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Values(Vec<ValueFault>),
+    /// The values do not suit each other.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// What was rendered is not YAML.
+    /// A file of the chart, or what it renders to, cannot be read.
     #[error("{file}: {why}")]
-    Yaml {
+    Unreadable {
         /// The file of the chart.
         file: &'static str,
         /// What is wrong with it.
@@ -82,7 +101,8 @@ const ORDER: [&str; 12] = [
 
 /// The manifests of a release.
 pub fn render(release: &Release) -> Result<Rendered, InstallError> {
-    let yaml = |file, text| parse_value(text).map_err(|error| InstallError::Yaml { file, why: error.to_string() });
+    let yaml =
+        |file, text| parse_value(text).map_err(|error| InstallError::Unreadable { file, why: error.to_string() });
     let defaults = yaml("values.yaml", chart::VALUES)?;
     let mut given = Value::from(Map::new());
     for values in &release.values {
@@ -92,9 +112,17 @@ pub fn render(release: &Release) -> Result<Rendered, InstallError> {
     for settings in &release.settings {
         values::set(&mut given, settings)?;
     }
-    let unknown = values::unknown(&given, &defaults);
+    let schema: Schema = serde_json::from_str(chart::SCHEMA)
+        .map_err(|error| InstallError::Unreadable { file: "values.schema.json", why: error.to_string() })?;
+    let values = values::merged(&defaults, &given);
+    let faults = schema.faults(&values);
+    if !faults.is_empty() {
+        return Err(InstallError::Values(faults));
+    }
+    let override_of = values.str_at(&["namespaceOverride"]).filter(|name| !name.is_empty());
+    let namespace = override_of.map_or_else(|| release.namespace.clone(), Str::new);
     let root = Value::from([
-        ("Values", values::merged(&defaults, &given)),
+        ("Values", values),
         ("Chart", chart_facts(&yaml("Chart.yaml", chart::CHART)?)),
         (
             "Release",
@@ -109,6 +137,7 @@ pub fn render(release: &Release) -> Result<Rendered, InstallError> {
             crate::crds::files()
                 .into_iter()
                 .map(|(name, text)| (format!("files/crds/{name}").into(), text.into()))
+                .chain([(Str::new_static(chart::DASHBOARD.0), chart::DASHBOARD.1.into())])
                 .collect::<Map>()
                 .into(),
         ),
@@ -121,7 +150,7 @@ pub fn render(release: &Release) -> Result<Rendered, InstallError> {
     for (file, _) in chart::TEMPLATES.iter().filter(|(file, _)| !file.starts_with("templates/_")) {
         let text = templates.render(file, &root)?;
         let documents = parse_values(&text, &Limits::default())
-            .map_err(|error| InstallError::Yaml { file, why: error.to_string() })?;
+            .map_err(|error| InstallError::Unreadable { file, why: error.to_string() })?;
         objects.extend(documents.into_iter().filter(|document| !document.is_null()));
     }
     let place = |object: &Value| {
@@ -129,16 +158,7 @@ pub fn render(release: &Release) -> Result<Rendered, InstallError> {
         ORDER.iter().position(|known| *known == kind).unwrap_or(ORDER.len())
     };
     objects.sort_by_cached_key(place);
-    Ok(Rendered { objects, unknown })
-}
-
-/// The namespace, which a chart cannot bring.
-pub fn namespace(release: &Release) -> Value {
-    Value::from([
-        ("apiVersion", Value::from("v1")),
-        ("kind", "Namespace".into()),
-        ("metadata", Value::from([("name", Value::from(release.namespace.clone()))])),
-    ])
+    Ok(Rendered { namespace, objects, ignored: schema.ignored(&given) })
 }
 
 /// Objects as one text for `kubectl apply -f -`.
@@ -161,105 +181,4 @@ fn chart_facts(chart: &Value) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rendered(settings: &[&str]) -> Vec<Value> {
-        let settings = settings.iter().map(|&text| text.to_owned()).collect();
-        render(&Release { settings, ..Release::default() }).unwrap().objects
-    }
-
-    fn names(objects: &[Value], kind: &str) -> Vec<String> {
-        let of_kind = objects.iter().filter(|object| object.str_at(&["kind"]) == Some(kind));
-        of_kind.filter_map(|object| object.str_at(&["metadata", "name"]).map(str::to_owned)).collect()
-    }
-
-    #[test]
-    fn the_default_installation() {
-        insta::assert_snapshot!(to_text(&rendered(&["crds.install=false"])));
-    }
-
-    #[test]
-    fn switches_leave_parts_out() {
-        let everything = rendered(&[]);
-        assert_eq!(names(&everything, "CustomResourceDefinition").len(), 7);
-        assert_eq!(names(&everything, "PodDisruptionBudget").len(), 0);
-        assert_eq!(names(&everything, "Deployment"), ["kyverno-admission-controller", "kyverno-background-controller"]);
-
-        let less = rendered(&["crds.install=false,backgroundController.enabled=false,admissionController.replicas=3"]);
-        assert_eq!(names(&less, "CustomResourceDefinition").len(), 0);
-        assert_eq!(names(&less, "Deployment"), ["kyverno-admission-controller"]);
-        assert_eq!(names(&less, "PodDisruptionBudget"), ["kyverno-admission-controller"]);
-        assert!(names(&less, "ServiceAccount").iter().all(|name| !name.contains("background")));
-    }
-
-    #[test]
-    fn without_a_replica_nothing_is_rendered() {
-        let settings = vec!["admissionController.replicas=0".to_owned()];
-        let error = render(&Release { settings, ..Release::default() }).unwrap_err();
-        assert!(error.to_string().contains("admissionController.replicas must be at least 1"), "{error}");
-    }
-
-    #[test]
-    fn no_account_but_that_of_admission_may_create_update_requests() {
-        for role in rendered(&["rbac.users=false"]) {
-            let (Some(kind @ ("Role" | "ClusterRole")), Some(name)) =
-                (role.str_at(&["kind"]), role.str_at(&["metadata", "name"]))
-            else {
-                continue;
-            };
-            let has = |rule: &Value, list: &str, word: &str| {
-                rule.get(list)
-                    .and_then(Value::as_array)
-                    .is_some_and(|words| words.contains(&word.into()) || words.contains(&"*".into()))
-            };
-            let rules = role.get("rules").and_then(Value::as_array).unwrap_or_default();
-            let creates =
-                rules.iter().any(|rule| has(rule, "resources", "updaterequests") && has(rule, "verbs", "create"));
-            assert_eq!(creates, (kind, name) == ("Role", "kyverno:admission-controller"), "{kind} {name}");
-        }
-    }
-
-    #[test]
-    fn a_misspelt_value_is_named_with_the_nearest() {
-        let settings = vec!["admissionControler.replicas=3".to_owned()];
-        let rendered = render(&Release { settings, ..Release::default() }).unwrap();
-        assert_eq!(rendered.unknown, [("admissionControler".to_owned(), Some("admissionController".into()))]);
-    }
-
-    #[test]
-    fn flags_and_config_are_what_the_roles_read() {
-        let objects = rendered(&["features.policyExceptions.enabled=true,features.policyExceptions.namespace=*"]);
-        let deployment = |name: &str| {
-            objects
-                .iter()
-                .find(|o| o.str_at(&["kind"]) == Some("Deployment") && o.str_at(&["metadata", "name"]) == Some(name))
-                .unwrap()
-        };
-        let arguments = |name: &str| -> Vec<String> {
-            let containers =
-                deployment(name).at(&["spec", "template", "spec", "containers"]).and_then(Value::as_array).unwrap();
-            containers[0].get("args").and_then(Value::as_array).unwrap()[2..]
-                .iter()
-                .filter_map(|a| a.as_str().map(str::to_owned))
-                .collect()
-        };
-        let environment = std::collections::BTreeMap::new();
-        let admission =
-            crate::settings::AdmissionSettings::parse(&arguments("kyverno-admission-controller"), &environment)
-                .unwrap();
-        assert_eq!(admission.common.exceptions, crate::policies::ExceptionScope::Everywhere);
-        assert_eq!(admission.tls_secret, "kyverno-svc.kyverno.svc.kyverno-tls-pair");
-        crate::settings::BackgroundSettings::parse(&arguments("kyverno-background-controller"), &environment).unwrap();
-
-        let config = objects
-            .iter()
-            .find(|o| o.str_at(&["kind"]) == Some("ConfigMap") && o.str_at(&["metadata", "name"]) == Some("kyverno"))
-            .unwrap();
-        let before = crate::config::Config::default_for("kyverno");
-        let (read, faults) =
-            crate::config::Config::of_data(config.get("data").and_then(Value::as_object).unwrap(), &before);
-        assert!(faults.is_empty(), "{faults:?}");
-        assert_eq!(read, before);
-    }
-}
+mod tests;

@@ -1,7 +1,6 @@
 //! Values of the chart: defaults, files over them, settings over those, as Helm merges them.
 
-use ephor_expr::scalar::nearest::nearest;
-use ephor_expr::{Map, Str, Value};
+use ephor_expr::{Map, Value};
 
 /// A `--set` that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -131,30 +130,6 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// What of `values` the chart does not know: the path, and the nearest name that it knows. Maps that are empty in the
-/// defaults are for the user to fill.
-pub(super) fn unknown(values: &Value, defaults: &Value) -> Vec<(String, Option<Str>)> {
-    let mut found = Vec::new();
-    look("", values, defaults, &mut found);
-    found
-}
-
-fn look(path: &str, values: &Value, defaults: &Value, found: &mut Vec<(String, Option<Str>)>) {
-    let (Value::Object(values), Value::Object(defaults)) = (values, defaults) else { return };
-    if defaults.is_empty() {
-        return;
-    }
-    for (key, value) in values.iter() {
-        let path = if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
-        if let Some(default) = defaults.get(key) {
-            look(&path, value, default, found);
-        } else {
-            let near = nearest(key, defaults.keys().map(Str::as_str)).map(Str::new);
-            found.push((path, near));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,13 +163,5 @@ mod tests {
     fn null_takes_a_default_away() {
         let got = merged(&value(r#"{"a":{"b":1,"c":2},"l":[1,2]}"#), &value(r#"{"a":{"b":null,"d":{}},"l":[3]}"#));
         assert_eq!(got.to_json(), r#"{"a":{"c":2,"d":{}},"l":[3]}"#);
-    }
-
-    #[test]
-    fn values_without_meaning_are_named() {
-        let defaults = value(r#"{"config":{"webhooks":{}},"labels":{}}"#);
-        let given = value(r#"{"confg":1,"config":{"webhooks":{"any":1},"x":2},"labels":{"mine":1}}"#);
-        let got: Vec<_> = unknown(&given, &defaults).into_iter().map(|(path, _)| path).collect();
-        assert_eq!(got, ["confg", "config.x"]);
     }
 }

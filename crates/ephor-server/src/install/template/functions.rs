@@ -1,7 +1,7 @@
 //! Functions of templates: those of Go and Helm that the chart needs.
 
 use ephor_expr::Value;
-use ephor_expr::yaml::to_yaml;
+use ephor_expr::yaml::{parse_value, to_yaml};
 
 /// Whether Go's templates take the value for true.
 pub(super) fn is_true(value: &Value) -> bool {
@@ -54,16 +54,28 @@ pub(super) fn call(name: &str, arguments: &[Value]) -> Result<Value, String> {
                 })
                 .collect(),
         ),
+        ("contains", [part, value]) => text(value).contains(&text(part)).into(),
+        // Values are never changed in place.
+        ("deepCopy", [value]) => value.clone(),
+        ("fromJson" | "fromYaml", [value]) => {
+            parse_value(&text(value)).map_err(|error| format!("`{name}`: {error}"))?
+        }
         ("has", [item, Value::Array(items)]) => items.contains(item).into(),
         ("has", [_, Value::Null]) => false.into(),
         ("merge", [first, others @ ..]) => others.iter().fold(first.clone(), |merged, other| other.overlaid(&merged)),
         ("default", [fallback, value]) => if is_true(value) { value } else { fallback }.clone(),
         ("fail", [message]) => return Err(text(message)),
+        ("hasSuffix", [suffix, value]) => text(value).ends_with(&text(suffix)).into(),
         ("hasKey", [map, key]) => map.get(key.as_str().unwrap_or_default()).is_some().into(),
         ("index", [value, keys @ ..]) => index(value, keys)?,
         ("indent", [spaces, value]) => indented(spaces, &text(value))?.into(),
         ("nindent", [spaces, value]) => format!("\n{}", indented(spaces, &text(value))?).into(),
+        ("int", [Value::String(text)]) => text.parse::<i64>().unwrap_or_default().into(),
         ("int", [value]) => value.as_i64().unwrap_or_default().into(),
+        ("kindIs", [kind, value]) => (text(kind) == kind_of(value)).into(),
+        ("mergeOverwrite", [first, others @ ..]) => {
+            others.iter().fold(first.clone(), |merged, other| merged.overlaid(other))
+        }
         ("join", [separator, Value::Array(items)]) => {
             items.iter().map(text).collect::<Vec<_>>().join(&text(separator)).into()
         }
@@ -79,18 +91,32 @@ pub(super) fn call(name: &str, arguments: &[Value]) -> Result<Value, String> {
         ("toYaml", [value]) => to_yaml(value).trim_end_matches('\n').into(),
         ("trim", [value]) => text(value).trim().into(),
         (
-            "and" | "or" | "not" | "empty" | "eq" | "ne" | "gt" | "lt" | "default" | "fail" | "hasKey" | "index"
-            | "indent" | "nindent" | "int" | "join" | "printf" | "quote" | "replace" | "toJson" | "toString" | "toYaml"
-            | "trim" | "dict" | "has" | "merge",
+            "and" | "contains" | "deepCopy" | "default" | "dict" | "empty" | "eq" | "fail" | "fromJson" | "fromYaml"
+            | "gt" | "has" | "hasKey" | "hasSuffix" | "indent" | "index" | "int" | "join" | "kindIs" | "lt" | "merge"
+            | "mergeOverwrite" | "ne" | "nindent" | "not" | "or" | "printf" | "quote" | "replace" | "toJson"
+            | "toString" | "toYaml" | "trim",
             _,
         ) => return wrong(),
         _ => return Err(format!("unknown function `{name}`")),
     })
 }
 
+/// The name that Go has for the kind of a value.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "invalid",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int64",
+        Value::Float(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+    }
+}
+
+/// The text in quotes; YAML reads the escapes of JSON.
 fn quoted(text: &str) -> String {
-    let text = text.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n").replace('\t', r"\t");
-    format!("\"{text}\"")
+    serde_json::Value::from(text).to_string()
 }
 
 fn index(value: &Value, keys: &[Value]) -> Result<Value, String> {

@@ -45,20 +45,22 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- end }}
 {{- end }}
 
-{{/* An image: (list . image), where the image is that of a role. */}}
+{{/*
+An image: (list . image), where the image is that of a role. Where it names an image of Kyverno, its repository, tag and
+digest do not count.
+*/}}
 {{- define "ephor.image" -}}
 {{- $image := index . 1 }}
-{{- with index . 0 }}
-{{- $repository := $image.repository | default .Values.image.repository }}
 {{- range list "kyverno/kyverno" "kyverno/background-controller" }}
-{{- if hasSuffix . $repository }}
-{{- fail (printf "`%s` is an image of Kyverno, which does not know Ephor's commands: leave `repository` out, or name a copy of Ephor's image" $repository) }}
+{{- if or (eq ($image.repository | default "") .) (hasSuffix (printf "/%s" .) ($image.repository | default "")) }}
+{{- $image = dict "registry" $image.registry }}
 {{- end }}
 {{- end }}
+{{- with index . 0 }}
 {{- with .Values.global.image.registry | default $image.registry | default .Values.image.registry }}
 {{- . }}/
 {{- end }}
-{{- $repository }}
+{{- $image.repository | default .Values.image.repository }}
 {{- with $image.digest | default .Values.image.digest }}
 {{- printf "@%s" . }}
 {{- else }}

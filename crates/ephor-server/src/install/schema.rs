@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use ephor_expr::scalar::nearest::nearest;
-use ephor_expr::{Str, Value};
+use ephor_expr::{Map, Str, Value};
 use regex::Regex;
 use serde::Deserialize;
 
@@ -43,9 +43,9 @@ pub(super) struct Schema {
     /// Why a setting has no effect.
     #[serde(rename = "x-ephor-ignored")]
     ignored: Option<Str>,
-    /// Why a text that is a template has no effect.
-    #[serde(rename = "x-ephor-template")]
-    template: Option<Str>,
+    /// Which texts have no effect, and why.
+    #[serde(rename = "x-ephor-ignored-if")]
+    ignored_if: Option<IgnoredIf>,
     /// Why other values are refused.
     #[serde(rename = "x-ephor-missing")]
     missing: Option<Str>,
@@ -84,6 +84,14 @@ impl Default for Additional {
     fn default() -> Self {
         Self::Allowed(true)
     }
+}
+
+/// Texts that have no effect.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct IgnoredIf {
+    pattern: Pattern,
+    why: Str,
 }
 
 #[derive(Debug, Deserialize)]
@@ -228,6 +236,7 @@ impl<'s> Reading<'s> {
             return leaves(value, path, why, found);
         }
         match value {
+            Value::Object(members) if is_switched_off(members) => {}
             Value::Object(members) => {
                 for (name, value) in members.iter() {
                     if let Some(property) = schema.properties.get(name) {
@@ -242,8 +251,9 @@ impl<'s> Reading<'s> {
                     }
                 }
             }
-            Value::String(text) if text.contains("{{") => {
-                found.extend(schema.template.clone().map(|why| Ignored { path: path.to_owned(), why }));
+            Value::String(text) => {
+                let matching = schema.ignored_if.as_ref().filter(|condition| condition.pattern.0.is_match(text));
+                found.extend(matching.map(|it| Ignored { path: path.to_owned(), why: it.why.clone() }));
             }
             _ => {}
         }
@@ -256,7 +266,7 @@ fn leaves(value: &Value, path: &str, why: &Str, found: &mut Vec<Ignored>) {
         Value::Null => {}
         Value::Array(items) if items.is_empty() => {}
         Value::String(text) if text.is_empty() => {}
-        Value::Object(members) if members.get("enabled") == Some(&Value::Bool(false)) => {}
+        Value::Object(members) if is_switched_off(members) => {}
         Value::Object(members) => {
             for (name, value) in members.iter() {
                 leaves(value, &member(path, name), why, found);
@@ -264,6 +274,10 @@ fn leaves(value: &Value, path: &str, why: &Str, found: &mut Vec<Ignored>) {
         }
         _ => found.push(Ignored { path: path.to_owned(), why: why.clone() }),
     }
+}
+
+fn is_switched_off(members: &Map) -> bool {
+    members.get("enabled") == Some(&Value::Bool(false))
 }
 
 fn member(path: &str, name: &str) -> String {
@@ -377,7 +391,7 @@ mod tests {
                 "labels": {"type": ["object", "null"], "additionalProperties": {"type": "string"}},
                 "name": {"type": "string", "pattern": "^[a-z]+$"},
                 "format": {"enum": ["text", "json", null]},
-                "names": {"type": "array", "items": {"type": "string", "x-ephor-template": "a template"}},
+                "names": {"type": "array", "items": {"type": "string", "x-ephor-ignored-if": {"pattern": "^tmpl", "why": "a template"}}},
                 "tracing": {"enum": [false], "x-ephor-missing": "there are no traces"},
                 "reports": {"x-ephor-ignored": "there are no reports"}
             },
@@ -423,7 +437,7 @@ mod tests {
             ),
             (r#"{"reports":{"enabled":false,"replicas":3}}"#, ""),
             (r#"{"reports":{"name":"","args":[],"labels":{}}}"#, ""),
-            (r#"{"names":["a","{{ b }}"]}"#, "names[1]: a template; ignored"),
+            (r#"{"names":["a","tmpl b"]}"#, "names[1]: a template; ignored"),
         ];
         for (values, expected) in table {
             let mut lines: Vec<_> = schema().ignored(&value(values)).iter().map(ToString::to_string).collect();

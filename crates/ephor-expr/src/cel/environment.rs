@@ -31,11 +31,13 @@ impl ObjectType {
 }
 
 /// Which version of the reference is followed where versions differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Edition {
-    /// Kubernetes 1.34 and Kyverno 1.18.
+    /// Kubernetes 1.34.
     #[default]
     Kubernetes134,
+    /// Kubernetes 1.35, which Kyverno 1.18 is built on.
+    Kubernetes135,
     /// Kubernetes 1.36 and the head of Kyverno.
     Head,
 }
@@ -188,6 +190,7 @@ impl Environment {
             "type" => Type::TypeOf(None),
             "list" => Type::list(Type::Dyn),
             "map" => Type::map(Type::Dyn, Type::Dyn),
+            "optional_type" if self.options.edition == Edition::Head => Type::optional(Type::Dyn),
             "optional_type" => Type::Opaque("optional_type".into()),
             // Opaque types that can be named.
             "net.IP" | "net.CIDR" if self.functions.contains_key("isCIDR") => Type::Opaque(name.into()),

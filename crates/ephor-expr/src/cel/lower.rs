@@ -246,7 +246,9 @@ impl Lowering<'_> {
             nodes.push(Entry { key: self.node(entry.key)?, value: self.node(entry.value)?, optional: entry.optional });
         }
         let constant = |entry: &Entry| matches!((&entry.key, &entry.value), (Node::Const(_), Node::Const(_)));
-        if !nodes.iter().all(|entry| constant(entry) && !entry.optional) {
+        let strict = self.environment.options().literals == Literals::Strict;
+        let is_key = |entry: &Entry| strict || matches!(&entry.key, Node::Const(key) if value::Key::of(key).is_ok());
+        if !nodes.iter().all(|entry| constant(entry) && !entry.optional && is_key(entry)) {
             return Ok(Node::Map(nodes));
         }
         let mut map = BTreeMap::new();
@@ -373,6 +375,7 @@ fn constant_set(list: &List<'static>) -> Option<Vec<Val<'static>>> {
     let scalar = |v: &Val<'_>| matches!(v, Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::String(_));
     let items: Vec<Val<'static>> = match list {
         List::Built(items) => items.to_vec(),
+        List::Associative(list) => list.items.clone(),
         List::Json(items) => items.iter().map(Val::owned_json).collect(),
     };
     items.iter().all(scalar).then_some(items)

@@ -230,7 +230,7 @@ impl Kyverno {
         let options = Options {
             literals: Literals::Strict,
             cost_limit: Some(COST_LIMIT),
-            edition: Edition::Kubernetes134,
+            edition: Edition::Kubernetes135,
             quoted_fields: false,
             open_object: mutates.then_some("Object"),
         };
@@ -285,6 +285,7 @@ impl Kyverno {
 pub fn kyverno_head(on_kubernetes: bool) -> Environment {
     let mut libraries = KUBERNETES.to_vec();
     libraries.extend([library::BINDINGS, library::MATH, library::ENCODERS, library::PROTOS, library::REGEX]);
+    libraries.push(library::JSON_ENCODER);
     libraries.extend([library::OR_VALUE, library::EXISTS_ONE]);
     if on_kubernetes {
         libraries.push(library::TWO_VARIABLES);

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::environment::{Environment, ObjectType};
 use super::types::Type;
-use super::value::{Key, Val};
+use super::value::{Associative, Key, List, Val};
 use crate::Str;
 use crate::scalar::duration::Duration;
 use crate::scalar::go_time;
@@ -154,7 +154,16 @@ fn by_schema(value: &Value, schema: &Value, depth: usize) -> Val<'static> {
         }
         (Value::Array(items), _) => {
             let of = schema.get("items").unwrap_or(&Value::Null);
-            Val::list(items.iter().map(|item| by_schema(item, of, depth + 1)).collect())
+            let items = items.iter().map(|item| by_schema(item, of, depth + 1)).collect();
+            let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array).unwrap_or_default();
+            match schema.str_at(&["x-kubernetes-list-type"]) {
+                Some("set") => Val::List(List::Associative(Arc::new(Associative { items, keys: Vec::new() }))),
+                Some("map") => {
+                    let keys = keys.iter().filter_map(Value::as_str).map(escaped).collect();
+                    Val::List(List::Associative(Arc::new(Associative { items, keys })))
+                }
+                _ => Val::list(items),
+            }
         }
         (Value::String(text), Some("byte")) => STANDARD
             .decode(text.as_bytes())

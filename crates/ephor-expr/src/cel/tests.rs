@@ -18,7 +18,7 @@ impl<'v> Scope<'v> for Object<'v> {
 
 fn evaluate(text: &str, object: &str, budget: &Budget, limit: Option<u64>) -> Result<Value, EvalError> {
     let program = Program::compile(text, &environment()).unwrap();
-    let object = Value::from_json(object).unwrap();
+    let object = Value::from_json_nested(object, 10_000).unwrap();
     let usage = Usage::new(limit);
     let run = Run { host: &NoHost, budget, usage: &usage };
     program.evaluate(&Object(&object), &run).map(|value| value.to_json().unwrap_or_default())
@@ -80,4 +80,91 @@ fn issues_know_their_places_in_code_points() {
     let error = Program::compile("'é' +\n  nope", &environment()).unwrap_err();
     let CompileError::Issues { issues, .. } = error else { panic!("not issues") };
     assert_eq!(issues.first().and_then(|issue| issue.offset), Some(8));
+}
+
+#[test]
+fn deep_objects_never_overflow_a_stack() {
+    let depth = 9_000;
+    let object = format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+    for text in [
+        "object.a == object.a",
+        "object == dyn({'a': object.a})",
+        "object.a in [object.a]",
+        "[object.a, dyn(1)].distinct().size() == 2",
+        "object.a.flatten(1000) == []",
+        "sets.contains([object], [object])",
+        "[object].indexOf(object) == 0",
+        "'%s'.format([object]) == ''",
+    ] {
+        let _ = evaluate(text, &object, &Budget::default(), None);
+    }
+}
+
+#[test]
+fn comparing_large_objects_takes_steps() {
+    let object = format!("{{\"a\":{{\"b\":[{}1]}}}}", "1,".repeat(9_999));
+    let text = "[1,2,3,4,5,6,7,8,9,10].all(x, object == object)";
+    assert!(evaluate(text, &object, &Budget::new(50_000, 1 << 20), None).is_err_and(|error| error.is_fatal()));
+}
+
+#[test]
+fn zones_have_the_names_of_the_database() {
+    let hours = |zone: &str| {
+        evaluate(&format!("timestamp('2024-07-01T00:00:00Z').getHours('{zone}')"), "{}", &Budget::default(), None)
+    };
+    assert_eq!(hours("Europe/Paris"), Ok(Value::Int(2)));
+    assert_eq!(hours("+02:30"), Ok(Value::Int(2)));
+    assert_eq!(hours("europe/paris"), Err(EvalError::Other("unknown time zone europe/paris".into())));
+    assert_eq!(hours("../etc/localtime"), Err(EvalError::Other("unknown time zone ../etc/localtime".into())));
+}
+
+#[test]
+fn few_compressed_bytes_do_not_become_many_for_free() {
+    let environment = profile::Kyverno::Validating.environment();
+    let run = |text: &str, budget: &Budget| {
+        let program = Program::compile(text, &environment).unwrap();
+        let usage = Usage::new(None);
+        let object = Value::Null;
+        let run = Run { host: &NoHost, budget, usage: &usage };
+        program.evaluate(&Object(&object), &run).map(|value| value.to_json().unwrap_or_default())
+    };
+    let zeros = "[1,2,3,4,5,6,7,8,9,10,11,12].map(x, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa').join('')";
+    let text = format!("gzip.decompress(gzip.compress({zeros})) == {zeros}");
+    assert_eq!(run(&text, &Budget::default()), Ok(Value::Bool(true)));
+    assert!(run(&text, &Budget::new(1_500, 1 << 20)).is_err_and(|error| error.is_fatal()));
+}
+
+/// A rule of a definition: every variable has this value.
+struct Rule(Val<'static>);
+
+impl<'v> Scope<'v> for Rule {
+    fn variable(&self, _: &str) -> Option<Result<Val<'v>, EvalError>> {
+        Some(Ok(self.0.clone()))
+    }
+}
+
+#[test]
+fn sets_and_keyed_lists_of_schemas_compare_and_add_by_their_elements() {
+    let schema = Value::from_json(
+        r#"{"type":"object","properties":{
+            "set":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"integer"}},
+            "map":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":
+                {"type":"object","properties":{"name":{"type":"string"},"port":{"type":"integer"}}}}}}"#,
+    )
+    .unwrap();
+    let object = Value::from_json(r#"{"set":[3,1],"map":[{"name":"a","port":1},{"name":"b","port":2}]}"#).unwrap();
+    let environment = profile::definition_rule(&schema);
+    for text in [
+        "self.set == [1, 3]",
+        "self.set != [1, 3, 3]",
+        "(self.set + [1, 2]).size() == 3",
+        "self.map == self.map.reverse()",
+        "(self.map + self.map).size() == 2",
+    ] {
+        let program = Program::compile(text, &environment).unwrap();
+        let (budget, usage) = (Budget::default(), Usage::new(None));
+        let run = Run { host: &NoHost, budget: &budget, usage: &usage };
+        let value = program.evaluate(&Rule(schema::typed(&object, &schema)), &run);
+        assert!(matches!(value, Ok(Val::Bool(true))), "{text}: {value:?}");
+    }
 }

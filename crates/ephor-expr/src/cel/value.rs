@@ -16,6 +16,9 @@ use crate::scalar::duration::Duration;
 use crate::scalar::go_time::{self, Time};
 use crate::value::{Map, Str, Value};
 
+/// How deep values are walked by recursion. What expressions build is less deep; objects of a cluster can be deeper.
+pub(super) const MAX_WALK: usize = 300;
+
 /// Text, borrowed from data or built.
 #[derive(Debug, Clone)]
 pub enum Text<'v> {
@@ -42,6 +45,8 @@ pub enum List<'v> {
     Json(&'v [Value]),
     /// A list that was built.
     Built(Arc<Vec<Val<'v>>>),
+    /// A set, or a list of objects with keys.
+    Associative(Arc<Associative<'v>>),
 }
 
 impl<'v> List<'v> {
@@ -50,6 +55,7 @@ impl<'v> List<'v> {
         match self {
             List::Json(items) => items.len(),
             List::Built(items) => items.len(),
+            List::Associative(list) => list.items.len(),
         }
     }
 
@@ -63,6 +69,7 @@ impl<'v> List<'v> {
         match self {
             List::Json(items) => items.get(i).map(Val::from_json),
             List::Built(items) => items.get(i).cloned(),
+            List::Associative(list) => list.items.get(i).cloned(),
         }
     }
 
@@ -195,6 +202,10 @@ pub trait Opaque: fmt::Debug + Send + Sync {
     fn is_zero(&self) -> bool {
         false
     }
+    /// Whether `==` takes it.
+    fn is_comparable(&self) -> bool {
+        true
+    }
 }
 
 /// A constructed object: `Name{field: value}`.
@@ -204,6 +215,59 @@ pub struct Object<'v> {
     pub name: Str,
     /// Its fields, those that were set.
     pub fields: BTreeMap<Str, Val<'v>>,
+}
+
+impl Object<'_> {
+    /// Whether its type has any fields: `Object` and those below it.
+    pub(super) fn is_open(&self) -> bool {
+        self.name.strip_prefix("Object").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+}
+
+/// A list that Kubernetes merges by its elements or their keys: order does not matter when it is compared, and adding
+/// to it replaces what is there.
+#[derive(Debug, Clone)]
+pub struct Associative<'v> {
+    /// The elements.
+    pub items: Vec<Val<'v>>,
+    /// The fields that tell elements apart; none if the elements themselves do.
+    pub keys: Vec<Str>,
+}
+
+impl<'v> Associative<'v> {
+    /// Whether both stand for the same element.
+    fn same(&self, a: &Val<'_>, b: &Val<'_>, depth: usize) -> bool {
+        let field = |value: &Val<'_>, key: &str, wanted: &Val<'_>| match (value, wanted) {
+            (Val::Map(map), Val::Map(other)) => match (map.get_str(key), other.get_str(key)) {
+                (Some(x), Some(y)) => x.equals_within(&y, depth),
+                (None, None) => true,
+                _ => false,
+            },
+            _ => false,
+        };
+        if self.keys.is_empty() { a.equals_within(b, depth) } else { self.keys.iter().all(|key| field(a, key, b)) }
+    }
+
+    fn equals(&self, other: &List<'_>, depth: usize) -> bool {
+        let has = |item: &Val<'_>| other.iter().any(|o| self.same(item, &o, depth) && item.equals_within(&o, depth));
+        self.items.len() == other.len() && self.items.iter().all(has)
+    }
+
+    /// This list with the elements of `other`: those that it has are replaced where they stand.
+    pub(super) fn merged(&self, other: &List<'v>) -> Self {
+        let mut merged = self.clone();
+        for item in other.iter() {
+            match merged.items.iter().position(|known| self.same(known, &item, MAX_WALK)) {
+                Some(i) => {
+                    if let Some(place) = merged.items.get_mut(i) {
+                        *place = item;
+                    }
+                }
+                None => merged.items.push(item),
+            }
+        }
+        merged
+    }
 }
 
 /// A value.
@@ -337,7 +401,8 @@ impl<'v> Val<'v> {
     pub(super) fn type_of(&self) -> Type {
         match self {
             // The types of constructed objects have no names at run time.
-            Val::Object(_) => Type::TypeOf(None),
+            Val::Object(object) if object.is_open() || object.name == "JSONPatch" => Type::TypeOf(None),
+            Val::Object(object) => Type::Object(object.name.clone()),
             Val::Opaque(opaque) => Type::Opaque(opaque.type_name().into()),
             other => Type::parse(&other.type_name()).unwrap_or(Type::Dyn),
         }
@@ -374,6 +439,18 @@ impl<'v> Val<'v> {
 
     /// Whether it equals `other`. Numbers compare across types, values of different types are not equal.
     pub fn equals(&self, other: &Val<'_>) -> bool {
+        self.equals_within(other, MAX_WALK)
+    }
+
+    /// [`Val::equals`], going `depth` levels down. Only data nests deeper, and it compares without recursion.
+    fn equals_within(&self, other: &Val<'_>, depth: usize) -> bool {
+        let Some(depth) = depth.checked_sub(1) else {
+            return match (self, other) {
+                (Val::List(List::Json(a)), Val::List(List::Json(b))) => a == b,
+                (Val::Map(Dict::Json(a)), Val::Map(Dict::Json(b))) => a == b,
+                (a, b) => a.to_json().is_some_and(|a| Some(a) == b.to_json()),
+            };
+        };
         match (self, other) {
             (Val::Null, Val::Null) => true,
             (Val::Bool(a), Val::Bool(b)) => a == b,
@@ -381,20 +458,24 @@ impl<'v> Val<'v> {
             (Val::Bytes(a), Val::Bytes(b)) => a == b,
             (Val::Duration(a), Val::Duration(b)) => a == b,
             (Val::Timestamp(a), Val::Timestamp(b)) => (a.unix_seconds(), a.nanos()) == (b.unix_seconds(), b.nanos()),
-            (Val::List(a), Val::List(b)) => a.len() == b.len() && a.iter().zip(b.iter()).all(|(x, y)| x.equals(&y)),
+            (Val::List(List::Associative(a)), Val::List(b)) => a.equals(b, depth),
+            (Val::List(a), Val::List(b)) => {
+                a.len() == b.len() && a.iter().zip(b.iter()).all(|(x, y)| x.equals_within(&y, depth))
+            }
             (Val::Map(a), Val::Map(b)) => {
-                a.len() == b.len() && a.entries().all(|(key, x)| b.get(&key).is_some_and(|y| x.equals(&y)))
+                a.len() == b.len()
+                    && a.entries().all(|(key, x)| b.get(&key).is_some_and(|y| x.equals_within(&y, depth)))
             }
             (Val::Optional(a), Val::Optional(b)) => match (a, b) {
                 (None, None) => true,
-                (Some(a), Some(b)) => a.equals(b),
+                (Some(a), Some(b)) => a.equals_within(b, depth),
                 _ => false,
             },
             (Val::Type(a), Val::Type(b)) => a.runtime_name() == b.runtime_name(),
             (Val::Object(a), Val::Object(b)) => {
                 a.name == b.name
                     && a.fields.len() == b.fields.len()
-                    && a.fields.iter().all(|(name, x)| b.fields.get(name).is_some_and(|y| x.equals(y)))
+                    && a.fields.iter().all(|(name, x)| b.fields.get(name).is_some_and(|y| x.equals_within(y, depth)))
             }
             (Val::Opaque(a), Val::Opaque(b)) => a.equals(b.as_ref()),
             (a, b) => compare_numbers(a, b) == Some(Ordering::Equal),

@@ -57,7 +57,7 @@ impl Host for Mock<'_> {
         match (question.target, question.function.as_str()) {
             ("resource.Context", "get") => self.get(question),
             ("resource.Context", "list") => self.list(question),
-            ("resource.Context", "post") => Ok(post(question)),
+            ("resource.Context", "post") => post(question),
             ("resource.Context", "togvr") => {
                 let (version, kind) = (text(1), text(2));
                 if kind == "Unknown" {
@@ -76,6 +76,13 @@ impl Host for Mock<'_> {
             ("imagedata.Context", "getmetadata") if !text(1).starts_with("ghcr.io/mock/") => {
                 Err(EvalError::Other(format!("failed to get image data: mock: no image {}", text(1))))
             }
+            ("imagedata.Context", "getmetadata") => {
+                Value::from_json(IMAGE).map_err(|e| EvalError::Other(e.to_string()))
+            }
+            ("http.Context", "client") if text(1) == "bad" => {
+                Err(EvalError::Other("request failed: mock: bad certificate".into()))
+            }
+            ("http.Context", "client") => Ok(Value::String(text(1).into())),
             ("http.Context", "get" | "post") if text(1).contains("refused") => {
                 Err(EvalError::Other("request failed: mock: connection refused".into()))
             }
@@ -165,8 +172,15 @@ impl Mock<'_> {
 }
 
 /// The data, and where it was posted to.
-fn post(question: &Question) -> Value {
+fn post(question: &Question) -> Result<Value, EvalError> {
     let (version, resource, rest) = addressed(question);
+    match resource.as_str() {
+        "secrets" => {
+            return Err(failed("create resource", "permission denied: secrets is forbidden: mock: no access"));
+        }
+        "widgets" => return Err(failed("create resource", "mock: cannot create widgets")),
+        _ => {}
+    }
     let namespace = rest.iter().find_map(Value::as_str).unwrap_or_default().to_owned();
     let mut posted = rest.iter().find_map(Value::as_object).cloned().unwrap_or_default();
     posted = doubles(&Value::object(posted)).as_object().cloned().unwrap_or_default();
@@ -174,8 +188,15 @@ fn post(question: &Question) -> Value {
     let mut status = Map::new();
     status.insert("allowed", true);
     posted.insert("status", Value::object(status));
-    Value::object(posted)
+    Ok(Value::object(posted))
 }
+
+/// What the registry of the mock says of its only image.
+const IMAGE: &str = r#"{"config":{"architecture":"amd64","config":{"Labels":{"a":"b"},"User":"65532"}},
+    "digest":"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","identifier":"v1",
+    "image":"ghcr.io/mock/app:v1","manifest":{"layers":[{"size":1234.0}],"schemaVersion":2.0},"registry":"ghcr.io",
+    "repository":"mock/app","tag":"v1","resolvedImage":
+    "ghcr.io/mock/app:v1@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}"#;
 
 /// Echoes; `notfound` in the URL is a status without a body.
 fn http(question: &Question) -> Value {
@@ -188,6 +209,9 @@ fn http(question: &Question) -> Value {
     let headers = question.arguments.get(if get { 2 } else { 3 }).cloned().unwrap_or_else(|| json("{}"));
     let base = if get { r#"{"ca":"","i":7.0,"n":1.5,"statusCode":200}"# } else { r#"{"statusCode":201}"# };
     let mut answer = json(base).as_object().cloned().unwrap_or_default();
+    if let (true, Some(pem)) = (get, question.arguments.first().and_then(Value::as_str)) {
+        answer.insert("ca", pem);
+    }
     answer.insert("url", url);
     if get {
         answer.insert("i", Value::Float(7.0));

@@ -45,7 +45,7 @@ impl<'v> Runner<'v> {
             self.environments.entry(key).or_insert_with(|| environment(self.bindings, env, profile)).as_mut()?;
         let mut environment = environment.clone();
         let source = vector.str_at(&["bindings", "use"]).unwrap_or("none");
-        let bound_env = env.strip_suffix("-head").unwrap_or(env);
+        let bound_env = if profile == "k8s-1.36" { "k8s" } else { env.strip_suffix("-head").unwrap_or(env) };
         let bound = self.bindings.at(&["bound", bound_env, source])?;
         let cluster = self.bindings.at(&["shared", "mock-cluster"])?;
         let mut declared = BTreeMap::new();
@@ -95,7 +95,7 @@ impl<'v> Runner<'v> {
         }
         let expression = vector.str_at(&["expr"])?;
         let program = Program::compile(expression, &environment).map_err(|error| match &error {
-            ephor_expr::cel::CompileError::Constant(text) if env == "k8s" => {
+            ephor_expr::cel::CompileError::Constant(text) if env == "k8s" || profile == "k8s-1.36" => {
                 format!("program instantiation failed: {text}")
             }
             ephor_expr::cel::CompileError::Constant(text) => format!("PROGRAM: {text}"),

@@ -28,6 +28,13 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
                     }
                 }
             }
+            Val::List(List::Associative(list)) => {
+                for (i, item) in list.items.iter().enumerate() {
+                    if !self.iterate(fold, Val::Int(i as i64), item.clone())? {
+                        break;
+                    }
+                }
+            }
             Val::Map(map) => {
                 for (key, value) in map.entries() {
                     if !self.iterate_map(fold, key, value)? {

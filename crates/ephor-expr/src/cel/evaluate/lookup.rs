@@ -59,7 +59,10 @@ pub(super) fn lookup<'v>(value: &Val<'v>, key: &Val<'_>, lenient: bool) -> Eval<
             let found = key.as_str().and_then(|name| object.fields.get(name));
             // An empty text is as good as none when it is asked whether a field is set.
             let found = found.filter(|found| !lenient || found.as_str() != Some("")).cloned();
-            // A field that is not set is null.
+            if found.is_none() && !lenient && object.is_open() && object.name != "Object" {
+                return Err(EvalError::NoSuchKey(show_key(key)));
+            }
+            // A field of the whole object or of a declared type that is not set is null.
             Ok(found.or((!lenient).then_some(Val::Null)))
         }
         _ => missing(EvalError::NoSuchKey(show_key(key))),

@@ -250,9 +250,10 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
         for node in &call.args {
             match self.eval(node) {
                 Ok(value) => args.push(value),
-                // One or two operands are all evaluated and charged; of more, none after the first failure. Later
-                // versions stop at the first of two as well.
-                Err(error) if error.is_fatal() || call.args.len() > 2 => return Err(error),
+                // One or two operands are all evaluated; of more, none after the first failure. Later versions stop
+                // at the first of two as well. The call is charged once all operands were evaluated.
+                Err(error) if error.is_fatal() => return Err(error),
+                Err(error) if call.args.len() > 2 && args.len() + 1 < call.args.len() => return Err(error),
                 Err(error) if self.is_head() && call.args.len() == 2 && args.is_empty() => return Err(error),
                 Err(error) => {
                     failure = failure.or(Some(error));

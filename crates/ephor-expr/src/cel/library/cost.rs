@@ -1,6 +1,6 @@
 //! What calls cost, as Kubernetes charges them at run time.
 
-use super::super::value::Val;
+use super::super::value::{MAX_WALK, Val};
 
 /// The cost of a call from its arguments and, if it has one, its result.
 pub(in super::super) type CostRule = fn(&[Val<'_>], Option<&Val<'_>>) -> u64;
@@ -37,15 +37,17 @@ pub(super) fn traverse_second(args: &[Val<'_>], _: Option<&Val<'_>>) -> u64 {
 
 /// Reading all of the first argument, parts included. Less than ten bytes of text are free.
 pub(super) fn traverse_deep(args: &[Val<'_>], _: Option<&Val<'_>>) -> u64 {
-    args.first().map_or(1, deep)
+    args.first().map_or(1, |value| deep(value, MAX_WALK))
 }
 
-fn deep(value: &Val<'_>) -> u64 {
+/// What is deeper than values are walked is not charged; reading it takes steps of the budget.
+fn deep(value: &Val<'_>, depth: usize) -> u64 {
+    let Some(depth) = depth.checked_sub(1) else { return 1 };
     match value {
         Val::String(text) => text.as_str().len() as u64 / 10,
         Val::Bytes(bytes) => bytes.len() as u64 / 10,
-        Val::List(list) => list.iter().map(|item| deep(&item)).sum(),
-        Val::Map(map) => map.entries().map(|(key, item)| deep(&key) + deep(&item)).sum(),
+        Val::List(list) => list.iter().map(|item| deep(&item, depth)).sum(),
+        Val::Map(map) => map.entries().map(|(key, item)| deep(&key, depth) + deep(&item, depth)).sum(),
         _ => 1,
     }
 }
@@ -107,19 +109,20 @@ pub(super) fn regex(args: &[Val<'_>], _: Option<&Val<'_>>) -> u64 {
     tenth(1 + size(args, 0)) * size(args, 1).div_ceil(4)
 }
 
-/// Matching, and copying what is found.
-pub(super) fn regex_extract(args: &[Val<'_>], found: Option<&Val<'_>>) -> u64 {
-    regex(args, found)
-}
-
-/// Matching, and a list of what is found.
-pub(super) fn regex_extract_all(args: &[Val<'_>], found: Option<&Val<'_>>) -> u64 {
-    regex(args, found) + 10
-}
-
-/// Matching, and copying the text.
+/// The search, of which the product of both factors is rounded, not each factor; and what is built.
 pub(super) fn regex_replace(args: &[Val<'_>], found: Option<&Val<'_>>) -> u64 {
-    regex(args, found) + tenth(size(args, 0))
+    let search = (size(args, 0) + 1).saturating_mul(size(args, 1) + 1).div_ceil(40);
+    search.saturating_add(found.map_or(1, Val::size))
+}
+
+/// As [`regex_replace`], and the call.
+pub(super) fn regex_extract(args: &[Val<'_>], found: Option<&Val<'_>>) -> u64 {
+    regex_replace(args, found).saturating_add(1)
+}
+
+/// As [`regex_extract`], and a list.
+pub(super) fn regex_extract_all(args: &[Val<'_>], found: Option<&Val<'_>>) -> u64 {
+    regex_extract(args, found).saturating_add(10)
 }
 
 /// One and reading the first argument.

@@ -1,7 +1,7 @@
 //! Equality and membership.
 
 use super::super::error::EvalError;
-use super::super::value::{List, Val};
+use super::super::value::{Dict, List, Val};
 use super::{Call, Overload, cost, global};
 
 pub(super) const OVERLOADS: &[Overload] = &[
@@ -21,8 +21,19 @@ fn not_equals<'v>(call: &Call<'_, 'v>) -> Result<Val<'v>, EvalError> {
 
 fn same(call: &Call<'_, '_>) -> Result<bool, EvalError> {
     let Some((a, b)) = call.two() else { return Err(EvalError::NoSuchOverload) };
+    if matches!((a, b), (Val::Opaque(a), Val::Opaque(_)) if !a.is_comparable()) {
+        return Err(EvalError::NoSuchOverload);
+    }
+    if let (Val::List(List::Associative(a)), Val::List(b)) = (a, b) {
+        call.charge_steps(a.items.len().saturating_mul(b.len()))?;
+    }
     if a.length().is_some() {
         call.charge_steps(a.size().min(b.size()) as usize / 16)?;
+    }
+    // Data may be large below its first level: all of it may be read.
+    if matches!(a, Val::List(List::Json(_)) | Val::Map(Dict::Json(_))) && a.length() == b.length() {
+        let data = a.to_json().unwrap_or_default();
+        call.budget.charge_tree(&data)?;
     }
     Ok(a.equals(b))
 }

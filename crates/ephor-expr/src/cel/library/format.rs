@@ -6,7 +6,7 @@ use super::super::ast::{Ast, Id, Kind};
 use super::super::check::Types;
 use super::super::error::{EvalError, Issue};
 use super::super::types::Type;
-use super::super::value::Val;
+use super::super::value::{MAX_WALK, Val};
 use super::Call;
 use super::conversions::{double_text, duration_text, timestamp_text};
 
@@ -113,7 +113,7 @@ fn clause(
     let sign = if integer.is_some_and(|(negative, _)| negative) { "-" } else { "" };
     let written = match (verb, integer, value) {
         ('s', ..) => {
-            text(call, out, value, true)?;
+            text(call, out, value, 0)?;
             Ok(())
         }
         ('d', None, Val::Double(n)) if !n.is_finite() => Err(std::fmt::Error),
@@ -194,9 +194,13 @@ fn scientific(n: f64) -> String {
     format!("{mantissa}×10{sign}{}", format!("{digits:0>2}").chars().map(superscript).collect::<String>())
 }
 
-/// A value as text. Inside lists and maps texts are quoted and numbers have six decimals.
-fn text(call: &Call<'_, '_>, out: &mut String, value: &Val<'_>, top: bool) -> Result<(), EvalError> {
+/// A value as text. Inside lists and maps, `depth` levels down, texts are quoted and numbers have six decimals.
+fn text(call: &Call<'_, '_>, out: &mut String, value: &Val<'_>, depth: usize) -> Result<(), EvalError> {
     call.charge_steps(1)?;
+    if depth > MAX_WALK {
+        return Err(EvalError::other("error during formatting: the value nests too deep"));
+    }
+    let top = depth == 0;
     let _ = match value {
         Val::Null => write!(out, "null"),
         Val::Bool(b) => write!(out, "{b}"),
@@ -226,7 +230,7 @@ fn text(call: &Call<'_, '_>, out: &mut String, value: &Val<'_>, top: bool) -> Re
             out.push('[');
             for (i, item) in items.iter().enumerate() {
                 out.push_str(if i == 0 { "" } else { ", " });
-                text(call, out, &item, false)?;
+                text(call, out, &item, depth + 1)?;
             }
             write!(out, "]")
         }
@@ -234,9 +238,9 @@ fn text(call: &Call<'_, '_>, out: &mut String, value: &Val<'_>, top: bool) -> Re
             let mut entries = Vec::with_capacity(map.len());
             for (key, item) in map.entries() {
                 let mut entry = String::new();
-                text(call, &mut entry, &key, false)?;
+                text(call, &mut entry, &key, depth + 1)?;
                 entry.push(':');
-                text(call, &mut entry, &item, false)?;
+                text(call, &mut entry, &item, depth + 1)?;
                 call.charge(entry.len())?;
                 entries.push(entry);
             }

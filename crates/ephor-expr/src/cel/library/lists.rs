@@ -51,8 +51,14 @@ macro_rules! sorts_by {
 
 pub(super) const EXTENSION: &[Overload] = &[
     member("slice", "list_slice", "list(<T>), int, int", "list(<T>)", slice).cost(cost::new_list),
-    member("flatten", "list_flatten", "list(list(<T>))", "list(<T>)", flatten).cost(cost::flatten).generic(),
-    member("flatten", "list_flatten_int", "list(dyn), int", "list(dyn)", flatten).cost(cost::flatten),
+    member("flatten", "list_flatten", "list(list(<T>))", "list(<T>)", flatten)
+        .cost(cost::flatten)
+        .cost_of_head(cost::new_list)
+        .generic(),
+    member("flatten", "list_flatten_int", "list(dyn), int", "list(dyn)", flatten)
+        .cost(cost::flatten)
+        .cost_of_head(cost::new_list)
+        .generic(),
     member("distinct", "list_distinct", "list(<T>)", "list(<T>)", distinct).cost(cost::compare_all),
     member("reverse", "list_reverse", "list(<T>)", "list(<T>)", reverse).cost(cost::new_list),
     global("lists.range", "lists_range", "int", "list(int)", range).cost(cost::new_list),
@@ -156,8 +162,17 @@ fn flatten<'v>(call: &Call<'_, 'v>) -> Result<'v> {
     if depth < 0 {
         return Err(EvalError::other("level must be non-negative"));
     }
+    let items = match call.args.first() {
+        Some(Val::List(_)) => list(call, 0)?,
+        Some(other) => {
+            let target = if matches!(other, Val::Map(_)) { "map(dyn, dyn)".into() } else { other.type_name() };
+            let level = if call.args.len() == 2 { "int" } else { "" };
+            return Err(EvalError::NoSuchOverloadOf(format!("{target}.flatten({level})")));
+        }
+        None => return Err(call.no_such_overload()),
+    };
     let mut flat = Vec::new();
-    flatten_into(call, list(call, 0)?, depth.min(MAX_FLATTEN), &mut flat)?;
+    flatten_into(call, items, depth.min(MAX_FLATTEN), &mut flat)?;
     Ok(Val::list(flat))
 }
 

@@ -80,6 +80,8 @@ pub const BINDINGS: Library = library("bindings", &[], macros::BINDINGS);
 pub const MATH: Library = library("math", math::OVERLOADS, macros::MATH);
 /// `base64`.
 pub const ENCODERS: Library = library("encoders", strings::ENCODERS, &[]);
+/// `json.encode`.
+pub const JSON_ENCODER: Library = library("json encoder", strings::JSON_ENCODER, &[]);
 /// `proto`: macros that no use of is valid.
 pub const PROTOS: Library = library("protos", &[], macros::PROTOS);
 /// Lists, as Kubernetes extends them.
@@ -135,9 +137,9 @@ pub const KYVERNO_SIGNATURES: Library = library("kyverno signatures", kyverno::w
 /// Kyverno: the clock and chance.
 pub const KYVERNO_CHANCE: Library = library("kyverno chance", kyverno::world::CHANCE, &[]);
 /// Kyverno: certificates.
-pub const KYVERNO_CERTIFICATES: Library = library("kyverno certificates", kyverno::world::CERTIFICATES, &[]);
+pub const KYVERNO_CERTIFICATES: Library = library("kyverno certificates", kyverno::data::CERTIFICATES, &[]);
 /// Kyverno: compression.
-pub const KYVERNO_ARCHIVES: Library = library("kyverno archives", kyverno::world::ARCHIVES, &[]);
+pub const KYVERNO_ARCHIVES: Library = library("kyverno archives", kyverno::data::ARCHIVES, &[]);
 
 /// Every library.
 pub fn all() -> impl Iterator<Item = Library> {
@@ -156,6 +158,7 @@ pub fn all() -> impl Iterator<Item = Library> {
         BINDINGS,
         MATH,
         ENCODERS,
+        JSON_ENCODER,
         PROTOS,
         KUBERNETES_LISTS,
         KUBERNETES_REGEX,

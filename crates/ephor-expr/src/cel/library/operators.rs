@@ -181,6 +181,11 @@ fn add<'v>(call: &Call<'_, 'v>) -> Result<'v> {
             call.charge(x.len() + y.len())?;
             Val::Bytes([x.as_ref(), y].concat().into())
         }
+        (Val::List(List::Associative(x)), Val::List(y)) => {
+            call.charge((x.items.len() + y.len()) * 16)?;
+            call.charge_steps((x.items.len() + y.len()).saturating_mul(y.len()))?;
+            Val::List(List::Associative(Arc::new(x.merged(y))))
+        }
         (Val::List(x), Val::List(y)) => {
             call.charge((x.len() + y.len()) * 16)?;
             call.charge_steps(x.len() + y.len())?;

@@ -81,7 +81,7 @@ fn template(text: &str) -> std::result::Result<Vec<Part>, EvalError> {
                 return Err(EvalError::Other(message));
             }
             None => {
-                let message = format!("invalid replacement string: '{text}' \\ not allowed at end string");
+                let message = format!("invalid replacement string: '{text}' \\ not allowed at end");
                 return Err(EvalError::Other(message));
             }
         }

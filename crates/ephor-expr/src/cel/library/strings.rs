@@ -70,6 +70,10 @@ pub(super) const ENCODERS: &[Overload] = &[
         .cost_of_head(cost::one_and_traverse),
 ];
 
+/// `json.encode`. Where costs are limited it costs more than any limit, as in the reference.
+pub(super) const JSON_ENCODER: &[Overload] =
+    &[global("json.encode", "json_encode_dyn", "dyn", "string", json_encode).cost(|_, _| u64::MAX)];
+
 pub(super) const KUBERNETES_REGEX: &[Overload] = &[
     member("find", "string_find_string", "string, string", "string", find).cost_by_name(cost::regex).regex(1).bare(),
     member("findAll", "string_find_all_string", "string, string", "list(string)", find_all)
@@ -272,4 +276,15 @@ fn base64_encode<'v>(call: &Call<'_, 'v>) -> Result<'v> {
     let Some(Val::Bytes(bytes)) = call.args.first() else { return Err(call.no_such_overload()) };
     call.charge(bytes.len() * 2)?;
     Ok(Val::text(BASE64.encode(bytes)))
+}
+
+fn json_encode<'v>(call: &Call<'_, 'v>) -> Result<'v> {
+    let Some(value) = call.args.first().and_then(Val::to_json) else {
+        return Err(EvalError::Conversion {
+            from: call.arg(0).type_name().into_owned().into(),
+            to: "google.protobuf.Value".into(),
+        });
+    };
+    call.charge(call.budget.charge_tree(&value)?)?;
+    Ok(Val::text(value.to_json()))
 }

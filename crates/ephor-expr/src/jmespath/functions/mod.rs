@@ -12,6 +12,8 @@ mod strings;
 mod time;
 mod x509;
 
+pub(crate) use x509::decode as decode_x509;
+
 use std::fmt;
 use std::sync::OnceLock;
 

@@ -130,6 +130,10 @@ impl Opaque for Builder {
         }
     }
 
+    fn is_comparable(&self) -> bool {
+        false
+    }
+
     fn equals(&self, _: &dyn Opaque) -> bool {
         false
     }

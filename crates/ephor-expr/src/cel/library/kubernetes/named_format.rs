@@ -5,6 +5,7 @@ use std::any::Any;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::super::super::environment::Edition;
 use super::super::super::error::EvalError;
 use super::super::super::value::{Opaque, Val};
 use super::super::{Call, Overload, global, member};
@@ -45,24 +46,28 @@ pub(in super::super) const OVERLOADS: &[Overload] = &[
 #[derive(Debug, Clone, Copy)]
 struct Format {
     name: &'static str,
-    problems: fn(&str) -> Vec<String>,
+    problems: fn(Words, &str) -> Vec<String>,
     cost: u64,
 }
 
 const FORMATS: [Format; 13] = [
-    Format { name: "dns1123Label", problems: |text| label(text, &LABEL), cost: 8 },
+    Format { name: "dns1123Label", problems: |words, text| label(words, text, &LABEL), cost: 8 },
     Format { name: "dns1123Subdomain", problems: subdomain, cost: 15 },
-    Format { name: "dns1035Label", problems: |text| label(text, &LABEL_1035), cost: 8 },
+    Format { name: "dns1035Label", problems: |words, text| label(words, text, &LABEL_1035), cost: 8 },
     Format { name: "qualifiedName", problems: qualified_name, cost: 15 },
-    Format { name: "dns1123LabelPrefix", problems: |text| label(&without_dash(text), &LABEL), cost: 8 },
-    Format { name: "dns1123SubdomainPrefix", problems: |text| subdomain(&without_dash(text)), cost: 15 },
-    Format { name: "dns1035LabelPrefix", problems: |text| label(&without_dash(text), &LABEL_1035), cost: 8 },
+    Format { name: "dns1123LabelPrefix", problems: |words, text| label(words, &without_dash(text), &LABEL), cost: 8 },
+    Format { name: "dns1123SubdomainPrefix", problems: |words, text| subdomain(words, &without_dash(text)), cost: 15 },
+    Format {
+        name: "dns1035LabelPrefix",
+        problems: |words, text| label(words, &without_dash(text), &LABEL_1035),
+        cost: 8,
+    },
     Format { name: "labelValue", problems: label_value, cost: 10 },
-    Format { name: "uri", problems: |text| url::parse(text).err().into_iter().collect(), cost: 276 },
-    Format { name: "uuid", problems: uuid, cost: 18 },
-    Format { name: "byte", problems: bytes, cost: 21 },
-    Format { name: "date", problems: date, cost: 18 },
-    Format { name: "datetime", problems: datetime, cost: 18 },
+    Format { name: "uri", problems: |_, text| url::parse(text).err().into_iter().collect(), cost: 276 },
+    Format { name: "uuid", problems: |_, text| uuid(text), cost: 18 },
+    Format { name: "byte", problems: |_, text| bytes(text), cost: 21 },
+    Format { name: "date", problems: |_, text| date(text), cost: 18 },
+    Format { name: "datetime", problems: |_, text| datetime(text), cost: 18 },
 ];
 
 impl Opaque for Format {
@@ -92,7 +97,8 @@ fn validate<'v>(call: &Call<'_, 'v>) -> Result<'v> {
     let value = call.arg(0);
     let Some(format) = value.downcast::<Format>() else { return Err(call.no_such_overload()) };
     call.charge_steps(call.str(1).len())?;
-    let problems = (format.problems)(call.str(1));
+    let words = Words { later: call.edition > Edition::Kubernetes134 };
+    let problems = (format.problems)(words, call.str(1));
     if problems.is_empty() {
         return Ok(Val::Optional(None));
     }
@@ -143,8 +149,17 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
      and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
      '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-fn too_long(limit: usize) -> String {
-    format!("must be no more than {limit} characters")
+/// The words of problems, which change between versions.
+#[derive(Debug, Clone, Copy)]
+struct Words {
+    /// Those of Kubernetes 1.35 and later.
+    later: bool,
+}
+
+impl Words {
+    fn too_long(self, limit: usize) -> String {
+        format!("must be no more than {limit} {}", if self.later { "bytes" } else { "characters" })
+    }
 }
 
 /// Whether the characters of `text` are those, at its ends those of `end`.
@@ -152,10 +167,10 @@ fn consists(text: &str, inside: impl Fn(u8) -> bool, first: impl Fn(u8) -> bool,
     text.bytes().all(inside) && text.bytes().next().is_some_and(first) && text.bytes().last().is_some_and(last)
 }
 
-fn label(text: &str, rule: &LabelRule) -> Vec<String> {
+fn label(words: Words, text: &str, rule: &LabelRule) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 63 {
-        problems.push(too_long(63));
+        problems.push(words.too_long(63));
     }
     if !consists(text, |b| lower(b) || b == b'-', rule.first, lower) {
         let only_dots = rule.names_dots && is_subdomain(text);
@@ -168,10 +183,10 @@ fn is_subdomain(text: &str) -> bool {
     text.split('.').all(|part| consists(part, |b| lower(b) || b == b'-', lower, lower))
 }
 
-fn subdomain(text: &str) -> Vec<String> {
+fn subdomain(words: Words, text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 253 {
-        problems.push(too_long(253));
+        problems.push(words.too_long(253));
     }
     if !is_subdomain(text) {
         problems.push(SUBDOMAIN.to_owned());
@@ -184,7 +199,7 @@ fn is_word(text: &str) -> bool {
     consists(text, |b| b.is_ascii_alphanumeric() || b"-_.".contains(&b), ends, ends)
 }
 
-fn qualified_name(text: &str) -> Vec<String> {
+fn qualified_name(words: Words, text: &str) -> Vec<String> {
     const MESSAGE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
          with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
          '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -196,22 +211,23 @@ fn qualified_name(text: &str) -> Vec<String> {
             if prefix.is_empty() {
                 problems.push("prefix part must be non-empty".to_owned());
             } else {
-                problems.extend(subdomain(prefix).into_iter().map(|problem| format!("prefix part {problem}")));
+                problems.extend(subdomain(words, prefix).into_iter().map(|problem| format!("prefix part {problem}")));
             }
             *name
         }
         _ => {
-            let problem = "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start \
+            let subject = if words.later { "valid label key" } else { "qualified name" };
+            let problem = "must consist of alphanumeric characters, '-', '_' or '.', and must start \
                  and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for \
                  validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and \
                  '/' (e.g. 'example.com/MyName')";
-            return vec![problem.to_owned()];
+            return vec![format!("a {subject} {problem}")];
         }
     };
     if name.is_empty() {
         problems.push("name part must be non-empty".to_owned());
     } else if name.len() > 63 {
-        problems.push(format!("name part {}", too_long(63)));
+        problems.push(format!("name part {}", words.too_long(63)));
     }
     if !is_word(name) {
         problems.push(MESSAGE.to_owned());
@@ -219,13 +235,13 @@ fn qualified_name(text: &str) -> Vec<String> {
     problems
 }
 
-fn label_value(text: &str) -> Vec<String> {
+fn label_value(words: Words, text: &str) -> Vec<String> {
     const MESSAGE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
          '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', \
          regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
     let mut problems = Vec::new();
     if text.len() > 63 {
-        problems.push(too_long(63));
+        problems.push(words.too_long(63));
     }
     if !text.is_empty() && !is_word(text) {
         problems.push(MESSAGE.to_owned());

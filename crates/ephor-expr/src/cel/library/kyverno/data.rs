@@ -2,17 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::Read as _;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::bufread::MultiGzDecoder;
+use flate2::{Compression, GzBuilder};
 use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use super::super::super::error::EvalError;
-use super::super::super::value::{Key, Object, Val};
+use super::super::super::value::{Key, MAX_WALK, Object, Val};
+use super::super::conversions::{double_text, timestamp_text};
 use super::super::{Call, Overload, global, member};
+use crate::jmespath::functions::decode_x509;
 use crate::scalar::duration::Duration;
-use crate::value::Value;
+use crate::value::{Str, Value};
 use crate::yaml;
 
 type Result<'v> = std::result::Result<Val<'v>, EvalError>;
@@ -62,6 +69,57 @@ pub(in super::super) const SERVICE_ACCOUNTS: &[Overload] = &[
         service_account,
     ),
 ];
+
+/// Compression.
+pub(in super::super) const ARCHIVES: &[Overload] = &[
+    global("gzip.compress", "compress_any_bytes", "dyn", "bytes", compress),
+    global("gzip.decompress", "decompress_bytes_string", "bytes", "string", decompress),
+];
+
+fn compress<'v>(call: &Call<'_, 'v>) -> Result<'v> {
+    let data: &[u8] = match call.args.first() {
+        Some(Val::String(text)) => text.as_str().as_bytes(),
+        Some(Val::Bytes(bytes)) => bytes,
+        _ => return Err(call.no_such_overload()),
+    };
+    // Compressing reads every byte several times; what does not get smaller grows a little.
+    call.charge_steps(data.len())?;
+    call.charge(data.len().saturating_add(64))?;
+    let mut compressed = Vec::new();
+    let mut encoder = GzBuilder::new().operating_system(255).read(data, Compression::default());
+    encoder.read_to_end(&mut compressed).map_err(|error| EvalError::other(error.to_string()))?;
+    Ok(Val::Bytes(compressed.into()))
+}
+
+fn decompress<'v>(call: &Call<'_, 'v>) -> Result<'v> {
+    let Some(Val::Bytes(data)) = call.args.first() else { return Err(call.no_such_overload()) };
+    let mut decoder = MultiGzDecoder::new(data.as_ref());
+    let (mut text, mut part) = (Vec::new(), [0; 4096]);
+    loop {
+        let read = decoder.read(&mut part).map_err(|error| EvalError::Other(format!("gzip: {error}")))?;
+        if read == 0 {
+            break;
+        }
+        // A few bytes can stand for very many: they are charged as they appear.
+        call.charge_steps(read)?;
+        call.charge(read)?;
+        text.extend_from_slice(part.get(..read).unwrap_or_default());
+    }
+    let text = String::from_utf8(text).map_err(|_| EvalError::other("gzip: the content is no text"))?;
+    Ok(Val::text(text))
+}
+
+/// Certificates.
+pub(in super::super) const CERTIFICATES: &[Overload] =
+    &[global("x509.decode", "x509_decode_string", "string", "dyn", certificate)];
+
+fn certificate<'v>(call: &Call<'_, 'v>) -> Result<'v> {
+    let text = call.str(0);
+    // The raw parts come out in base64 three times over.
+    call.charge(text.len().saturating_mul(4))?;
+    let fields = decode_x509(text).map_err(|fault| EvalError::other(fault.to_string()))?;
+    Ok(doubles(&fields))
+}
 
 fn hashed<'v, D: Digest>(call: &Call<'_, 'v>) -> Result<'v> {
     call.charge_steps(call.str(0).len())?;
@@ -122,10 +180,37 @@ fn list_to_map<'v>(call: &Call<'_, 'v>) -> Result<'v> {
     Ok(Val::map(map))
 }
 
+const TOO_DEEP: &str = "json: exceeded max depth";
+
+/// A value as JSON: bytes as base64, spans as nanoseconds, moments as RFC 3339, types by name.
+fn json_of(value: &Val<'_>, depth: usize) -> std::result::Result<Value, EvalError> {
+    let depth = depth.checked_sub(1).ok_or_else(|| EvalError::other(TOO_DEEP))?;
+    Ok(match value {
+        Val::Bytes(bytes) => Value::String(STANDARD.encode(bytes).into()),
+        Val::Duration(nanos) => Value::Int(*nanos),
+        Val::Timestamp(time) => Value::String(timestamp_text(time).into()),
+        Val::Type(kind) => Value::String(kind.runtime_name().into()),
+        Val::Double(n) if !n.is_finite() => {
+            return Err(EvalError::Other(format!("json: unsupported value: {}", double_text(*n))));
+        }
+        Val::List(list) => {
+            Value::array(list.iter().map(|item| json_of(&item, depth)).collect::<std::result::Result<_, _>>()?)
+        }
+        Val::Map(map) => {
+            let entry = |(key, item): (Val<'_>, Val<'_>)| match key.as_str() {
+                Some(name) => Ok((Str::from(name), json_of(&item, depth)?)),
+                None => {
+                    Err(EvalError::Other(format!("unsupported type conversion from '{}' to string", key.type_name())))
+                }
+            };
+            Value::object(map.entries().map(entry).collect::<std::result::Result<_, EvalError>>()?)
+        }
+        other => other.to_json().ok_or_else(|| EvalError::other("json: unsupported type"))?,
+    })
+}
+
 fn marshal<'v>(call: &Call<'_, 'v>) -> Result<'v> {
-    let Some(value) = call.args.get(1).and_then(Val::to_json) else {
-        return Err(EvalError::other("json: unsupported type"));
-    };
+    let value = json_of(&call.arg(1), MAX_WALK)?;
     call.charge(call.budget.charge_tree(&value)?)?;
     Ok(Val::text(value.to_json()))
 }

@@ -5,7 +5,6 @@ use std::any::Any;
 use super::super::super::error::EvalError;
 use super::super::super::value::{Opaque, Val};
 use super::super::{Call, Overload, global, member};
-use crate::scalar::image_ref::ImageRef;
 
 type Result<'v> = std::result::Result<Val<'v>, EvalError>;
 
@@ -54,28 +53,50 @@ impl Opaque for Image {
     }
 }
 
+/// Reads a reference as registry clients do: `[registry/]repository[:tag][@sha256:…]`. The first part is a registry
+/// if it has a dot or a colon; what is left must have at least two characters.
 fn read(text: &str) -> Option<Image> {
     if text.ends_with(':') || text.contains(":@") {
         return None;
     }
-    let reference = ImageRef::parse(text, "docker.io").ok()?;
-    let digest = reference.digest.map(|digest| digest.to_string());
-    let good = |digest: &String| {
+    let (name, digest) = match text.split_once('@') {
+        Some((name, digest)) => (name, Some(digest)),
+        None => (text, None),
+    };
+    let is_digest = |digest: &str| {
         digest.strip_prefix("sha256:").is_some_and(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()))
     };
-    if digest.as_ref().is_some_and(|digest| !good(digest)) {
+    if digest.is_some_and(|digest| !is_digest(digest)) {
         return None;
     }
-    let docker = matches!(reference.registry.as_str(), "docker.io" | "index.docker.io");
-    let registry = if docker { "index.docker.io".to_owned() } else { reference.registry.to_string() };
-    let path = reference.path.as_str();
-    let repository = if docker && !path.contains('/') { format!("library/{path}") } else { path.to_owned() };
-    let tag = match (&reference.tag, &digest) {
-        (_, Some(_)) => String::new(),
-        (Some(tag), None) => tag.to_string(),
-        (None, None) => "latest".to_owned(),
+    let (name, tag) = match name.rsplit_once(':') {
+        Some((name, tag)) if !tag.contains('/') => (name, Some(tag)),
+        _ => (name, None),
     };
-    Some(Image { text: text.to_owned(), registry, repository, tag, digest })
+    let is_tag = |tag: &str| tag.len() <= 128 && tag.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
+    if tag.is_some_and(|tag| !is_tag(tag)) {
+        return None;
+    }
+    let (registry, path) = match name.split_once('/') {
+        Some((registry, path)) if registry.contains(['.', ':']) => (registry, path),
+        _ => ("", name),
+    };
+    let in_path = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-./".contains(&b);
+    let in_registry = |b: u8| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b);
+    if !(2..=255).contains(&path.len()) || !path.bytes().all(in_path) || !registry.bytes().all(in_registry) {
+        return None;
+    }
+    let docker = matches!(registry, "" | "docker.io" | "index.docker.io");
+    let registry = if docker { "index.docker.io" } else { registry };
+    let repository = if docker && !path.contains('/') { format!("library/{path}") } else { path.to_owned() };
+    let tag = if digest.is_some() { "" } else { tag.unwrap_or("latest") };
+    Some(Image {
+        text: text.to_owned(),
+        registry: registry.to_owned(),
+        repository,
+        tag: tag.to_owned(),
+        digest: digest.map(str::to_owned),
+    })
 }
 
 fn parse<'v>(call: &Call<'_, 'v>) -> Result<'v> {

@@ -4,7 +4,7 @@
 use std::any::Any;
 
 use super::super::super::error::EvalError;
-use super::super::super::value::{Opaque, Val};
+use super::super::super::value::{MAX_WALK, Opaque, Val};
 use super::super::conversions::{duration_text, timestamp_text};
 use super::super::{Call, Overload, Question, global, member};
 use crate::value::{Str, Value};
@@ -292,16 +292,6 @@ pub(in super::super) const CHANCE: &[Overload] = &[
     global("time.now", "time_now", "", "timestamp", ask),
 ];
 
-/// Compression, which is not built yet: the host answers.
-pub(in super::super) const ARCHIVES: &[Overload] = &[
-    global("gzip.compress", "compress_any_bytes", "dyn", "bytes", ask),
-    global("gzip.decompress", "decompress_bytes_string", "bytes", "string", ask),
-];
-
-/// Certificates, which are not built yet: the host answers.
-pub(in super::super) const CERTIFICATES: &[Overload] =
-    &[global("x509.decode", "x509_decode_string", "string", "dyn", ask)];
-
 /// A variable that only its functions give a meaning, for example `resource`.
 #[derive(Debug)]
 struct Context {
@@ -315,8 +305,9 @@ impl Opaque for Context {
         self.kind
     }
 
-    fn equals(&self, _: &dyn Opaque) -> bool {
-        false
+    fn equals(&self, other: &dyn Opaque) -> bool {
+        let other = other.as_any().downcast_ref::<Context>();
+        other.is_some_and(|other| other.kind == self.kind && other.detail == self.detail)
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -324,7 +315,14 @@ impl Opaque for Context {
     }
 
     fn text(&self) -> String {
-        String::new()
+        let part = |name| self.detail.str_at(&[name]).unwrap_or_default();
+        match (part("apiVersion"), part("resource")) {
+            ("", "") => String::new(),
+            (version, resource) => {
+                let group = if version.contains('/') { "" } else { "/" };
+                format!("{group}{version}, Resource={resource}")
+            }
+        }
     }
 }
 
@@ -334,11 +332,12 @@ pub fn context(kind: &'static str) -> Val<'static> {
 }
 
 /// An argument as JSON.
-fn argument(value: &Val<'_>) -> std::result::Result<Value, EvalError> {
+fn argument(value: &Val<'_>, depth: usize) -> std::result::Result<Value, EvalError> {
+    let depth = depth.checked_sub(1).ok_or_else(|| EvalError::other("an argument nests too deep"))?;
     if let Some(context) = value.downcast::<Context>() {
         return Ok(context.detail.clone());
     }
-    let nested = |value: Val<'_>| argument(&value);
+    let nested = |value: Val<'_>| argument(&value, depth);
     Ok(match value {
         Val::Bytes(bytes) => Value::String(STANDARD.encode(bytes).into()),
         Val::Duration(nanos) => Value::String(duration_text(*nanos).into()),
@@ -353,9 +352,19 @@ fn argument(value: &Val<'_>) -> std::result::Result<Value, EvalError> {
     })
 }
 
+/// Whether `value` has more than `depth` levels.
+fn nests_deeper(value: &Value, depth: usize) -> bool {
+    let Some(depth) = depth.checked_sub(1) else { return true };
+    match value {
+        Value::Array(items) => items.iter().any(|item| nests_deeper(item, depth)),
+        Value::Object(map) => map.iter().any(|(_, item)| nests_deeper(item, depth)),
+        _ => false,
+    }
+}
+
 fn question(call: &Call<'_, '_>) -> std::result::Result<Value, EvalError> {
     let target = call.args.first().and_then(|value| value.downcast::<Context>()).map_or("", |context| context.kind);
-    let arguments = call.args.iter().map(argument).collect::<std::result::Result<_, _>>()?;
+    let arguments = call.args.iter().map(|value| argument(value, MAX_WALK)).collect::<std::result::Result<_, _>>()?;
     let function = call.function.to_ascii_lowercase();
     call.host.ask(&Question { target, function, arguments })
 }
@@ -363,6 +372,9 @@ fn question(call: &Call<'_, '_>) -> std::result::Result<Value, EvalError> {
 fn ask<'v>(call: &Call<'_, 'v>) -> Result<'v> {
     let answer = question(call)?;
     call.budget.charge_tree(&answer)?;
+    if nests_deeper(&answer, MAX_WALK) {
+        return Err(EvalError::Other(format!("the answer of {} nests too deep", call.function)));
+    }
     Ok(match (call.function, &answer) {
         ("time.now", Value::String(text)) => match crate::scalar::go_time::parse_rfc3339(text) {
             Ok(time) => Val::Timestamp(time),
@@ -373,6 +385,11 @@ fn ask<'v>(call: &Call<'_, 'v>) -> Result<'v> {
 }
 
 fn to_gvr<'v>(call: &Call<'_, 'v>) -> Result<'v> {
+    let version = call.str(1);
+    if version.matches('/').count() > 1 {
+        let message = format!("failed to map kind to resource: unexpected GroupVersion string: {version}");
+        return Err(EvalError::Other(message));
+    }
     Ok(Val::opaque(Context { kind: "schema.GroupVersionResource", detail: question(call)? }))
 }
 

@@ -39,7 +39,7 @@ pub(in crate::jmespath::functions) const FUNCTIONS: &[Function] = &[Function {
 
 /// Why a text is not decoded.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum X509Fault {
+pub(crate) enum X509Fault {
     #[error("failed to decode PEM block")]
     Pem,
     #[error("PEM block neither contains a CERTIFICATE or CERTIFICATE REQUEST")]
@@ -57,7 +57,8 @@ fn x509_decode(call: &Call<'_>) -> Result<Value, EvalError> {
     decode(text).map_err(|fault| EvalError::Other(fault.to_string()))
 }
 
-fn decode(text: &str) -> Result<Value, X509Fault> {
+/// The fields of a certificate or of a request for one, in PEM.
+pub(crate) fn decode(text: &str) -> Result<Value, X509Fault> {
     let (block, _) = Pem::read(Cursor::new(text)).map_err(|_| X509Fault::Pem)?;
     let fields = match block.label.as_str() {
         "CERTIFICATE" => match X509Certificate::from_der(&block.contents) {

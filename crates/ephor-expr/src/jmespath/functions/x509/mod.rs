@@ -10,6 +10,7 @@ mod extensions;
 mod names;
 
 pub(super) use decode::FUNCTIONS;
+pub(crate) use decode::decode;
 
 #[cfg(test)]
 mod tests;

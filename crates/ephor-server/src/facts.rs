@@ -33,6 +33,9 @@ pub trait Answers: Send + Sync {
     /// How many bytes the answers of one evaluation may have together; 0: any number.
     fn context_limit(&self) -> u64;
 
+    /// Hears the answer to a question that the asker knew without asking.
+    fn overhear(&self, _fetch: &Fetch, _answer: &Value) {}
+
     /// The Secrets that an answer to a question was made from, if any: one, an array or a list.
     fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value>;
 }

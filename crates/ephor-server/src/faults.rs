@@ -50,6 +50,7 @@ struct State {
     hook: Option<Hook>,
     after: Option<Hook>,
     every_call: Option<CallHook>,
+    interrupt: Option<CallHook>,
     allows: Option<ReviewHook>,
     lists: usize,
     every_watch: Option<CallHook>,
@@ -86,6 +87,12 @@ impl FaultyCluster {
         self
     }
 
+    /// The same for a hook that makes calls itself. No hook comes before those.
+    pub(crate) fn interrupted(self, hook: impl FnMut() -> Option<ClusterError> + Send + 'static) -> Self {
+        self.state.lock().unwrap().interrupt = Some(Box::new(hook));
+        self
+    }
+
     /// Answers each `SubjectAccessReview` by `allows`.
     pub(crate) fn with_rights(self, allows: impl Fn(&Value) -> bool + Send + 'static) -> Self {
         self.state.lock().unwrap().allows = Some(Box::new(allows));
@@ -114,11 +121,20 @@ impl FaultyCluster {
     }
 
     fn alive(&self) -> Result<(), ClusterError> {
-        let mut state = self.state.lock().unwrap();
-        if state.dead {
-            return Err(died());
-        }
-        state.every_call.as_mut().and_then(|hook| hook()).map_or(Ok(()), Err)
+        let interrupt = {
+            let mut state = self.state.lock().unwrap();
+            if state.dead {
+                return Err(died());
+            }
+            if let Some(error) = state.every_call.as_mut().and_then(|hook| hook()) {
+                return Err(error);
+            }
+            state.interrupt.take()
+        };
+        let Some(mut interrupt) = interrupt else { return Ok(()) };
+        let answer = interrupt();
+        self.state.lock().unwrap().interrupt = Some(interrupt);
+        answer.map_or(Ok(()), Err)
     }
 
     fn write<T>(

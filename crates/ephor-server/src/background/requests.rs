@@ -239,10 +239,8 @@ impl Pass<'_> {
                 }
                 Err(Failure::Lost) => return Err(Failure::Lost),
                 Err(error) => {
-                    let synchronizes =
-                        info.generate.iter().any(|r| asked.rules.contains(&r.name) && r.terms.synchronize);
                     let mut state = self.lock();
-                    if synchronizes && matches!(error, Failure::Failed(_)) {
+                    if info.synchronizes() && matches!(error, Failure::Failed(_)) {
                         // The request goes in the end; the work does not.
                         state.queue.add_at(Task::Reconcile(key.clone()), self.now + 1_000, self.now);
                     }

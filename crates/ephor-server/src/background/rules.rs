@@ -144,6 +144,11 @@ impl PolicyInfo {
         self.generate.iter().find(|rule| rule.name == name)
     }
 
+    /// Whether a rule of it synchronizes.
+    pub fn synchronizes(&self) -> bool {
+        self.generate.iter().any(|rule| rule.terms.synchronize)
+    }
+
     /// Since when its synchronizing rules are what they are.
     pub fn tenures(&self) -> impl Iterator<Item = (&Str, &Tenure)> {
         self.generate.iter().filter(|rule| rule.terms.synchronize).map(|rule| (&rule.name, &rule.tenure))

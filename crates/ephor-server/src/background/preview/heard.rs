@@ -1,11 +1,12 @@
 //! What the controller says while it runs, and which Secrets it has read for that.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::gate::AllowedFetch;
 use ephor_engine::redact::Redactor;
-use ephor_expr::Value;
+use ephor_expr::{Str, Value};
 
 use crate::background::writer::{Note, Observer};
 use crate::facts::{Answers, ClusterFacts};
@@ -18,6 +19,9 @@ pub(super) struct Heard(Arc<Mutex<Words>>);
 struct Words {
     notes: Vec<Note>,
     secrets: Redactor,
+    /// Namespaces and names of Secrets that rules asked for, whether or not they exist. The controller forgets them
+    /// when it judges again, but the changes that were made of them are still part of the plan.
+    asked: BTreeSet<(Str, Str)>,
 }
 
 impl Heard {
@@ -46,9 +50,32 @@ impl Heard {
         std::mem::take(&mut self.lock().notes)
     }
 
-    /// All Secrets that were read.
+    /// The values of all Secrets that were read.
     pub(super) fn secrets(&self) -> Redactor {
         self.lock().secrets.clone()
+    }
+
+    /// Namespaces and names of all Secrets that were asked for by name.
+    pub(super) fn asked_secrets(&self) -> BTreeSet<(Str, Str)> {
+        self.lock().asked.clone()
+    }
+
+    fn ask(&self, fetch: &Fetch) {
+        if let Some(secret) = secret_of(fetch) {
+            self.lock().asked.insert(secret);
+        }
+    }
+}
+
+/// The namespace and the name of the Secret that a question is about, if it is about one.
+fn secret_of(fetch: &Fetch) -> Option<(Str, Str)> {
+    match fetch {
+        Fetch::Object { kind, namespace, name, .. } if kind == "Secret" => Some((Str::new(namespace), Str::new(name))),
+        Fetch::Api { path, .. } => {
+            let object = path.objects().filter(|objects| objects.group.is_empty() && objects.resource == "secrets")?;
+            Some((object.namespace.clone()?, object.name.clone()?))
+        }
+        _ => None,
     }
 }
 
@@ -57,15 +84,27 @@ struct Listening {
     heard: Heard,
 }
 
-impl Answers for Listening {
-    fn answer(&self, fetch: &AllowedFetch) -> Fact {
-        let fact = self.facts.answer(fetch);
-        if let Fact::Found(found) = &fact
-            && let Some(secrets) = self.secrets(fetch.fetch(), found)
-        {
+impl Listening {
+    fn learn(&self, fetch: &Fetch, answer: &Value) {
+        if let Some(secrets) = self.secrets(fetch, answer) {
             self.heard.learn(&secrets);
         }
+    }
+}
+
+impl Answers for Listening {
+    fn answer(&self, fetch: &AllowedFetch) -> Fact {
+        self.heard.ask(fetch.fetch());
+        let fact = self.facts.answer(fetch);
+        if let Fact::Found(found) = &fact {
+            self.learn(fetch.fetch(), found);
+        }
         fact
+    }
+
+    fn overhear(&self, fetch: &Fetch, answer: &Value) {
+        self.heard.ask(fetch);
+        self.learn(fetch, answer);
     }
 
     fn context_limit(&self) -> u64 {

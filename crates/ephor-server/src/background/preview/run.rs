@@ -251,17 +251,12 @@ impl Run {
         }
     }
 
-    /// Takes in the Secrets that rules have looked at, as they are and as they were.
+    /// Takes in the Secrets that rules have asked for, and those of `triggers`, as they are and as they were.
     fn learn_secrets(&self, triggers: &[TriggerRef]) {
-        let read = {
-            let state = self.controller.state();
-            let read = state.all_read().filter(|(kind, _, name)| kind.kind == "Secret" && !name.is_empty());
-            read.map(|(_, namespace, name)| (namespace.clone(), name.clone())).collect::<Vec<_>>()
-        };
         let triggers = triggers.iter().filter(|trigger| trigger.kind == "Secret");
         let triggers = triggers.map(|trigger| (trigger.namespace.clone(), trigger.name.clone()));
         let Ok(resource) = self.layer.resolve("v1", "Secret") else { return };
-        for (namespace, name) in read.into_iter().chain(triggers) {
+        for (namespace, name) in self.heard.asked_secrets().into_iter().chain(triggers) {
             let id = ObjectId::new("v1", "Secret", &namespace, &name);
             let current = self.layer.current(&resource, &id).ok().flatten();
             let secrets = current.into_iter().chain(self.former.get(&id).cloned());

@@ -21,53 +21,64 @@ use crate::facts::{Answers, evaluate, labels_of};
 use crate::plan::{ObjectId, Stamp};
 use crate::update_request::UpdateRequest;
 
+/// Answers the questions of one evaluation, and registers what its key was judged by.
 struct Recorder<'r, 'p> {
-    pub(super) pass: &'r Pass<'p>,
-    pub(super) key: &'r WorkKey,
+    pass: &'r Pass<'p>,
+    /// `None` for a policy without rules that synchronize: a change of what they read asks for nothing.
+    key: Option<&'r WorkKey>,
 }
 
-impl Answers for Recorder<'_, '_> {
-    fn answer(&self, fetch: &AllowedFetch) -> Fact {
-        // Registered first: what changes after the answer makes the key run again.
-        match fetch.fetch() {
+impl Recorder<'_, '_> {
+    /// Registers a question before it is asked, so that no change after the answer is missed.
+    fn register(&self, fetch: &Fetch) {
+        let Some(key) = self.key else { return };
+        let mut state = self.pass.lock();
+        match fetch {
             Fetch::Object { api_version, kind, namespace, name } => {
-                let mut state = self.pass.lock();
-                state.depend(self.key, api_version, kind, namespace, name);
-                let id = ObjectId::new(api_version, kind, namespace, name);
-                if state.index.is_wide(&GroupKind::of(&id))
-                    && let Some(object) = state.index.find(&id).and_then(|seen| state.index.recent.get(seen))
-                {
-                    return Fact::Found(object);
-                }
+                state.depend(key, api_version, kind, namespace, name);
             }
-            Fetch::Objects { api_version, kind, namespace } => {
-                self.pass.lock().depend(self.key, api_version, kind, namespace, "");
-            }
-            Fetch::ConfigMap { namespace, name } => {
-                self.pass.lock().depend(self.key, "v1", "ConfigMap", namespace, name);
-            }
+            Fetch::Objects { api_version, kind, namespace } => state.depend(key, api_version, kind, namespace, ""),
+            Fetch::ConfigMap { namespace, name } => state.depend(key, "v1", "ConfigMap", namespace, name),
             Fetch::Api { method: HttpMethod::Get, path, .. } => {
-                let mut state = self.pass.lock();
                 if let Some(target) = raw::target(&state.discovery, &path.without_query()) {
                     let text = |part: &Option<String>| part.clone().unwrap_or_default();
                     let (namespace, name) = (text(&target.namespace), text(&target.name));
                     let api_version = target.resource.api_version();
-                    state.depend(self.key, &api_version, &target.resource.kind, &namespace, &name);
-                }
-            }
-            Fetch::NamespaceLabels { name } => {
-                let state = self.pass.lock();
-                let id = ObjectId::new("v1", "Namespace", "", name);
-                if let Some(object) = state.index.find(&id).and_then(|seen| state.index.recent.get(seen)) {
-                    return Fact::Found(labels_of(&object));
+                    state.depend(key, &api_version, &target.resource.kind, &namespace, &name);
                 }
             }
             _ => {}
         }
+    }
+
+    /// What the index knows without a question to the cluster.
+    fn known(&self, fetch: &Fetch) -> Option<Value> {
+        let state = self.pass.lock();
+        let recent = |id: &ObjectId| state.index.find(id).and_then(|seen| state.index.recent.get(seen));
+        match fetch {
+            Fetch::Object { api_version, kind, namespace, name } => {
+                let id = ObjectId::new(api_version, kind, namespace, name);
+                recent(&id).filter(|_| state.index.is_wide(&GroupKind::of(&id)))
+            }
+            Fetch::NamespaceLabels { name } => {
+                recent(&ObjectId::new("v1", "Namespace", "", name)).map(|namespace| labels_of(&namespace))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Answers for Recorder<'_, '_> {
+    fn answer(&self, fetch: &AllowedFetch) -> Fact {
+        self.register(fetch.fetch());
+        if let Some(known) = self.known(fetch.fetch()) {
+            self.pass.env.answers.overhear(fetch.fetch(), &known);
+            return Fact::Found(known);
+        }
         let fact = self.pass.env.answers.answer(fetch);
-        match (fetch.fetch(), &fact) {
-            (Fetch::Object { .. }, Fact::Found(object)) => self.pass.lock().note(object, self.pass.now),
-            (Fetch::Global { .. }, said) => self.pass.lock().heard_of_entry(self.key, fetch, said, self.pass.now),
+        match (fetch.fetch(), &fact, self.key) {
+            (Fetch::Object { .. }, Fact::Found(object), _) => self.pass.lock().note(object, self.pass.now),
+            (Fetch::Global { .. }, said, Some(key)) => self.pass.lock().heard_of_entry(key, fetch, said, self.pass.now),
             _ => {}
         }
         fact
@@ -114,7 +125,7 @@ impl Work<'_, '_> {
         let review = self.review(asked, trigger, object, view, remembered);
         let (operation, subresource) = (review.operation, review.subresource.clone());
         let exceptions = Arc::clone(&self.pass.lock().snapshot.exceptions);
-        let recorder = Recorder { pass: self.pass, key: self.key };
+        let recorder = Recorder { pass: self.pass, key: self.info.synchronizes().then_some(self.key) };
         let begun = Instant::now();
         let done = evaluate(&self.info.set, &exceptions, review.clone(), Phase::Generate, &recorder);
         if let Some(program) = &self.info.program {

@@ -1,18 +1,19 @@
 //! One policy and one trigger.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::pass::{Asked, Done, Failure, LOOK_AGAIN, Pass};
 use super::work::Work;
 use crate::background::queue::{Task, WorkKey};
 use crate::background::rules::PolicyInfo;
-use crate::background::state::{State, label_parts};
+use crate::background::state::{Reading, State, label_parts};
 use crate::background::trigger::TriggerRef;
 use crate::plan::{Cause, ObjectId};
 
 impl Pass<'_> {
     /// Makes good what a policy wants for a trigger.
     pub fn reconcile(&self, key: &WorkKey, asked: Option<&Asked>) -> Result<Done, Failure> {
+        let reading = Reading::begin(self.state, key);
         let (info, owned, trigger, forced) = {
             let state = self.lock();
             let (namespace, name) = label_parts(&key.policy);
@@ -37,12 +38,22 @@ impl Pass<'_> {
             rendered: BTreeMap::new(),
             met: BTreeMap::new(),
             done: Done::default(),
+            verdicts: BTreeSet::new(),
+            unjudged: false,
             failure: None,
         };
         work.run(owned)?;
-        let Work { rendered, done, failure, trigger, .. } = work;
+        let Work { rendered, done, unjudged, failure, trigger, .. } = work;
         let mut state = self.lock();
         state.set_rendered(key, rendered, self.now);
+        // A key that fails is judged again. A request that fails may be given up, so its reads prove nothing.
+        if !unjudged && (failure.is_none() || asked.is_none()) {
+            state.judged(key, reading.pass());
+        }
+        if done.changes > 0 && state.is_overtaken(key, reading.pass()) {
+            // The younger pass has read newer objects, and may have written before this one.
+            state.queue.add(Task::Reconcile(key.clone()), self.now);
+        }
         if !state.infos.contains_key(&key.policy) {
             // It went meanwhile, and nobody else knows of what was learned and made just now.
             state.queue.add(Task::Reconcile(key.clone()), self.now);

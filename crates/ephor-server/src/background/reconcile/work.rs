@@ -33,6 +33,10 @@ pub(super) struct Work<'w, 'p> {
     /// Objects that were read or written for it.
     pub(super) met: BTreeMap<ObjectId, ResourceSpec>,
     pub(super) done: Done,
+    /// Rules that the engine has judged.
+    pub(super) verdicts: BTreeSet<Str>,
+    /// Whether a rule that synchronizes goes on as before without a verdict.
+    pub(super) unjudged: bool,
     pub(super) failure: Option<Failure>,
 }
 
@@ -60,7 +64,9 @@ impl Work<'_, '_> {
         };
         // What admission asks for it has seen: the filters have passed it.
         if self.asked.is_none() && self.pass.lock().hides(&trigger.api_version, &trigger.id()) {
-            self.info.generate.iter().for_each(|rule| self.as_before(rule));
+            for rule in &self.info.generate {
+                self.as_before(rule);
+            }
             return Ok(());
         }
         let found = match self.find(&trigger) {
@@ -114,8 +120,9 @@ impl Work<'_, '_> {
         Ok(())
     }
 
-    /// A rule that is not judged this time goes on wanting what it wanted.
+    /// A rule that is not judged, or fails, goes on wanting what it wanted.
     fn as_before(&mut self, rule: &GenerateInfo) {
+        self.unjudged |= rule.terms.synchronize && !self.verdicts.contains(&rule.name);
         let before = self.pass.lock().rendered.get(self.key).cloned().unwrap_or_default();
         self.rendered.extend(before.into_iter().filter(|(_, name)| *name == rule.name));
     }
@@ -254,6 +261,7 @@ impl Work<'_, '_> {
         };
         let judged =
             judged.entry(view.clone()).or_insert_with(|| self.judge(asked, trigger, &object, &view, remembered));
+        self.verdicts.insert(rule.name.clone());
         let Judged { outcomes, operation, subresource } = &*judged;
         let made_by = (*operation, subresource.clone());
         let Some(outcome) = outcomes.get(&rule.name) else {

@@ -76,7 +76,7 @@ impl State {
             // Rules select by their labels, and requests end with them.
             add(&Str::new_static("v1"), &Str::new_static("Namespace"), true);
         }
-        for (kind, api_version) in &self.read {
+        for (kind, api_version) in self.reads.kinds() {
             add(api_version, &kind.kind, true);
         }
         for (kind, api_version) in &self.learned {
@@ -87,7 +87,12 @@ impl State {
         for (_, watch) in left {
             add(&watch.api_version, &watch.kind, false);
         }
-        self.followed = watches;
+        let followed = std::mem::replace(&mut self.followed, watches);
+        // A kind that no feed has told of yet has no feed to stop, so its objects go here.
+        let left = followed.into_keys().filter(|kind| !self.followed.contains_key(kind) && !self.index.is_synced(kind));
+        for kind in left.collect::<Vec<_>>() {
+            self.forget_kind(&kind);
+        }
     }
 
     /// The version of a kind that is written without, if only one group serves it.

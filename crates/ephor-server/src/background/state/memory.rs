@@ -1,4 +1,4 @@
-//! What is remembered: the state itself, what keys render and depend on, what fails.
+//! What is remembered: the state itself, what keys render, what fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use super::entries::Entries;
 use super::kinds::Watch;
 use super::names::key_of;
 use super::policies::GIVEN_UP;
+use super::reads::Reads;
 use super::requests::{Finished, Pending};
 use crate::background::contest::Contests;
 use crate::background::index::{GroupKind, Index, Seen};
@@ -22,9 +23,6 @@ use crate::background::rules::PolicyInfo;
 use crate::background::trigger::TriggerRef;
 use crate::plan::{ObjectId, Owner, Terms, Written};
 use crate::policies::{PolicyKey, Snapshot};
-
-/// What an evaluation read: a kind, a namespace (empty: all) and a name (empty: all).
-pub type Dependency = (GroupKind, Str, Str);
 
 /// That a rule has acted for a trigger that was there before it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,8 +60,8 @@ pub struct State {
     /// What each key's rules render, with the rule; synchronizing rules only.
     pub rendered: BTreeMap<WorkKey, BTreeMap<ObjectId, Str>>,
     pub(super) wanted_by: BTreeMap<ObjectId, BTreeSet<WorkKey>>,
-    pub(super) depends: BTreeMap<Dependency, BTreeSet<WorkKey>>,
-    pub(super) dependencies: BTreeMap<WorkKey, BTreeSet<Dependency>>,
+    /// What keys read when they were judged.
+    pub(super) reads: Reads,
     /// The labels of namespaces before a change that nobody has looked at yet.
     pub(super) relabelled: BTreeMap<Str, Value>,
     /// What was written last.
@@ -82,8 +80,6 @@ pub struct State {
     pub failures: BTreeMap<PolicyKey, BTreeMap<Str, String>>,
     /// Kinds that have downstreams and that no feed has told of yet, with the version to read them in.
     pub(super) learned: BTreeMap<GroupKind, Str>,
-    /// The version of each kind that something depends on.
-    pub(super) read: BTreeMap<GroupKind, Str>,
     /// What global context entries said.
     pub(super) entries: Entries,
     /// The kinds to follow, as far as is known.
@@ -97,51 +93,9 @@ pub struct State {
 }
 
 impl State {
-    /// Registers that a key has read something, before it does.
-    pub fn depend(&mut self, key: &WorkKey, api_version: &str, kind: &str, namespace: &str, name: &str) {
-        let dependency = (GroupKind::new(api_version, kind), Str::new(namespace), Str::new(name));
-        if self.read.insert(dependency.0.clone(), api_version.into()).is_none() {
-            self.follow();
-        }
-        self.depends.entry(dependency.clone()).or_default().insert(key.clone());
-        self.dependencies.entry(key.clone()).or_default().insert(dependency);
-    }
-
-    /// What was read for any key.
-    pub fn all_read(&self) -> impl Iterator<Item = &Dependency> {
-        self.depends.keys()
-    }
-
-    /// Whether what was said about a key was said in view of an object.
-    pub fn depends_on(&self, key: &WorkKey, id: &ObjectId) -> bool {
-        let kind = GroupKind::of(id);
-        self.dependencies.get(key).into_iter().flatten().any(|(of_kind, namespace, name)| {
-            *of_kind == kind
-                && (namespace.is_empty() || *namespace == id.namespace)
-                && (name.is_empty() || *name == id.name)
-        })
-    }
-
-    /// Forgets what a key depended on.
-    fn clear_dependencies(&mut self, key: &WorkKey) {
-        self.forget_entries(key);
-        for dependency in self.dependencies.remove(key).unwrap_or_default() {
-            if let Some(keys) = self.depends.get_mut(&dependency) {
-                keys.remove(key);
-                if keys.is_empty() {
-                    self.depends.remove(&dependency);
-                }
-            }
-            let first = (dependency.0.clone(), Str::default(), Str::default());
-            if self.depends.range(first..).next().is_none_or(|((kind, ..), _)| *kind != dependency.0) {
-                self.read.remove(&dependency.0);
-            }
-        }
-    }
-
     /// Forgets what there was to know about a key besides what it renders.
     pub fn forget_key(&mut self, key: &WorkKey, now: Moment) {
-        self.clear_dependencies(key);
+        self.forget_reads(key);
         self.forget_contexts(key, |_| false, now);
         self.known.remove(key);
         self.forced.remove(key);
@@ -160,11 +114,10 @@ impl State {
         let of = after.map(|info| (info.uid.clone(), info.generation));
         self.acted.retain(|acted| acted.policy != *policy || Some(&acted.of) == of.as_ref());
         // Its triggers are judged anew.
-        let asked = self.entries.values().flat_map(|(_, keys)| keys);
-        let readers: BTreeSet<WorkKey> =
-            self.dependencies.keys().chain(asked).filter(|key| key.policy == *policy).cloned().collect();
+        let asked = self.entries.readers().filter(|key| key.policy == *policy);
+        let readers: BTreeSet<WorkKey> = self.reads.keys_of(policy).chain(asked).cloned().collect();
         for key in &readers {
-            self.clear_dependencies(key);
+            self.forget_reads(key);
         }
         if after.is_none() {
             self.failures.remove(policy);
@@ -198,6 +151,9 @@ impl State {
                 keys.remove(key);
                 if keys.is_empty() {
                     self.wanted_by.remove(&id);
+                    if self.index.find(&id).is_none() {
+                        self.written.remove(&id);
+                    }
                 }
             }
             let owner = self.index.find(&id).and_then(Seen::owner).map(key_of).filter(|owner| owner != key);

@@ -2,7 +2,8 @@
 //!
 //! - `memory`: the state itself, and what it remembers of its own work.
 //! - `objects`, `policies`, `requests`: what is seen, and the work that it asks for. `bygone`: requests that have ended.
-//! - `contexts`: requests that rules cannot be judged without. `entries`: global context entries that were asked.
+//! - `contexts`: requests that rules cannot be judged without.
+//! - `reads`: objects that keys were judged by. `entries`: global context entries that were asked.
 //! - `kinds`: what must be watched. `names`: policies and keys, as labels name them.
 
 mod bygone;
@@ -13,10 +14,12 @@ mod memory;
 mod names;
 mod objects;
 mod policies;
+mod reads;
 mod requests;
 
 pub use kinds::Watch;
-pub use memory::{Acted, Dependency, Standing, State};
+pub use memory::{Acted, Standing, State};
 pub use names::{key_of, label_parts, policy_key};
 pub use policies::GIVEN_UP;
+pub use reads::{Dependency, Reading};
 pub use requests::Pending;

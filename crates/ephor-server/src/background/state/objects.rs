@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ephor_engine::matching::{Gvk, ResourceFilters};
-use ephor_expr::{Str, Value};
+use ephor_expr::Value;
 
 use super::memory::State;
 use super::names::{key_of, label_parts};
@@ -19,8 +19,13 @@ impl State {
         if matches!(change, Change::Reset(_)) {
             self.learned.remove(kind);
         }
+        let begins = wide && !self.index.is_wide(kind);
         for touched in self.index.apply(kind, wide, change) {
             self.touched(&touched, now);
+        }
+        if begins && self.index.is_wide(kind) {
+            // The feed does not tell of objects that were read and then deleted before it began.
+            self.enqueue_readers(kind, now);
         }
     }
 
@@ -71,7 +76,9 @@ impl State {
     fn touched(&mut self, touched: &Touched, now: Moment) {
         let Some(seen) = touched.seen().cloned() else { return };
         let appeared = touched.before.is_none() || touched.after.is_none();
-        if touched.after.is_none() {
+        // A feed of downstreams reports an object as gone when it loses their labels. While a key wants the object, the
+        // UID of the one that was created is kept, so that the controller knows it again.
+        if touched.after.is_none() && !self.wanted_by.contains_key(&seen.id) {
             self.written.remove(&seen.id);
         }
         if touched.content_changed() {
@@ -94,10 +101,7 @@ impl State {
         let Some(seen) = touched.seen().cloned() else { return };
         let kind = GroupKind::of(&seen.id);
         let keys = self.keys_of_trigger(&seen);
-        let name = |namespace: &str, name: &str| (kind.clone(), Str::new(namespace), Str::new(name));
-        let dependencies = [name(&seen.id.namespace, &seen.id.name), name(&seen.id.namespace, ""), name("", "")];
-        let dependents = dependencies.iter().filter_map(|dependency| self.depends.get(dependency)).flatten();
-        let keys: BTreeSet<WorkKey> = keys.into_iter().chain(dependents.cloned()).collect();
+        let keys: BTreeSet<WorkKey> = keys.into_iter().chain(self.reads.readers_of(&seen.id).cloned()).collect();
         for key in keys {
             self.queue.add(Task::Reconcile(key), now);
         }

@@ -233,10 +233,16 @@ impl Bed {
                 let Ok(Some(event)) = pump.watch.next(Duration::ZERO) else { break };
                 let (kind, wide) = (pump.kind.clone(), pump.wide);
                 any = true;
+                // A watch that selects by labels says of an object that loses them that it is gone.
+                let selected = |object: &Value| wide || !name.contains('/') || Claim::of(object).is_some();
                 let change = match event {
-                    WatchEvent::Added(object) | WatchEvent::Modified(object) => Change::Set(object),
-                    WatchEvent::Deleted(object) => Change::Gone(object),
+                    WatchEvent::Added(object) | WatchEvent::Modified(object) if selected(&object) => {
+                        Change::Set(object)
+                    }
                     WatchEvent::Bookmark(_) => continue,
+                    WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
+                        Change::Gone(object)
+                    }
                 };
                 self.tell(&name, &kind, wide, change);
             }
@@ -293,7 +299,7 @@ impl Bed {
         });
         for (kind, watch) in watches {
             let name = format!("{}/{}", kind.group, kind.kind);
-            if self.watches.get(name.as_str()).is_some_and(|pump| pump.wide || !watch.wide) {
+            if self.watches.get(name.as_str()).is_some_and(|pump| pump.wide == watch.wide) {
                 continue;
             }
             any = true;

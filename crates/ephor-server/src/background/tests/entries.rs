@@ -66,3 +66,15 @@ fn other_data_of_a_global_context_entry_is_followed() {
     bed.settle();
     assert!(bed.controller.state().asked_of_entries().is_empty());
 }
+
+#[test]
+fn an_entry_is_asked_while_a_judgement_depends_on_it() {
+    let mut bed = Bed::new();
+    bed.entries.0.lock().unwrap().insert("colour".into(), Value::from("red"));
+    bed.apply(&POLICY.replace("kinds: [ConfigMap]", "kinds: [ConfigMap], selector: {matchLabels: {make: 'yes'}}"));
+    for (make, asked) in [("yes", 1), ("no", 0), ("yes", 1)] {
+        bed.apply(&format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: t, labels: {{make: '{make}'}}}}}}"));
+        bed.settle();
+        assert_eq!(bed.controller.state().asked_of_entries().len(), asked, "make: {make}");
+    }
+}

@@ -17,6 +17,7 @@ mod late;
 mod model;
 mod mutate;
 mod preview;
+mod reads;
 mod relabelled;
 mod remembered;
 mod requests;

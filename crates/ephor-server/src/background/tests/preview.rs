@@ -345,3 +345,79 @@ spec:
         assert!(text.contains("k: <redacted>") && !text.contains("hunter"), "{text}");
     }
 }
+
+#[test]
+fn a_plan_masks_a_secret_whose_record_the_controller_has_dropped() {
+    let mut bed = Bed::new();
+    let secret = |name: &str, value: &str| {
+        format!("{{apiVersion: v1, kind: Secret, metadata: {{name: {name}}}, stringData: {{k: {value}}}}}")
+    };
+    let pointer = |to: &str| {
+        format!(
+            "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: pointer, namespace: default}}, data: {{to: {to}}}}}"
+        )
+    };
+    // The first policy reads the Secret that a ConfigMap names, the second has that ConfigMap name `right`.
+    let policies = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: a}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [ConfigMap], names: [t]}}]}
+    context:
+    - {name: pointer, apiCall: {urlPath: /api/v1/namespaces/default/configmaps/pointer}}
+    - {name: s, apiCall: {urlPath: '/api/v1/namespaces/default/secrets/{{ pointer.data.to }}'}}
+    generate:
+      {synchronize: true, apiVersion: v1, kind: ConfigMap, name: made, namespace: default,
+       data: {data: {k: '{{ s.stringData.k }}'}}}
+---
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: b}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [ConfigMap], names: [t]}}]}
+    generate:
+      {synchronize: true, apiVersion: v1, kind: ConfigMap, name: pointer, namespace: default,
+       data: {data: {to: right}}}
+";
+    bed.apply(&secret("right", "innocent"));
+    bed.apply(&secret("wrong", "hunter2"));
+    bed.apply(policies);
+    bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}");
+    bed.settle();
+    let cluster: Arc<dyn Cluster> = Arc::new(bed.cluster.clone());
+    let trigger = document("{apiVersion: v1, kind: ConfigMap, metadata: {name: t, namespace: default}, data: {a: b}}");
+    let applied = vec![trigger, document(&pointer("wrong")), document(&secret("wrong", "hunter3"))];
+    let planned = preview(&cluster, &Proposal { applied, ..Proposal::default() }, jiff::Timestamp::now()).unwrap();
+    let made =
+        |planned: &Preview| planned.changes.iter().map(|planned| diff::render(&planned.change)).collect::<String>();
+    assert!(made(&planned).contains("hunter3"), "it was read for a while: {}", made(&planned));
+    let shown = planned.secrets.text("innocent hunter2 hunter3").into_owned();
+    assert!(!shown.contains("innocent") && !shown.contains("hunter"), "{shown}");
+}
+
+#[test]
+fn a_plan_masks_a_secret_that_the_controller_knew_without_asking() {
+    let mut bed = Bed::new();
+    bed.apply("{apiVersion: v1, kind: Secret, metadata: {name: source}, stringData: {k: hunter2}}");
+    let policy = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [Namespace]}}]}
+    generate:
+      {synchronize: true, apiVersion: v1, kind: Secret, name: copy, namespace: '{{ request.object.metadata.name }}',
+       clone: {namespace: default, name: source}}
+";
+    let applied = vec![document(policy), document("{apiVersion: v1, kind: Namespace, metadata: {name: a}}")];
+    let cluster: Arc<dyn Cluster> = Arc::new(bed.cluster.clone());
+    let planned = preview(&cluster, &Proposal { applied, ..Proposal::default() }, jiff::Timestamp::now()).unwrap();
+    assert_eq!((planned.changes.len(), planned.secrets.text("hunter2").contains("hunter2")), (1, false));
+}

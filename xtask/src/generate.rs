@@ -39,7 +39,7 @@ pub(crate) fn check() -> Result<()> {
 
 fn wanted() -> Result<BTreeMap<PathBuf, String>> {
     let folder = crate::root()?.join(DEFINITIONS);
-    let note = "# Made by `cargo xtask generate` from the types of crates/ephor-engine/src/policy.\n";
+    let note = "# Made by `cargo xtask generate` from the types of crates/ephor-engine/src/policy and crates/ephor-server/src/crds.\n";
     Ok(ephor_server::crds::files()
         .into_iter()
         .map(|(name, text)| (folder.join(name), format!("{note}{text}")))

@@ -1,10 +1,14 @@
-//! The `CustomResourceDefinition`s of the `kyverno.io` kinds, derived from the types that the engine decodes.
+//! The `CustomResourceDefinition`s of the `kyverno.io` kinds and of reports, derived from the types that the engine
+//! decodes and that reports consist of.
 //!
 //! Names, versions, columns and subresources are upstream's, so that stored objects, clients and scripts keep working.
 //! Specs keep fields that no type knows: the policy webhook refuses them with their path, where pruning would take
 //! them out without a word. Nothing is defaulted into stored objects but what columns show and scripts read.
 
+pub mod report;
 mod structural;
+
+use std::collections::BTreeMap;
 
 use ephor_engine::policy::{CleanupSpec, ExceptionSpec, GlobalContextSpec, PolicyCondition, PolicyStatus, Spec};
 use ephor_expr::value::Path;
@@ -17,6 +21,7 @@ use structural::{UnknownFields, schema_of};
 
 /// One kind with its versions.
 struct Definition {
+    group: &'static str,
     kind: &'static str,
     plural: &'static str,
     short_name: &'static str,
@@ -24,10 +29,24 @@ struct Definition {
     description: &'static str,
     versions: &'static [Version],
     columns: &'static [Column],
-    spec: fn() -> Value,
-    /// Whether an object must have a spec; upstream does not ask that of its own objects.
-    spec_required: bool,
-    status: Option<fn() -> Value>,
+    content: Content,
+}
+
+/// What an object has beside its metadata.
+enum Content {
+    /// A spec, and a status.
+    Spec {
+        spec: fn() -> Value,
+        /// Whether an object must have a spec; upstream does not ask that of its own objects.
+        required: bool,
+        status: Option<fn() -> Value>,
+    },
+    /// Other members.
+    Members {
+        members: fn() -> Map,
+        /// Whether clients may write a status apart, though there is none.
+        status: bool,
+    },
 }
 
 struct Version {
@@ -89,8 +108,36 @@ const CLEANUP_VERSIONS: &[Version] = &[stored("v2"), served("v2beta1")];
 const CLEANUP_COLUMNS: &[Column] =
     &[column("Schedule", "string", ".spec.schedule"), column("Age", "date", ".metadata.creationTimestamp")];
 
-const DEFINITIONS: [Definition; 7] = [
+const KYVERNO: &str = "kyverno.io";
+const EPHEMERAL_COLUMNS: &[Column] = &[
+    column("Source", "string", r".metadata.labels['audit\.kyverno\.io/source']"),
+    column("Group", "string", r".metadata.labels['audit\.kyverno\.io/resource\.group']"),
+    column("Kind", "string", r".metadata.labels['audit\.kyverno\.io/resource\.kind']"),
+    column("Owner", "string", ".spec.owner.name"),
+    column("Pass", "integer", ".spec.summary.pass"),
+    column("Fail", "integer", ".spec.summary.fail"),
+    column("Warn", "integer", ".spec.summary.warn"),
+    column("Error", "integer", ".spec.summary.error"),
+    column("Skip", "integer", ".spec.summary.skip"),
+    column("Age", "date", ".metadata.creationTimestamp"),
+];
+const REPORT_COLUMNS: &[Column] = &[
+    column("Kind", "string", ".scope.kind"),
+    column("Name", "string", ".scope.name"),
+    column("Pass", "integer", ".summary.pass"),
+    column("Fail", "integer", ".summary.fail"),
+    column("Warn", "integer", ".summary.warn"),
+    column("Error", "integer", ".summary.error"),
+    column("Skip", "integer", ".summary.skip"),
+    column("Age", "date", ".metadata.creationTimestamp"),
+];
+const EPHEMERAL: Content = Content::Spec { spec: kept::<report::Ephemeral>, required: true, status: Some(anything) };
+const OPEN_REPORTS: &str = "openreports.io";
+const REPORTS: &str = "wgpolicyk8s.io";
+
+const DEFINITIONS: [Definition; 13] = [
     Definition {
+        group: KYVERNO,
         kind: "CleanupPolicy",
         plural: "cleanuppolicies",
         short_name: "cleanpol",
@@ -98,11 +145,10 @@ const DEFINITIONS: [Definition; 7] = [
         description: "Deletes objects of its namespace on a schedule.",
         versions: CLEANUP_VERSIONS,
         columns: CLEANUP_COLUMNS,
-        spec: kept::<CleanupSpec>,
-        spec_required: true,
-        status: Some(pruned::<CleanupStatus>),
+        content: Content::Spec { spec: kept::<CleanupSpec>, required: true, status: Some(pruned::<CleanupStatus>) },
     },
     Definition {
+        group: KYVERNO,
         kind: "ClusterCleanupPolicy",
         plural: "clustercleanuppolicies",
         short_name: "ccleanpol",
@@ -110,11 +156,10 @@ const DEFINITIONS: [Definition; 7] = [
         description: "Deletes objects on a schedule.",
         versions: CLEANUP_VERSIONS,
         columns: CLEANUP_COLUMNS,
-        spec: kept::<CleanupSpec>,
-        spec_required: true,
-        status: Some(pruned::<CleanupStatus>),
+        content: Content::Spec { spec: kept::<CleanupSpec>, required: true, status: Some(pruned::<CleanupStatus>) },
     },
     Definition {
+        group: KYVERNO,
         kind: "ClusterPolicy",
         plural: "clusterpolicies",
         short_name: "cpol",
@@ -122,11 +167,10 @@ const DEFINITIONS: [Definition; 7] = [
         description: "Validates, mutates and generates objects of the whole cluster.",
         versions: POLICY_VERSIONS,
         columns: POLICY_COLUMNS,
-        spec: policy_spec,
-        spec_required: true,
-        status: Some(pruned::<PolicyStatus>),
+        content: Content::Spec { spec: policy_spec, required: true, status: Some(pruned::<PolicyStatus>) },
     },
     Definition {
+        group: KYVERNO,
         kind: "GlobalContextEntry",
         plural: "globalcontextentries",
         short_name: "gctxentry",
@@ -138,11 +182,14 @@ const DEFINITIONS: [Definition; 7] = [
             column("REFRESH INTERVAL", "string", ".spec.apiCall.refreshInterval"),
             column("LAST REFRESH", "date", ".status.lastRefreshTime"),
         ],
-        spec: global_context_spec,
-        spec_required: true,
-        status: Some(pruned::<GlobalContextStatus>),
+        content: Content::Spec {
+            spec: global_context_spec,
+            required: true,
+            status: Some(pruned::<GlobalContextStatus>),
+        },
     },
     Definition {
+        group: KYVERNO,
         kind: "Policy",
         plural: "policies",
         short_name: "pol",
@@ -150,11 +197,10 @@ const DEFINITIONS: [Definition; 7] = [
         description: "Validates, mutates and generates objects of its namespace.",
         versions: POLICY_VERSIONS,
         columns: POLICY_COLUMNS,
-        spec: policy_spec,
-        spec_required: true,
-        status: Some(pruned::<PolicyStatus>),
+        content: Content::Spec { spec: policy_spec, required: true, status: Some(pruned::<PolicyStatus>) },
     },
     Definition {
+        group: KYVERNO,
         kind: "PolicyException",
         plural: "policyexceptions",
         short_name: "polex",
@@ -162,11 +208,10 @@ const DEFINITIONS: [Definition; 7] = [
         description: "Excepts objects from rules of policies.",
         versions: &[stored("v2"), served("v2beta1")],
         columns: &[],
-        spec: kept::<ExceptionSpec>,
-        spec_required: true,
-        status: None,
+        content: Content::Spec { spec: kept::<ExceptionSpec>, required: true, status: None },
     },
     Definition {
+        group: KYVERNO,
         kind: "UpdateRequest",
         plural: "updaterequests",
         short_name: "ur",
@@ -182,9 +227,77 @@ const DEFINITIONS: [Definition; 7] = [
             column("status", "string", ".status.state"),
             column("Age", "date", ".metadata.creationTimestamp"),
         ],
-        spec: pruned::<UpdateRequestSpec>,
-        spec_required: false,
-        status: Some(pruned::<UpdateRequestStatus>),
+        content: Content::Spec {
+            spec: pruned::<UpdateRequestSpec>,
+            required: false,
+            status: Some(pruned::<UpdateRequestStatus>),
+        },
+    },
+    Definition {
+        group: "reports.kyverno.io",
+        kind: "ClusterEphemeralReport",
+        plural: "clusterephemeralreports",
+        short_name: "cephr",
+        namespaced: false,
+        description: "Results about a cluster-scoped object, until its report has them.",
+        versions: &[stored("v1")],
+        columns: EPHEMERAL_COLUMNS,
+        content: EPHEMERAL,
+    },
+    Definition {
+        group: "reports.kyverno.io",
+        kind: "EphemeralReport",
+        plural: "ephemeralreports",
+        short_name: "ephr",
+        namespaced: true,
+        description: "Results about an object, until its report has them.",
+        versions: &[stored("v1")],
+        columns: EPHEMERAL_COLUMNS,
+        content: EPHEMERAL,
+    },
+    Definition {
+        group: REPORTS,
+        kind: "ClusterPolicyReport",
+        plural: "clusterpolicyreports",
+        short_name: "cpolr",
+        namespaced: false,
+        description: "What policies say about a cluster-scoped object.",
+        versions: &[stored("v1alpha2")],
+        columns: REPORT_COLUMNS,
+        content: Content::Members { members: report::report, status: true },
+    },
+    Definition {
+        group: REPORTS,
+        kind: "PolicyReport",
+        plural: "policyreports",
+        short_name: "polr",
+        namespaced: true,
+        description: "What policies say about an object.",
+        versions: &[stored("v1alpha2")],
+        columns: REPORT_COLUMNS,
+        content: Content::Members { members: report::report, status: true },
+    },
+    Definition {
+        group: OPEN_REPORTS,
+        kind: "ClusterReport",
+        plural: "clusterreports",
+        short_name: "creps",
+        namespaced: false,
+        description: "What policies say about a cluster-scoped object.",
+        versions: &[stored("v1alpha1")],
+        columns: REPORT_COLUMNS,
+        content: Content::Members { members: report::report, status: false },
+    },
+    Definition {
+        group: OPEN_REPORTS,
+        kind: "Report",
+        plural: "reports",
+        short_name: "reps",
+        namespaced: true,
+        description: "What policies say about an object.",
+        versions: &[stored("v1alpha1")],
+        columns: REPORT_COLUMNS,
+        content: Content::Members { members: report::report, status: false },
     },
 ];
 
@@ -213,6 +326,11 @@ pub struct GlobalContextStatus {
     /// Deprecated for `conditions`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<bool>,
+}
+
+/// The schema of a status that nobody writes.
+fn anything() -> Value {
+    kept::<BTreeMap<String, String>>()
 }
 
 fn kept<T: JsonSchema>() -> Value {
@@ -264,7 +382,7 @@ pub fn files() -> Vec<(String, String)> {
         .iter()
         .map(|definition| {
             let text = ephor_expr::yaml::to_yaml(&definition.object());
-            (format!("kyverno.io_{}.yaml", definition.plural), text)
+            (format!("{}_{}.yaml", definition.group, definition.plural), text)
         })
         .collect()
 }
@@ -281,16 +399,27 @@ impl Definition {
         })
         .collect();
         properties.insert("metadata", Value::from([("type", Value::from("object"))]));
-        properties.insert("spec", (self.spec)());
-        if let Some(status) = self.status {
-            properties.insert("status", status());
+        let mut required = None;
+        match &self.content {
+            Content::Spec { spec, required: needed, status } => {
+                properties.insert("spec", spec());
+                if let Some(status) = status {
+                    properties.insert("status", status());
+                }
+                required = needed.then_some("spec");
+            }
+            Content::Members { members, .. } => {
+                for (name, schema) in members().iter() {
+                    properties.insert(name.clone(), schema.clone());
+                }
+            }
         }
         let mut schema = Map::new();
         schema.insert("type", "object");
         schema.insert("description", self.description);
         schema.insert("properties", properties);
-        if self.spec_required {
-            schema.insert("required", vec!["spec"]);
+        if let Some(required) = required {
+            schema.insert("required", vec![required]);
         }
         let schema = Value::from(schema);
         let names = Value::from([
@@ -299,7 +428,7 @@ impl Definition {
             ("plural", self.plural.into()),
             ("singular", self.kind.to_ascii_lowercase().into()),
             ("shortNames", vec![self.short_name].into()),
-            ("categories", vec!["kyverno"].into()),
+            ("categories", if self.group == KYVERNO { vec!["kyverno"] } else { Vec::new() }.into()),
         ]);
         let versions: Vec<Value> = self.versions.iter().map(|version| self.version(version, &schema)).collect();
         Value::from([
@@ -308,7 +437,7 @@ impl Definition {
             (
                 "metadata",
                 Value::from([
-                    ("name", Value::from(format!("{}.kyverno.io", self.plural))),
+                    ("name", Value::from(format!("{}.{}", self.plural, self.group))),
                     // With a definition all objects of its kind go: an uninstalled release leaves users their policies.
                     ("annotations", Value::from([("helm.sh/resource-policy", Value::from("keep"))])),
                 ]),
@@ -316,7 +445,7 @@ impl Definition {
             (
                 "spec",
                 Value::from([
-                    ("group", Value::from("kyverno.io")),
+                    ("group", Value::from(self.group)),
                     ("scope", if self.namespaced { "Namespaced" } else { "Cluster" }.into()),
                     ("names", names),
                     ("versions", versions.into()),
@@ -334,7 +463,7 @@ impl Definition {
         if !self.columns.is_empty() {
             out.insert("additionalPrinterColumns", self.columns.iter().map(Column::object).collect::<Vec<_>>());
         }
-        if self.status.is_some() {
+        if matches!(self.content, Content::Spec { status: Some(_), .. } | Content::Members { status: true, .. }) {
             out.insert("subresources", Value::from([("status", Map::new().into())]));
         }
         out.into()
@@ -364,7 +493,9 @@ mod tests {
     #[test]
     fn the_kinds_known_without_definitions_are_those_that_the_definitions_define() {
         let known = Discovery::kubernetes();
-        let mut expected: Vec<_> = known.iter().filter(|resource| resource.group == "kyverno.io").cloned().collect();
+        let groups: Vec<&str> = DEFINITIONS.iter().map(|definition| definition.group).collect();
+        let mut expected: Vec<_> =
+            known.iter().filter(|resource| groups.contains(&&*resource.group)).cloned().collect();
         let mut defined: Vec<_> = all().iter().flat_map(resources_of).collect();
         for list in [&mut expected, &mut defined] {
             list.sort_by(|a, b| (&a.kind, &a.version).cmp(&(&b.kind, &b.version)));

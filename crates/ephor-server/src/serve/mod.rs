@@ -94,7 +94,7 @@ pub fn admission(cluster: &Arc<dyn Cluster>, settings: &AdmissionSettings, stop:
 }
 
 /// The cluster with what it is asked counted, and metrics served where the settings say.
-fn counted(
+pub fn counted(
     cluster: &Arc<dyn Cluster>,
     common: &CommonSettings,
     metrics: &Metrics,
@@ -107,7 +107,8 @@ fn counted(
     Ok(Arc::new(CountedCluster::new(Arc::clone(cluster), metrics.clone())))
 }
 
-fn announce(common: &CommonSettings, role: &str) {
+/// Writes to the log which role begins, and which of its flags have no effect.
+pub fn announce(common: &CommonSettings, role: &str) {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         identity = %common.identity,

@@ -1,7 +1,8 @@
 //! What a role is told when it starts: upstream's flags and environment, and a few of Ephor's own.
 //!
 //! Ephor's own: `--context`, `--shadow`, `--clientCAFile` and `--clientNames` (the client certificate that callers of
-//! the webhooks must show), `--healthPort` (probes of the background role, over plain HTTP; 0, the default: none). What can change while running stands in the `ConfigMap` ([`crate::config`]).
+//! the webhooks must show), `--healthPort` (probes of the background and reports roles, over plain
+//! HTTP; 0, the default: none). What can change while running stands in the `ConfigMap` ([`crate::config`]).
 
 mod parse;
 mod table;
@@ -178,6 +179,25 @@ pub struct BackgroundSettings {
     pub health_port: Option<u16>,
 }
 
+/// What `ephor serve reports` is told.
+#[derive(Debug, Clone)]
+pub struct ReportsSettings {
+    /// What all roles are told.
+    pub common: CommonSettings,
+    /// How many threads judge objects and write reports.
+    pub workers: usize,
+    /// How often everything is judged again.
+    pub scan_interval: Duration,
+    /// Whether objects that the filters of the `ConfigMap` match are judged all the same.
+    pub skip_resource_filters: bool,
+    /// Whether reports are those of `openreports.io`.
+    pub open_reports: bool,
+    /// Which results are stored; empty: all.
+    pub allowed_results: Vec<Str>,
+    /// Where the kubelet asks; `None`: nowhere.
+    pub health_port: Option<u16>,
+}
+
 impl AdmissionSettings {
     /// Reads flags and environment.
     pub fn parse(arguments: &[String], environment: &BTreeMap<String, String>) -> Result<Self, SettingsError> {
@@ -243,6 +263,35 @@ impl BackgroundSettings {
             scan_interval,
             health_port: Some(values.port("healthPort")).filter(|port| *port != 0),
             common,
+        })
+    }
+}
+
+/// The results that a report can hold.
+const RESULTS: [&str; 5] = ["pass", "fail", "warn", "error", "skip"];
+
+impl ReportsSettings {
+    /// Reads flags and environment.
+    pub fn parse(arguments: &[String], environment: &BTreeMap<String, String>) -> Result<Self, SettingsError> {
+        let values = parse::parse(For::Reports, arguments, environment)?;
+        let allowed_results: Vec<Str> = values.list("allowedResults").into_iter().map(Str::from).collect();
+        if allowed_results.iter().any(|result| !RESULTS.contains(&result.as_str())) {
+            return Err(
+                values.refuse("allowedResults", "`pass`, `fail`, `warn`, `error` and `skip`, with commas between")
+            );
+        }
+        let scan_interval = values.time("backgroundScanInterval");
+        if scan_interval.is_zero() {
+            return Err(values.refuse("backgroundScanInterval", "more than nothing"));
+        }
+        Ok(Self {
+            common: CommonSettings::of(&values, environment, "kyverno-reports-controller")?,
+            workers: usize::try_from(values.count("backgroundScanWorkers").max(1)).unwrap_or(usize::MAX),
+            scan_interval,
+            skip_resource_filters: values.switch("skipResourceFilters"),
+            open_reports: values.switch("openreportsEnabled"),
+            allowed_results,
+            health_port: Some(values.port("healthPort")).filter(|port| *port != 0),
         })
     }
 }

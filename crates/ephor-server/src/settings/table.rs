@@ -13,6 +13,8 @@ pub(super) enum For {
     Admission,
     /// `ephor serve background`.
     Background,
+    /// `ephor serve reports`.
+    Reports,
 }
 
 /// What a value looks like.
@@ -73,7 +75,7 @@ impl Flag {
     }
 }
 
-use For::{Admission, All, Background};
+use For::{Admission, All, Background, Reports};
 use Shape::{Count, Number, Port, Switch, Text, Time};
 
 const NO_IMAGES: &str = "image verification is not part of this version";
@@ -109,8 +111,9 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(All, "tufRootRaw", Text, "").missing(NO_IMAGES),
     flag(All, "enableReporting", Text, "validate,mutate,mutateExisting,generate,imageVerify")
         .without_effect(NO_REPORTS),
-    flag(All, "allowedResults", Text, "").without_effect(NO_REPORTS),
-    flag(All, "openreportsEnabled", Switch, "false").missing(NO_REPORTS),
+    // The role that writes reports honours them.
+    flag(All, "allowedResults", Text, ""),
+    flag(All, "openreportsEnabled", Switch, "false"),
     flag(All, "metricsPort", Port, "8000"),
     flag(All, "otelConfig", Text, "prometheus").missing("metrics are scraped, not pushed"),
     flag(All, "otelCollector", Text, "").without_effect("metrics are scraped, not pushed"),
@@ -178,4 +181,19 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(Background, "genWorkers", Count, "10"),
     flag(Background, "healthPort", Port, "0"),
     flag(Background, "maxBackgroundReports", Count, "10000").without_effect(NO_REPORTS),
+    // Reports.
+    flag(Reports, "backgroundScan", Switch, "true").missing("scanning is what the role does"),
+    flag(Reports, "admissionReports", Switch, "true").missing("results of admission are always taken over"),
+    flag(Reports, "aggregateReports", Switch, "true").missing("reports are always aggregated"),
+    flag(Reports, "policyReports", Switch, "true").missing("policies are always reported"),
+    flag(Reports, "validatingAdmissionPolicyReports", Switch, "false").missing(NO_NATIVE),
+    flag(Reports, "mutatingAdmissionPolicyReports", Switch, "false").missing(NO_NATIVE),
+    flag(Reports, "backgroundScanWorkers", Count, "2"),
+    flag(Reports, "aggregationWorkers", Count, "10").without_effect("one number of workers does all of the work"),
+    flag(Reports, "backgroundScanInterval", Time, "1h"),
+    flag(Reports, "skipResourceFilters", Switch, "true"),
+    flag(Reports, "maxBackgroundReports", Count, "10000").without_effect("scans leave no intermediate reports"),
+    flag(Reports, "reportsChunkSize", Count, "0").without_effect("reports are cut by their size"),
+    flag(Reports, "reportsServiceAccountName", Text, "").without_effect("the role knows its own account"),
+    flag(Reports, "healthPort", Port, "0"),
 ];

@@ -117,3 +117,13 @@ fn the_background_role_has_flags_of_its_own() {
     assert_eq!((settings.workers, settings.scan_interval), (3, Duration::from_secs(30)));
     assert!(BackgroundSettings::parse(&["--webhookTimeout=5".to_owned()], &BTreeMap::new()).is_err());
 }
+
+#[test]
+fn the_reports_role_stores_the_results_that_are_asked_for() {
+    let parse = |flag: &str| ReportsSettings::parse(&[flag.to_owned()], &BTreeMap::new());
+    let settings = parse("--allowedResults=fail,error").unwrap();
+    assert_eq!(settings.allowed_results, ["fail", "error"]);
+    assert!(settings.skip_resource_filters && !settings.open_reports);
+    assert!(parse("--allowedResults=failed").unwrap_err().to_string().contains("`fail`"));
+    assert!(parse("--backgroundScanInterval=0s").is_err());
+}

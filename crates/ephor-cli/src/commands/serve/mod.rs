@@ -2,6 +2,7 @@
 
 mod admission;
 mod background;
+mod reports;
 mod start;
 
 use clap::Subcommand;
@@ -24,6 +25,8 @@ enum Role {
     Admission(Flags),
     /// Carry out generate and mutate-existing rules and keep their objects in sync.
     Background(Flags),
+    /// Judge what exists and keep policy reports.
+    Reports(Flags),
 }
 
 /// Flags of a role: those of upstream, with one dash or two.
@@ -39,5 +42,6 @@ pub(super) fn run(args: &Args, _ui: &Ui) -> CommandResult {
     match &args.role {
         Role::Admission(flags) => admission::run(&flags.flags),
         Role::Background(flags) => background::run(&flags.flags),
+        Role::Reports(flags) => reports::run(&flags.flags),
     }
 }

@@ -1,0 +1,18 @@
+//! `ephor serve reports`.
+
+use ephor_scan::serve;
+use ephor_server::settings::{ReportsSettings, environment};
+
+use super::super::{CommandError, CommandResult};
+use super::start::{self, Writes};
+use crate::exit::Exit;
+
+/// Runs the role until it is told to stop.
+pub(super) fn run(flags: &[String]) -> CommandResult {
+    let settings = ReportsSettings::parse(flags, &environment()).map_err(|error| CommandError::Other(error.into()))?;
+    start::log(&settings.common.log);
+    let stop = start::stop_on_signals()?;
+    let cluster = start::connect(&settings.common, "ephor-reports-controller", Writes::Once)?;
+    serve::reports(&cluster, &settings, &stop).map_err(|error| CommandError::Other(error.into()))?;
+    Ok(Exit::Clean)
+}

@@ -39,8 +39,8 @@ pub(crate) fn check() -> Result<()> {
 
 fn wanted() -> Result<BTreeMap<PathBuf, String>> {
     let folder = crate::root()?.join(DEFINITIONS);
-    let note = "# Made by `cargo xtask generate` from the types of crates/ephor-engine/src/policy and crates/ephor-server/src/crds.\n";
-    Ok(ephor_server::crds::files()
+    let note = "# Made by `cargo xtask generate` from the types of crates/ephor-engine/src/policy and crates/ephor-install/src/crds.\n";
+    Ok(ephor_install::crds::files()
         .into_iter()
         .map(|(name, text)| (folder.join(name), format!("{note}{text}")))
         .collect())

@@ -3,8 +3,8 @@
 use ephor_engine::cleanup::{Cleaned, CleanupProgram, CleanupVerdict};
 use ephor_engine::fetch::Facts;
 use ephor_engine::review::Review;
-use ephor_server::facts::Answers;
-pub use ephor_server::facts::evaluate;
+use ephor_runtime::facts::Answers;
+pub use ephor_runtime::facts::evaluate;
 
 /// How often a cleanup policy may ask for more facts.
 const MAX_ROUNDS: u32 = 64;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use ephor_server::crds;
+use ephor_install::crds;
 use ephor_testbed::{ControlPlane, Controllers, Options};
 
 const STORED: &str = "

@@ -9,7 +9,7 @@ use ephor_cluster::{ErrorKind, object};
 use ephor_expr::{Map, Str, Value};
 use ephor_reports::Scope;
 use ephor_reports::merge::{Rule, Stored};
-use ephor_server::background::queue::{Moment, Settled};
+use ephor_runtime::queue::{Moment, Settled};
 
 use crate::controller::{Controller, failed, timestamp};
 use crate::judge::text;

@@ -14,8 +14,8 @@ use ephor_engine::review::{Mode, Review};
 use ephor_expr::budget::Interrupt;
 use ephor_expr::{Str, Value};
 use ephor_reports::Entry;
-use ephor_server::admission::redact::Learning;
-use ephor_server::facts::{self, Answers};
+use ephor_runtime::facts::{self, Answers};
+use ephor_runtime::redact::Learning;
 
 use crate::controller::answer_text;
 use crate::reportable::Reportable;

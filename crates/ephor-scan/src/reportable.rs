@@ -12,9 +12,8 @@ use ephor_engine::select::PolicySet;
 use ephor_expr::{Str, Value};
 use ephor_reports::entry::process;
 use ephor_reports::merge::{Rule, Stored};
-use ephor_server::background::GroupKind;
-use ephor_server::background::rules::trigger_kinds;
-use ephor_server::policies::{Snapshot, StoredPolicy};
+use ephor_runtime::kinds::{GroupKind, trigger_kinds};
+use ephor_runtime::policies::{Snapshot, StoredPolicy};
 
 /// The label that keeps a policy out of reports.
 const DISABLED: &str = "reports.kyverno.io/disabled";

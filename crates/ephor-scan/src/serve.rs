@@ -7,21 +7,21 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use ephor_admission::http::plain;
 use ephor_cluster::{Cluster, Discovery};
 use ephor_expr::Str;
 use ephor_reports::Dialect;
-use ephor_server::Stop;
-use ephor_server::background::GroupKind;
-use ephor_server::background::queue::Moment;
-use ephor_server::config::ConfigStore;
-use ephor_server::facts::Answers;
-use ephor_server::feed::{Feed, Watched, WatcherEvent};
-use ephor_server::lease::{self, LeaseOptions, Term};
-use ephor_server::metrics::Metrics;
-use ephor_server::policies::{ExceptionScope, PolicyStore};
+use ephor_runtime::config::ConfigStore;
+use ephor_runtime::facts::Answers;
+use ephor_runtime::feed::{Feed, Watched, WatcherEvent};
+use ephor_runtime::kinds::GroupKind;
+use ephor_runtime::lease::{self, LeaseOptions, Term};
+use ephor_runtime::metrics::Metrics;
+use ephor_runtime::policies::{ExceptionScope, PolicyStore};
+use ephor_runtime::queue::Moment;
+use ephor_runtime::settings::ReportsSettings;
+use ephor_runtime::{Stop, threads};
 use ephor_server::serve::{RoleAnswers, ServeError, announce, counted};
-use ephor_server::settings::ReportsSettings;
-use ephor_server::{plain_http, threads};
 
 use crate::adopt::API_VERSION;
 use crate::controller::{Controller, Env, ReportOptions, Step};
@@ -39,7 +39,7 @@ pub fn reports(cluster: &Arc<dyn Cluster>, settings: &ReportsSettings, stop: &St
     feeds.push(config_feed.clone());
     if let Some(port) = settings.health_port {
         let ready = Arc::new(move || feeds.iter().all(Feed::synced));
-        plain_http::listen("probes", (Ipv4Addr::UNSPECIFIED, port).into(), plain_http::probes(ready), stop)
+        plain::listen("probes", (Ipv4Addr::UNSPECIFIED, port).into(), plain::probes(ready), stop)
             .map_err(|error| ServeError::Listen { port, error })?;
     }
     // Which objects are filtered is in the settings.

@@ -7,7 +7,7 @@ use ephor_expr::{Str, Value};
 use ephor_reports::merge::{Rule, Stored, merge};
 use ephor_reports::report::{content, is_ours, reports};
 use ephor_reports::{Dialect, Scope};
-use ephor_server::lease::LostLease;
+use ephor_runtime::lease::LostLease;
 use jiff::Timestamp;
 
 use crate::controller::Controller;

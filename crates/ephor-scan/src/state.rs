@@ -12,10 +12,10 @@ use ephor_engine::fetch::Fetch;
 use ephor_engine::gate::AllowedFetch;
 use ephor_expr::{Str, Value};
 use ephor_reports::report;
-use ephor_server::background::GroupKind;
-use ephor_server::background::queue::{Moment, Queue};
-use ephor_server::facts::labels_of;
-use ephor_server::feed::WatcherEvent;
+use ephor_runtime::facts::labels_of;
+use ephor_runtime::feed::WatcherEvent;
+use ephor_runtime::kinds::GroupKind;
+use ephor_runtime::queue::{Moment, Queue};
 
 use crate::judge::text;
 use crate::reportable::{Reportable, kind_of};

@@ -10,8 +10,8 @@ use std::process::Command;
 use ephor_cluster::{Cluster, WriteOptions};
 use ephor_expr::Value;
 use ephor_expr::yaml::{Limits, parse_value, parse_values};
+use ephor_install::manifests::{Release, render, to_text};
 use ephor_kube::{Access, ConnectOptions, KubeCluster};
-use ephor_server::install::{Release, render, to_text};
 use ephor_testbed::{ControlPlane, Controllers, Options};
 
 fn project() -> PathBuf {

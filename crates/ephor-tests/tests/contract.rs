@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ephor_cluster::{Cluster, MemoryCluster, memory};
 use ephor_kube::{Access, ConnectOptions, Definitions, KubeCluster};
-use ephor_server::Stop;
-use ephor_server::sandbox::Sandbox;
+use ephor_runtime::Stop;
+use ephor_sandbox::Sandbox;
 use ephor_testbed::{ControlPlane, Options};
 use ephor_tests::contract::check;
 

@@ -11,7 +11,7 @@ use ephor_expr::value::decode;
 use ephor_expr::yaml::{Limits, parse_values};
 use ephor_expr::{Map, Value};
 use ephor_kube::{Access, ConnectOptions, KubeCluster};
-use ephor_server::update_request::UpdateRequest;
+use ephor_runtime::update_request::UpdateRequest;
 use ephor_testbed::{ControlPlane, Controllers, Options};
 
 /// Whether the engine reads the document.
@@ -82,7 +82,7 @@ fn the_api_server_takes_what_the_engine_reads() {
     let cluster = KubeCluster::connect(&ConnectOptions { access, ..ConnectOptions::default() }).unwrap();
 
     let definitions = cluster.resolve("apiextensions.k8s.io/v1", "CustomResourceDefinition").unwrap();
-    for definition in ephor_server::crds::all() {
+    for definition in ephor_install::crds::all() {
         cluster.create(&definitions, definition, &WriteOptions::default()).unwrap();
     }
     plane.ask(&["wait", "--for=condition=Established", "customresourcedefinitions", "--all"]).unwrap();
@@ -122,7 +122,7 @@ fn unknown_fields_of_a_spec_are_stored_and_columns_show() {
     let access = Access::Kubeconfig { path: plane.kubeconfig(), context: None };
     let cluster = KubeCluster::connect(&ConnectOptions { access, ..ConnectOptions::default() }).unwrap();
     let definitions = cluster.resolve("apiextensions.k8s.io/v1", "CustomResourceDefinition").unwrap();
-    for definition in ephor_server::crds::all() {
+    for definition in ephor_install::crds::all() {
         cluster.create(&definitions, definition, &WriteOptions::default()).unwrap();
     }
     plane.ask(&["wait", "--for=condition=Established", "customresourcedefinitions", "--all"]).unwrap();

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ephor_admission::certs::{CertSettings, CertStore};
+use ephor_admission::leading::Leading;
+use ephor_admission::webhooks::break_glass;
 use ephor_cluster::{Cluster, DeleteOptions, WriteOptions};
 use ephor_expr::Value;
 use ephor_expr::yaml::{Limits, parse_values};
 use ephor_kube::{Access, ConnectOptions, Definitions, KubeCluster};
-use ephor_server::Stop;
-use ephor_server::certs::{CertSettings, CertStore};
-use ephor_server::config::ConfigStore;
-use ephor_server::leading::Leading;
-use ephor_server::lease::Term;
-use ephor_server::policies::{ExceptionScope, PolicyStore};
-use ephor_server::settings::AdmissionSettings;
-use ephor_server::webhooks::break_glass;
+use ephor_runtime::Stop;
+use ephor_runtime::config::ConfigStore;
+use ephor_runtime::lease::Term;
+use ephor_runtime::policies::{ExceptionScope, PolicyStore};
+use ephor_runtime::settings::AdmissionSettings;
 use ephor_testbed::{ControlPlane, Options};
 use jiff::Timestamp;
 

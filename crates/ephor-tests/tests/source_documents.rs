@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use ephor_admission::status::{Description, Readiness, describe};
 use ephor_cli::apply::{Inputs, Keep, Selected, run};
 use ephor_cli::fix::fix;
 use ephor_cli::load::{LoadedPolicies, load_file};
@@ -18,7 +19,6 @@ use ephor_cluster::Discovery;
 use ephor_engine::outcome::Verdict;
 use ephor_expr::yaml::{Limits, parse_value, parse_values};
 use ephor_expr::{Map, Value};
-use ephor_server::status::{Description, Readiness, describe};
 use jiff::Timestamp;
 
 /// What an example is.

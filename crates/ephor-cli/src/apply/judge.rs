@@ -14,7 +14,7 @@ use ephor_engine::review::Review;
 use ephor_expr::value::Path;
 use ephor_expr::yaml::{Options, PrintStyle, RawDocument};
 use ephor_expr::{Str, Value};
-use ephor_server::admission::redact::Learning;
+use ephor_runtime::redact::Learning;
 
 use super::plan::{Keep, Lane, Plan};
 use super::row::{Action, Row, Subject, Tally};

@@ -1,9 +1,9 @@
 //! `ephor break-glass`: for a while, requests pass when policies cannot be asked.
 
 use anyhow::{Context as _, anyhow, bail};
+use ephor_admission::webhooks::break_glass::{LONGEST, announce, close, open};
 use ephor_cluster::Cluster;
 use ephor_expr::scalar::duration::Duration;
-use ephor_server::webhooks::break_glass::{LONGEST, announce, close, open};
 use jiff::{SignedDuration, Timestamp};
 
 use super::CommandResult;

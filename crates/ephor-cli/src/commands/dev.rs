@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow, bail};
 use ephor_cluster::{Cluster, ErrorKind, Patch, WriteOptions};
 use ephor_expr::{Str, Value};
-use ephor_server::install::{Release, render};
+use ephor_install::manifests::{Release, render};
+use ephor_install::uninstall::Uninstall;
+use ephor_runtime::settings::{AdmissionSettings, BackgroundSettings, environment};
 use ephor_server::serve;
-use ephor_server::settings::{AdmissionSettings, BackgroundSettings, environment};
-use ephor_server::uninstall::Uninstall;
 
 use super::access::AccessArgs;
 use super::serve::{Writes, connect, log, stop_on_signals};

@@ -15,7 +15,7 @@ use ephor_engine::select::PolicySet;
 use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
-use ephor_server::explain::{ExplainedRule, Explanation};
+use ephor_runtime::explain::{ExplainedRule, Explanation};
 
 use super::CommandResult;
 use crate::apply::Lane;

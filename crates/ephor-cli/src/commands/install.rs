@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use ephor_expr::yaml::parse_value;
-use ephor_server::install::{Release, render, to_text};
+use ephor_install::manifests::{Release, render, to_text};
 
 use super::CommandResult;
 use crate::exit::Exit;

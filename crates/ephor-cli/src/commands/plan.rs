@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
+use ephor_background::preview::{Namespaces, Preview, Proposal, Scope, Settings, preview};
 use ephor_cluster::memory::Options;
 use ephor_cluster::{Cluster, MemoryCluster};
 use ephor_engine::compile::{Body, Program};
 use ephor_expr::Value;
-use ephor_server::background::preview::{Namespaces, Preview, Proposal, Scope, Settings, preview};
 
 use super::CommandResult;
 use super::cluster::ClusterArgs;

@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use ephor_server::uninstall::{Removal, Uninstall};
+use ephor_install::uninstall::{Removal, Uninstall};
 
 use super::CommandResult;
 use super::access::AccessArgs;

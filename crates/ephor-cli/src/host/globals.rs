@@ -7,7 +7,7 @@ use ephor_engine::policy::{GlobalApiCall, GlobalContextEntry, HttpMethod, Watche
 use ephor_expr::Value;
 use ephor_expr::jmespath::{Expression, FixedRuntime};
 use ephor_expr::value::decode;
-use ephor_server::facts::{api, fact, objects};
+use ephor_runtime::facts::{api, fact, objects};
 
 /// What becomes of entries that call an API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

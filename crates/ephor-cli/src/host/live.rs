@@ -8,7 +8,7 @@ use ephor_cluster::Cluster;
 use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::policy::HttpMethod;
 use ephor_expr::Value;
-use ephor_server::facts::{ask, fact, objects};
+use ephor_runtime::facts::{ask, fact, objects};
 
 use super::globals::{Answer, Calls, find, global};
 use super::{ReadOnly, Source};

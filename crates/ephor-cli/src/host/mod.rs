@@ -9,7 +9,7 @@ mod live;
 mod objects;
 mod read_only;
 
-pub use ephor_server::network::{AllowedHost, InvalidHost, Network};
+pub use ephor_runtime::network::{AllowedHost, InvalidHost, Network};
 pub use live::Live;
 pub use objects::ObjectsAtHand;
 pub use read_only::ReadOnly;
@@ -20,8 +20,8 @@ use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::gate::AllowedFetch;
 use ephor_engine::redact::secrets_of;
 use ephor_expr::{Str, Value};
-pub use ephor_server::facts::Source;
-use ephor_server::facts::{Answers, secrets_in};
+pub use ephor_runtime::facts::Source;
+use ephor_runtime::facts::{Answers, secrets_in};
 
 /// All sources of a run.
 #[derive(Default)]
@@ -83,7 +83,7 @@ fn unanswered(fetch: &Fetch) -> Fact {
         }
         Fetch::Api { path, .. } => format!("the Kubernetes API is not reachable offline (`{path}`)"),
         Fetch::Service { url, .. } => {
-            let host = ephor_server::network::host_of(url).unwrap_or_else(|| "HOST".to_owned());
+            let host = ephor_runtime::network::host_of(url).unwrap_or_else(|| "HOST".to_owned());
             format!("`{url}` is not called without `--allow-net {host}` of `ephor apply`")
         }
         Fetch::Global { name } => {

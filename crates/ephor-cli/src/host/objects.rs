@@ -9,7 +9,7 @@ use ephor_cluster::MemoryCluster;
 use ephor_cluster::memory::Options;
 use ephor_engine::fetch::{Fact, Fetch};
 use ephor_expr::Value;
-use ephor_server::facts::ask;
+use ephor_runtime::facts::ask;
 
 use super::Source;
 use super::globals::{Calls, find, global};

@@ -12,8 +12,7 @@ use ephor_expr::Value;
 use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::value::Path as FieldPath;
 use ephor_expr::yaml::{Limits, parse_documents};
-use ephor_server::background::rules::with_api_versions;
-use ephor_server::policy_admission::{missing_groups, misspelt_kinds};
+use ephor_runtime::kinds::{missing_groups, misspelt_kinds, with_api_versions};
 
 use super::files::{expand, read};
 use crate::locate::{Located, Origin, SourceFile};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use ephor_server::background::preview::{Planned, Preview};
-use ephor_server::plan::diff;
+use ephor_background::plan::diff;
+use ephor_background::preview::{Planned, Preview};
 
 use super::paint::{Colour, paint};
 use super::plain;

@@ -1,7 +1,7 @@
 //! Objects against expected ones.
 
+use ephor_background::plan::diff::hidden;
 use ephor_expr::{Map, Value, yaml};
-use ephor_server::plan::diff::hidden;
 use similar::TextDiff;
 
 /// What became of a comparison.

@@ -10,7 +10,7 @@ use ephor_engine::review::Review;
 use ephor_engine::select::PolicySet;
 use ephor_expr::Value;
 use ephor_expr::value::Path as FieldPath;
-use ephor_server::admission::redact::Learning;
+use ephor_runtime::redact::Learning;
 
 use super::case::Case;
 use crate::drive::evaluate;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, LabelSelector, ListQuery, Patch, WriteOptions};
 use ephor_expr::{Map, Value};
 use ephor_kube::{Access, ConnectOptions, KubeCluster};
-use ephor_server::update_request::LABEL_GENERATE_POLICY;
+use ephor_runtime::update_request::LABEL_GENERATE_POLICY;
 
 /// How long anything may take that Ephor brings about; the machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);

@@ -10,12 +10,12 @@ use ephor_cluster::{
 };
 use ephor_expr::{Value, yaml};
 use ephor_reports::report::{content, is_ours};
-use ephor_server::Stop;
-use ephor_server::background::GroupKind;
-use ephor_server::background::queue::Moment;
-use ephor_server::facts::ClusterFacts;
-use ephor_server::feed::{Change, WatcherEvent};
-use ephor_server::policies::{ExceptionScope, PolicyStore};
+use ephor_runtime::Stop;
+use ephor_runtime::facts::ClusterFacts;
+use ephor_runtime::feed::{Change, WatcherEvent};
+use ephor_runtime::kinds::GroupKind;
+use ephor_runtime::policies::{ExceptionScope, PolicyStore};
+use ephor_runtime::queue::Moment;
 
 use crate::controller::{Controller, Env, ReportOptions, Step};
 use crate::judge::judge;

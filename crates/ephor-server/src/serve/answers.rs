@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use ephor_cluster::Cluster;
-
-use crate::config::ConfigStore;
-use crate::facts::{ClusterFacts, NamespaceLabels, Source};
-use crate::feed::Feed;
-use crate::globalcontext::GlobalContext;
-use crate::network::{Limits, Network};
-use crate::settings::CommonSettings;
-use crate::stop::Stop;
+use ephor_runtime::config::ConfigStore;
+use ephor_runtime::facts::{ClusterFacts, NamespaceLabels, Source};
+use ephor_runtime::feed::Feed;
+use ephor_runtime::globalcontext::GlobalContext;
+use ephor_runtime::network::{Limits, Network};
+use ephor_runtime::settings::CommonSettings;
+use ephor_runtime::stop::Stop;
 
 /// What answers, and what it follows.
 #[derive(Debug)]

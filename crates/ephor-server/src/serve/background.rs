@@ -7,18 +7,18 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ephor_admission::http::plain;
+use ephor_background::serve::{Background, run};
+use ephor_background::standing::Readiness;
 use ephor_cluster::Cluster;
+use ephor_runtime::config::ConfigStore;
+use ephor_runtime::events::{EventSettings, Recorder};
+use ephor_runtime::feed::Feed;
+use ephor_runtime::metrics::Metrics;
+use ephor_runtime::settings::{BackgroundSettings, CommonSettings};
+use ephor_runtime::stop::Stop;
 
 use super::{RoleAnswers, ServeError, counted};
-use crate::background::serve::{Background, run};
-use crate::background::standing::Readiness;
-use crate::config::ConfigStore;
-use crate::events::{EventSettings, Recorder};
-use crate::feed::Feed;
-use crate::metrics::Metrics;
-use crate::plain_http;
-use crate::settings::{BackgroundSettings, CommonSettings};
-use crate::stop::Stop;
 
 /// How often the stop signal is looked at while the settings are not known.
 const LOOK: Duration = Duration::from_millis(250);
@@ -38,7 +38,7 @@ pub fn background(cluster: &Arc<dyn Cluster>, settings: &BackgroundSettings, sto
     if let Some(port) = settings.health_port {
         let readiness = readiness.clone();
         let ready = Arc::new(move || feeds.iter().all(Feed::synced) && readiness.holds());
-        plain_http::listen("probes", (Ipv4Addr::UNSPECIFIED, port).into(), plain_http::probes(ready), stop)
+        plain::listen("probes", (Ipv4Addr::UNSPECIFIED, port).into(), plain::probes(ready), stop)
             .map_err(|error| ServeError::Listen { port, error })?;
     }
     let role = Background {

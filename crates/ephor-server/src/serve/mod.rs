@@ -11,29 +11,30 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum_server::Handle;
+use ephor_admission::certs::{CertFeeds, CertSettings, CertStore};
+use ephor_admission::http::{self, Callers, CallersError, Limits, Reviews};
+use ephor_admission::leading::Leading;
+use ephor_admission::policy_admission::{Accounts, PolicyAdmission};
+use ephor_admission::review::roles::Roles;
+use ephor_admission::review::{Effort, HandlerOptions, Handlers, Parts, Waiting};
+use ephor_admission::webhooks::paths;
 use ephor_cluster::Cluster;
+use ephor_runtime::config::ConfigStore;
+use ephor_runtime::decision::observe::Observer;
+use ephor_runtime::decision::path::{self, Lane, Webhook};
+use ephor_runtime::decision::{AdmissionRequest, Answer};
+use ephor_runtime::feed::Feed;
+use ephor_runtime::lease::{self, LeaseOptions};
+use ephor_runtime::metrics::{CountedCluster, Metrics};
+use ephor_runtime::policies::{ExceptionScope, PolicyFeeds, PolicyStore};
+use ephor_runtime::settings::{AdmissionSettings, CommonSettings};
+use ephor_runtime::stop::Stop;
+use ephor_runtime::threads;
 use jiff::Timestamp;
-
-use crate::admission::http::{self, Callers, CallersError, Limits, Reviews};
-use crate::admission::observe::Observer;
-use crate::admission::path::{self, Lane, Webhook};
-use crate::admission::roles::Roles;
-use crate::admission::{AdmissionRequest, Answer, Effort, HandlerOptions, Handlers, Parts, Waiting};
-use crate::certs::{CertFeeds, CertSettings, CertStore};
-use crate::config::ConfigStore;
-use crate::feed::Feed;
-use crate::leading::Leading;
-use crate::lease::{self, LeaseOptions};
-use crate::metrics::{self, CountedCluster, Metrics};
-use crate::policies::{ExceptionScope, PolicyFeeds, PolicyStore};
-use crate::policy_admission::{Accounts, PolicyAdmission};
-use crate::settings::{AdmissionSettings, CommonSettings};
-use crate::stop::Stop;
-use crate::threads;
-use crate::webhooks::paths;
 
 mod answers;
 mod background;
+mod metrics;
 
 pub use answers::RoleAnswers;
 pub use background::background;

@@ -8,7 +8,7 @@ use ephor_engine::diagnostic::Diagnostic;
 use ephor_expr::Value;
 use ephor_expr::value::Path;
 use ephor_expr::yaml::{Limits, parse_documents};
-use ephor_server::sandbox::{Added, Refused};
+use ephor_sandbox::{Added, Refused};
 
 use crate::load::{self, ReadError};
 use crate::locate::{Located, Origin};

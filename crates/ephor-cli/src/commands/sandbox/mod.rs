@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use ephor_cluster::Cluster as _;
 use ephor_kube::{Access, ConnectOptions, KubeCluster};
-use ephor_server::Stop;
-use ephor_server::sandbox::Sandbox;
-use ephor_server::sandbox::kubeconfig::write_private;
+use ephor_runtime::Stop;
+use ephor_sandbox::Sandbox;
+use ephor_sandbox::kubeconfig::write_private;
 
 use self::files::FileObject;
 use self::state::StateFile;

@@ -12,8 +12,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use ephor_cluster::MemoryCluster;
 use ephor_expr::Value;
-use ephor_server::Stop;
-use ephor_server::sandbox::state::{Identity, State};
+use ephor_runtime::Stop;
+use ephor_sandbox::state::{Identity, State};
 
 use crate::ui::Ui;
 

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use ephor_cluster::Cluster as _;
-use ephor_server::Stop;
-use ephor_server::sandbox::Sandbox;
+use ephor_runtime::Stop;
+use ephor_sandbox::Sandbox;
 
 use super::files::{self, FileObject};
 use crate::ui::Ui;

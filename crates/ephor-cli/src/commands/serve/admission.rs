@@ -1,7 +1,7 @@
 //! `ephor serve admission`.
 
+use ephor_runtime::settings::{AdmissionSettings, environment};
 use ephor_server::serve;
-use ephor_server::settings::{AdmissionSettings, environment};
 
 use super::super::{CommandError, CommandResult};
 use super::start::{self, Writes};

@@ -1,7 +1,7 @@
 //! `ephor serve background`.
 
+use ephor_runtime::settings::{BackgroundSettings, environment};
 use ephor_server::serve;
-use ephor_server::settings::{BackgroundSettings, environment};
 
 use super::super::{CommandError, CommandResult};
 use super::start::{self, Writes};

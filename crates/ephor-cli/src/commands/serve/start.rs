@@ -7,8 +7,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use ephor_cluster::Cluster;
 use ephor_kube::{Access, ConnectOptions, Definitions, KubeCluster, Limits};
-use ephor_server::settings::{CommonSettings, LogFormat, LogSettings};
-use ephor_server::{Stop, threads};
+use ephor_runtime::settings::{CommonSettings, LogFormat, LogSettings};
+use ephor_runtime::{Stop, threads};
 use tracing::level_filters::LevelFilter;
 
 /// Begins to write the log, to stderr.

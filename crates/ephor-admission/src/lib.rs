@@ -1,0 +1,14 @@
+//! The admission role: requests in, verdicts and patches out, and what the API server must know to send them.
+//!
+//! - [`review`]: handlers of resources. [`policy_admission`]: handlers of Ephor's own kinds. [`http`]: both over HTTPS.
+//! - [`webhooks`]: which requests come in. [`registration`]: which policies the API server knows. [`certs`]: how
+//!   callers know the server. [`status`]: which policies hold. [`leading`]: all that the leader does of it.
+
+pub mod certs;
+pub mod http;
+pub mod leading;
+pub mod policy_admission;
+pub mod registration;
+pub mod review;
+pub mod status;
+pub mod webhooks;

@@ -1,0 +1,186 @@
+//! Kinds that rules name: whether they exist, and where their objects live.
+//!
+//! The engine knows this of Kubernetes' own kinds; what it said already is said again here in the same words, and
+//! dropped when the answer is put together.
+
+use ephor_cluster::{Discovery, Resource};
+use ephor_engine::check::{MISSING_API_VERSION, check_namespaces};
+use ephor_engine::diagnostic::{Diagnostic, Severity};
+use ephor_engine::matching::{Gvk, KindSelector};
+use ephor_engine::policy::{GenerateParts, Match, Policy, PolicyKind, ResourceFilter, ResourceSelection, Rule};
+use ephor_expr::Str;
+use ephor_expr::value::Path;
+use ephor_runtime::kinds::{did_you_mean, meant, missing_group, only_version};
+
+/// Checks the kinds in all rules of a policy.
+pub(super) fn check(policy: &Policy, discovery: &Discovery, found: &mut Vec<Diagnostic>) {
+    for (i, rule) in policy.spec.rules.iter().enumerate() {
+        let path = Path::root().keys(&["spec", "rules"]).index(i);
+        matched(policy, rule, discovery, &path, found);
+        if let Some(generate) = &rule.generate {
+            let at = path.key("generate");
+            match &generate.foreach {
+                None => target(policy, &generate.parts(), discovery, &at, found),
+                Some(loops) => {
+                    for (i, entry) in loops.iter().enumerate() {
+                        target(policy, &entry.parts(), discovery, &at.key("foreach").index(i), found);
+                    }
+                }
+            }
+        }
+        for (i, target) in rule.mutate.iter().flat_map(|m| m.targets.iter().flatten()).enumerate() {
+            let resource = literal(target.api_version.as_ref(), target.kind.as_ref())
+                .and_then(|(api_version, kind)| discovery.find(api_version, kind));
+            if policy.kind == PolicyKind::Policy && resource.is_some_and(|resource| !resource.namespaced) {
+                let message = "a Policy can only mutate targets in its own namespace, and this kind has none";
+                let at = path.keys(&["mutate", "targets"]).index(i).key("kind");
+                found.push(Diagnostic::error("foreign-target", at, message));
+            }
+        }
+    }
+}
+
+/// The selections of a block, each with its place.
+pub(super) fn selections<'m>(block: &'m Match, path: &Path) -> Vec<(Path, &'m ResourceSelection)> {
+    let mut all = Vec::new();
+    for (key, list) in [("any", &block.any), ("all", &block.all)] {
+        let filters = list.iter().flatten().enumerate();
+        let of = |(i, filter): (usize, &'m ResourceFilter)| {
+            filter.resources.as_ref().map(|resources| (path.key(key).index(i).key("resources"), resources))
+        };
+        all.extend(filters.filter_map(of));
+    }
+    all.extend(block.resources.as_ref().map(|resources| (path.key("resources"), resources)));
+    all
+}
+
+/// The resources that a kind selector takes in.
+pub(super) fn resources<'d>(
+    selector: &'d KindSelector,
+    discovery: &'d Discovery,
+) -> impl Iterator<Item = &'d Resource> {
+    discovery.iter().filter(|resource| {
+        let gvk = Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
+        selector.matches_kind(&gvk)
+    })
+}
+
+fn matched(policy: &Policy, rule: &Rule, discovery: &Discovery, path: &Path, found: &mut Vec<Diagnostic>) {
+    for (at, selection) in selections(&rule.matches, &path.key("match")) {
+        for (i, kind) in selection.kinds.iter().flatten().enumerate() {
+            let at = at.key("kinds").index(i);
+            let selector = KindSelector::parse(kind);
+            if selector.exact_kind().is_none() || kind.contains("{{") {
+                continue;
+            }
+            let known: Vec<&Resource> = resources(&selector, discovery).collect();
+            if known.is_empty() {
+                let body = discovery
+                    .iter()
+                    .flat_map(|r| r.subresources.iter())
+                    .any(|sub| Some(sub.kind.as_str()) == selector.exact_kind());
+                if !body {
+                    // Upstream takes such a policy too: the kind may be defined later.
+                    let message = format!("the kind `{kind}` is not defined in the cluster, so nothing matches it yet");
+                    let mut finding = Diagnostic::warning("unknown-kind", at, message);
+                    finding.help = meant(&selector, discovery).map(did_you_mean);
+                    found.push(finding);
+                }
+                continue;
+            }
+            if policy.kind == PolicyKind::Policy && known.iter().all(|resource| !resource.namespaced) {
+                let message = format!("a Policy cannot match the cluster-scoped kind `{kind}`");
+                found.push(Diagnostic::error("cluster-kind", at.clone(), message));
+            }
+            // What the engine could only suspect of a custom kind.
+            let is_there =
+                known.iter().any(|r| r.subresources.iter().any(|sub| selector.subresource.matches(&sub.name)));
+            for finding in found.iter_mut().filter(|f| f.code == "background-subresource" && f.path == at) {
+                if is_there {
+                    finding.severity = Severity::Error;
+                }
+            }
+        }
+    }
+}
+
+/// `apiVersion` and kind without subresource, if both are literal.
+pub(super) fn literal<'s>(api_version: Option<&'s Str>, kind: Option<&'s Str>) -> Option<(&'s str, &'s str)> {
+    let plain = |text: &&Str| !text.is_empty() && !text.contains("{{") && !text.contains(['*', '?']);
+    let api_version = api_version.filter(plain)?.trim();
+    let kind = kind.filter(plain)?.trim();
+    Some((api_version, kind.split('/').next().unwrap_or(kind)))
+}
+
+/// `apiVersion` and kind of an entry of a `cloneList`.
+pub(super) fn listed(kind: &Str) -> Option<(&str, &str)> {
+    let plain = !kind.contains("{{") && !kind.contains(['*', '?']);
+    kind.rsplit_once('/').filter(|_| plain)
+}
+
+fn target(policy: &Policy, parts: &GenerateParts<'_>, discovery: &Discovery, path: &Path, found: &mut Vec<Diagnostic>) {
+    let Some(list) = parts.clone_list else {
+        let kind = parts.kind.filter(|kind| !kind.is_empty() && !kind.contains("{{"));
+        if let Some(kind) = kind.filter(|_| parts.api_version.is_none_or(Str::is_empty)) {
+            return without_group(policy, kind, parts, discovery, path, found);
+        }
+        let Some((api_version, kind)) = literal(parts.api_version, parts.kind) else { return };
+        if let Some(resource) = discovery.find(api_version, kind) {
+            place(policy, resource, parts, path, found);
+        } else {
+            let message =
+                format!("`{api_version}` `{kind}` is not defined in the cluster, so it cannot be generated yet");
+            found.push(Diagnostic::warning("unknown-kind", path.key("kind"), message));
+        }
+        return;
+    };
+    let at = path.key("cloneList");
+    let mut known = Vec::new();
+    for (i, kind) in list.kinds.iter().flatten().enumerate() {
+        let Some((api_version, name)) = listed(kind) else { continue };
+        if let Some(resource) = discovery.find(api_version, name) {
+            known.push(resource);
+        } else {
+            let message = format!("the kind `{kind}` is not defined in the cluster, so it cannot be copied yet");
+            found.push(Diagnostic::warning("unknown-kind", at.key("kinds").index(i), message));
+        }
+    }
+    match known.split_first() {
+        Some((first, rest)) if rest.iter().all(|resource| resource.namespaced == first.namespaced) => {
+            place(policy, first, parts, path, found);
+        }
+        Some(_) => {
+            let message = "the kinds of a cloneList are all namespaced or all cluster-wide";
+            found.push(Diagnostic::error("clone-list", at.key("kinds"), message));
+        }
+        None => {}
+    }
+}
+
+/// A target that leaves its group to discovery: possible if one group alone serves the kind.
+fn without_group(
+    policy: &Policy,
+    kind: &str,
+    parts: &GenerateParts<'_>,
+    discovery: &Discovery,
+    path: &Path,
+    found: &mut Vec<Diagnostic>,
+) {
+    // The engine could only say that it depends.
+    found.retain(|finding| !(finding.code == MISSING_API_VERSION && finding.path == *path));
+    let taken = only_version(kind, discovery);
+    found.push(missing_group(kind, taken.as_ref(), discovery, path));
+    if let Some(resource) = taken.and_then(|api_version| discovery.find(&api_version, kind)) {
+        place(policy, resource, parts, path, found);
+    }
+}
+
+/// What the engine checks for kinds that it knows, and that a Policy stays in its namespace.
+fn place(policy: &Policy, resource: &Resource, parts: &GenerateParts<'_>, path: &Path, found: &mut Vec<Diagnostic>) {
+    found.extend(check_namespaces(parts, resource.namespaced, path));
+    let given = parts.namespace.is_some_and(|namespace| !namespace.is_empty());
+    if policy.kind == PolicyKind::Policy && !resource.namespaced && !given {
+        let message = "a Policy cannot generate cluster-wide resources";
+        found.push(Diagnostic::error("target-namespace", path.clone(), message));
+    }
+}

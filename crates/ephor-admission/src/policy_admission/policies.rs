@@ -1,0 +1,40 @@
+//! `ClusterPolicy` and `Policy`.
+
+use ephor_engine::check::check_update;
+use ephor_engine::compile::compile_served;
+use ephor_engine::diagnostic::Diagnostic;
+use ephor_engine::policy::{Operation, Policy};
+use ephor_expr::Value;
+use ephor_expr::value::{Path, decode, decode_rest};
+use ephor_runtime::decision::{AdmissionRequest, Answer};
+
+use super::{PolicyAdmission, accounts, kinds, match_conditions, needs, text};
+
+/// Everything about a policy that is created or changed.
+pub(super) fn check(host: &PolicyAdmission, request: &AdmissionRequest, document: &Value) -> Answer {
+    let mut findings = compile_served(document).findings;
+    if let (Some(policy), _) = decode_rest::<Policy>(document) {
+        if request.operation == Operation::Update
+            && let Ok(old) = decode::<Policy>(&request.old_object)
+        {
+            findings.extend(check_update(&old, &policy));
+        }
+        match host.cluster.discovery() {
+            Ok(discovery) => {
+                kinds::check(&policy, &discovery, &mut findings);
+                // Permissions are asked for one by one, which is not worth it for a policy that is refused anyway.
+                if !findings.iter().any(Diagnostic::is_error) {
+                    match_conditions::check(&policy, &*host.cluster, &mut findings);
+                    let needs = needs::of_policy(&policy, &host.accounts, &discovery);
+                    accounts::check(&*host.cluster, &needs, &mut findings);
+                    findings.extend(needs::unchecked(&policy, &host.accounts));
+                }
+            }
+            Err(error) => {
+                let message = format!("kinds and permissions were not checked: {error}");
+                findings.push(Diagnostic::warning("no-discovery", Path::root(), message));
+            }
+        }
+    }
+    text::answer(&findings, document)
+}

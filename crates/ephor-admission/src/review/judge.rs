@@ -1,0 +1,134 @@
+//! Reviews through phases, at once or with questions to the cluster.
+//!
+//! Most policies ask for nothing and take microseconds. Their requests are answered on the thread that read them. An
+//! attempt that has to fetch something, or takes more than [`SLICE`], is given up and begun anew on a thread where
+//! blocking is allowed. There the time of the request ends it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use ephor_engine::evaluation::{Done, Evaluation, Step};
+use ephor_engine::exceptions::ExceptionSet;
+use ephor_engine::fetch::Facts;
+use ephor_engine::outcome::{Outcome, Phase};
+use ephor_engine::redact::Redactor;
+use ephor_engine::review::Review;
+use ephor_engine::select::PolicySet;
+use ephor_expr::budget::Interrupt;
+use ephor_runtime::explain::ExplainedRule;
+use ephor_runtime::facts::{self, Answers};
+use ephor_runtime::redact::Learning;
+
+/// How much an answer may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// A moment, without waiting for the cluster: the thread serves others too.
+    Immediate,
+    /// All the time until then.
+    Blocking(Instant),
+}
+
+/// The longest that an attempt stays on a thread that serves others too.
+const SLICE: Duration = Duration::from_micros(500);
+
+/// The most evaluation steps of such an attempt, whatever the clock says.
+const SLICE_STEPS: u64 = 50_000;
+
+/// The answer takes more than the effort allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the answer takes more than a moment")]
+pub struct WouldBlock;
+
+/// Ends the evaluations of one request when its time or its steps are over.
+struct Patience {
+    until: Instant,
+    steps: AtomicU64,
+    over: AtomicBool,
+}
+
+impl Patience {
+    fn of(effort: Effort) -> Self {
+        let (until, steps) = match effort {
+            Effort::Immediate => (Instant::now() + SLICE, SLICE_STEPS),
+            Effort::Blocking(until) => (until, u64::MAX),
+        };
+        Self { until, steps: AtomicU64::new(steps), over: AtomicBool::new(false) }
+    }
+}
+
+impl Interrupt for Patience {
+    fn is_due(&self, steps: u64) -> bool {
+        let left = self.steps.load(Ordering::Relaxed).saturating_sub(steps);
+        self.steps.store(left, Ordering::Relaxed);
+        let due = left == 0 || Instant::now() >= self.until;
+        self.over.fetch_or(due, Ordering::Relaxed);
+        due
+    }
+}
+
+/// What evaluations of one request have in common.
+pub(super) struct Judge<'j> {
+    pub(super) exceptions: &'j ExceptionSet,
+    /// Who answers, and the values that must not be told.
+    pub(super) answers: Learning<'j, dyn Answers>,
+    pub(super) effort: Effort,
+    /// Whether the ways to verdicts are kept.
+    pub(super) explained: bool,
+    patience: Arc<Patience>,
+}
+
+impl<'j> Judge<'j> {
+    /// The evaluations of one request with this effort.
+    pub(super) fn new(
+        exceptions: &'j ExceptionSet,
+        answers: Learning<'j, dyn Answers>,
+        effort: Effort,
+        explained: bool,
+    ) -> Self {
+        Self { exceptions, answers, effort, explained, patience: Arc::new(Patience::of(effort)) }
+    }
+
+    /// Whether some evaluation was ended because the time was over: its unfinished rules are errors.
+    pub(super) fn is_over(&self) -> bool {
+        self.patience.over.load(Ordering::Relaxed)
+    }
+
+    /// Takes a review through a phase.
+    pub(super) fn evaluate(&self, set: &PolicySet, review: Review, phase: Phase) -> Result<Done, WouldBlock> {
+        let evaluation = Evaluation::new(set, self.exceptions, review, phase);
+        let evaluation = if self.explained { evaluation.traced() } else { evaluation };
+        self.drive(evaluation)
+    }
+
+    fn drive(&self, evaluation: Evaluation<'_>) -> Result<Done, WouldBlock> {
+        let mut evaluation = evaluation.interrupted_by(Arc::clone(&self.patience) as Arc<dyn Interrupt>);
+        match self.effort {
+            Effort::Blocking(_) => Ok(facts::drive(evaluation, &self.answers)),
+            Effort::Immediate => match evaluation.step(&Facts::new()) {
+                Step::Done if !self.is_over() => Ok(evaluation.finish()),
+                Step::Done | Step::Need(_) => Err(WouldBlock),
+            },
+        }
+    }
+
+    /// The ways of the rules that apply to their verdicts, if they were kept.
+    pub(super) fn explain(&self, set: &PolicySet, done: &Done) -> Vec<ExplainedRule> {
+        let mut rules: Vec<_> =
+            done.traces.iter().filter_map(|trace| ExplainedRule::of(set, trace, done, &Redactor::default())).collect();
+        rules.retain(|rule| rule.verdict.is_some());
+        self.answers.redact(rules.iter_mut().flat_map(|rule| &mut rule.steps).map(|step| &mut step.text));
+        rules
+    }
+
+    /// The rules of a phase that apply, and those that cannot be told.
+    pub(super) fn applying(&self, set: &PolicySet, review: Review, phase: Phase) -> Result<Vec<Outcome>, WouldBlock> {
+        let evaluation = Evaluation::new(set, self.exceptions, review, phase).without_bodies();
+        Ok(self.drive(evaluation)?.outcomes)
+    }
+
+    /// Takes the values of Secrets out of messages.
+    pub(super) fn redact(&self, outcomes: &mut [Outcome]) {
+        self.answers.redact(outcomes.iter_mut().map(|outcome| &mut outcome.message));
+    }
+}

@@ -1,0 +1,135 @@
+//! The policies of each webhook, indexed once for each state of the store.
+//!
+//! Policies that may block are judged before the reply, the others after it. Sets are made by the first request that
+//! finds the store changed, so that a thousand policies applied in a row are not indexed a thousand times.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use arc_swap::ArcSwapOption;
+use ephor_engine::compile::{Body, Program};
+use ephor_engine::policy::FailurePolicy;
+use ephor_engine::select::PolicySet;
+use ephor_runtime::decision::path::{self, Lane};
+use ephor_runtime::policies::{PolicyKey, PolicyStore, Snapshot};
+use rustc_hash::FxHashMap;
+
+/// The policies of one webhook.
+#[derive(Debug, Default)]
+pub(super) struct LanePolicies {
+    /// Every policy: for mutation, and for work in the background.
+    pub(super) all: PolicySet,
+    /// Those judged before the reply.
+    pub(super) urgent: PolicySet,
+    /// Those judged after it.
+    pub(super) deferred: PolicySet,
+    /// Whether any policy has work for the background.
+    pub(super) has_background_work: bool,
+}
+
+impl LanePolicies {
+    fn new(programs: Vec<Arc<Program>>) -> Self {
+        let validates = |program: &Arc<Program>| program.rules.iter().any(|r| matches!(r.body, Body::Validate(_)));
+        let (urgent, deferred) = programs.iter().filter(|p| validates(p)).cloned().partition(|p| is_urgent(p));
+        let has_background_work = programs.iter().flat_map(|program| &program.rules).any(|rule| match &rule.body {
+            Body::Generate(_) => true,
+            Body::Mutate(body) => body.targets.is_some(),
+            Body::Validate(_) => false,
+        });
+        Self {
+            all: PolicySet::new(programs),
+            urgent: PolicySet::new(urgent),
+            deferred: PolicySet::new(deferred),
+            has_background_work,
+        }
+    }
+}
+
+/// Whether the reply waits for a policy: one of its rules may block, or its results are warnings.
+fn is_urgent(program: &Program) -> bool {
+    program.emit_warning
+        || program.rules.iter().any(|rule| matches!(&rule.body, Body::Validate(body) if body.actions.may_enforce()))
+}
+
+/// All webhooks at one state of the store.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    pub(super) snapshot: Arc<Snapshot>,
+    force_ignore: bool,
+    all: OnceLock<Arc<LanePolicies>>,
+    fail: OnceLock<Arc<LanePolicies>>,
+    ignore: OnceLock<Arc<LanePolicies>>,
+    own: Mutex<FxHashMap<PolicyKey, Arc<LanePolicies>>>,
+}
+
+impl Lanes {
+    fn new(snapshot: Arc<Snapshot>, force_ignore: bool) -> Self {
+        Self {
+            snapshot,
+            force_ignore,
+            all: OnceLock::new(),
+            fail: OnceLock::new(),
+            ignore: OnceLock::new(),
+            own: Mutex::default(),
+        }
+    }
+
+    fn programs(&self, wanted: impl Fn(&Program) -> bool) -> Arc<LanePolicies> {
+        let programs = self.snapshot.set.programs().iter();
+        Arc::new(LanePolicies::new(programs.filter(|p| p.admission && wanted(p)).cloned().collect()))
+    }
+
+    /// The policies of a webhook; `None` if it is for one policy that is not there (any more).
+    pub(super) fn of(&self, lane: &Lane) -> Option<Arc<LanePolicies>> {
+        let shared = |program: &Program| program.match_conditions.is_empty();
+        let of = |wanted| {
+            move |program: &Program| shared(program) && path::failure_policy(program, self.force_ignore) == wanted
+        };
+        let found = match lane {
+            Lane::All => self.all.get_or_init(|| self.programs(shared)),
+            Lane::Failing(FailurePolicy::Fail) => self.fail.get_or_init(|| self.programs(of(FailurePolicy::Fail))),
+            Lane::Failing(FailurePolicy::Ignore) => {
+                self.ignore.get_or_init(|| self.programs(of(FailurePolicy::Ignore)))
+            }
+            Lane::Own(_, key) => {
+                let program = self.snapshot.policies.get(key)?.program.clone()?;
+                let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+                let made = own.entry(key.clone()).or_insert_with(|| {
+                    let programs = if program.admission { vec![program] } else { Vec::new() };
+                    Arc::new(LanePolicies::new(programs))
+                });
+                return Some(Arc::clone(made));
+            }
+        };
+        Some(Arc::clone(found))
+    }
+}
+
+/// The webhooks' policies as they are now.
+#[derive(Debug)]
+pub(super) struct LaneStore {
+    policies: PolicyStore,
+    force_ignore: bool,
+    present: ArcSwapOption<Lanes>,
+    making: Mutex<()>,
+}
+
+impl LaneStore {
+    pub(super) fn new(policies: PolicyStore, force_ignore: bool) -> Self {
+        Self { policies, force_ignore, present: ArcSwapOption::empty(), making: Mutex::new(()) }
+    }
+
+    pub(super) fn get(&self) -> Arc<Lanes> {
+        let snapshot = self.policies.snapshot();
+        let fresh = |lanes: &Arc<Lanes>| Arc::ptr_eq(&lanes.snapshot, &snapshot);
+        if let Some(lanes) = self.present.load_full().filter(fresh) {
+            return lanes;
+        }
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lanes) = self.present.load_full().filter(fresh) {
+            return lanes;
+        }
+        let lanes = Arc::new(Lanes::new(snapshot, self.force_ignore));
+        self.present.store(Some(Arc::clone(&lanes)));
+        lanes
+    }
+}

@@ -1,0 +1,28 @@
+//! Handlers of the resource webhooks: requests in, verdicts and patches out.
+//!
+//! [`handlers`] take an `AdmissionRequest` and give an `Answer`. Nothing here knows about HTTP, so that the sandbox asks
+//! in process what the API server asks over the wire.
+//!
+//! - `judge`: evaluation, at once or with questions to the cluster. `lanes`: which policies a webhook is for.
+//! - `mutate`, `validate`: the two webhooks. `audit`: what is judged after the reply. `update_requests`: work for the
+//!   background role.
+//! - `filter`, [`roles`], `kinds`: what is looked at before any policy.
+
+mod audit;
+mod filter;
+pub mod handlers;
+mod judge;
+mod kinds;
+mod lanes;
+mod messages;
+mod mutate;
+mod patch;
+pub mod roles;
+#[cfg(test)]
+pub(crate) mod tests;
+mod update_requests;
+mod validate;
+
+pub use handlers::{HandlerOptions, Handlers, Parts};
+pub use judge::{Effort, WouldBlock};
+pub use update_requests::Waiting;

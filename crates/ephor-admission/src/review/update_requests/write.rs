@@ -1,0 +1,222 @@
+//! How requests get into the cluster, and how many wait there.
+
+use std::collections::BTreeSet;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, Patch, Resource, WriteOptions};
+use ephor_engine::policy::FailurePolicy;
+use ephor_expr::{Map, Str, Value};
+use ephor_runtime::decision::answer::Answer;
+use ephor_runtime::decision::observe::Dropped;
+use ephor_runtime::feed::{Change, Feed, Watched};
+use ephor_runtime::stop::Stop;
+use ephor_runtime::threads;
+use ephor_runtime::update_request::{
+    ANNOTATION_ASKED_AGAIN, ANNOTATION_UNCHANGED, API_VERSION, KIND, LABEL_KEPT, UpdateRequest,
+};
+use rustc_hash::FxHashSet;
+
+use super::Work;
+use crate::review::handlers::{HandlerOptions, Parts};
+use crate::review::judge::{Effort, WouldBlock};
+
+/// How often a request is written anew when another of its name comes or goes meanwhile.
+const TRIES: usize = 4;
+/// How many requests wait to be written after the reply.
+const MAX_WAITING: usize = 1000;
+
+/// How many requests wait for the background role.
+#[derive(Debug, Clone, Default)]
+pub struct Waiting(Arc<Mutex<BTreeSet<Str>>>);
+
+impl Waiting {
+    /// Follows the requests in a namespace until `stop`, and tells `seen` how many there are.
+    pub fn follow(
+        cluster: &Arc<dyn Cluster>,
+        namespace: &str,
+        seen: impl Fn(usize) + Send + 'static,
+        stop: &Stop,
+    ) -> (Self, Feed) {
+        let waiting = Self::default();
+        let sink = waiting.clone();
+        let watched = Watched::all(API_VERSION, KIND).in_namespace(namespace).metadata_only();
+        let feed = Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| {
+            sink.apply(change);
+            seen(sink.count());
+        });
+        (waiting, feed)
+    }
+
+    fn apply(&self, change: Change) {
+        let name = |object: &Value| Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default());
+        // What is done and kept waits for nobody.
+        let waits = |object: &Value| object.at(&["metadata", "labels", LABEL_KEPT]).is_none();
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match change {
+            Change::Reset(objects) => *names = objects.iter().filter(|object| waits(object)).map(name).collect(),
+            Change::Set(object) if waits(&object) => {
+                names.insert(name(&object));
+            }
+            Change::Set(object) | Change::Gone(object) => {
+                names.remove(&name(&object));
+            }
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+/// The writer of requests.
+pub(in crate::review) struct UpdateRequests {
+    later: Option<SyncSender<Work>>,
+    /// How many wait already, where somebody counts.
+    pub(in crate::review) waiting: OnceLock<Waiting>,
+}
+
+impl UpdateRequests {
+    pub(in crate::review) fn start(options: &HandlerOptions, parts: &Parts) -> Self {
+        if options.audit_workers == 0 || options.shadow {
+            return Self { later: None, waiting: OnceLock::new() };
+        }
+        let (sender, receiver) = sync_channel::<Work>(MAX_WAITING);
+        let parts = parts.clone();
+        threads::spawn("update requests", threads::LARGE, &options.stop, move || {
+            while let Ok(work) = receiver.recv() {
+                if let Err(error) = create(&work, &parts) {
+                    tracing::warn!(policy = %work.request.spec.policy, %error, "an UpdateRequest was not written");
+                    parts.observer.dropped(Dropped::UpdateRequest);
+                }
+            }
+        });
+        Self { later: Some(sender), waiting: OnceLock::new() }
+    }
+
+    fn is_full(&self, parts: &Parts) -> bool {
+        let threshold = parts.config.get().update_request_threshold;
+        self.waiting.get().is_some_and(|waiting| waiting.count() as u64 >= threshold)
+    }
+
+    /// Writes what is urgent and takes the rest for later; the answer to give if something urgent was not written.
+    pub(in crate::review) fn write(
+        &self,
+        work: Vec<Work>,
+        effort: Effort,
+        parts: &Parts,
+    ) -> Result<Result<(), Answer>, WouldBlock> {
+        if effort == Effort::Immediate && work.iter().any(|work| work.urgent || self.later.is_none()) {
+            return Err(WouldBlock);
+        }
+        let mut warnings = Vec::new();
+        if !work.is_empty() && self.is_full(parts) {
+            // A queue without end would bring the API server down, and what is lost is not lost in silence.
+            let lost = work.iter().filter(|work| work.urgent).map(|work| &work.request.spec.policy);
+            warnings.extend(lost.map(|policy| {
+                format!("the work of policy {policy} was not recorded: too many UpdateRequests wait already")
+            }));
+            for work in &work {
+                tracing::warn!(policy = %work.request.spec.policy, "too many UpdateRequests wait: one more is dropped");
+                parts.observer.dropped(Dropped::UpdateRequest);
+            }
+            return Ok(if warnings.is_empty() { Ok(()) } else { Err(Answer::allow().with_warnings(warnings)) });
+        }
+        // What is urgent first: if that cannot be written, the request does not go on.
+        let (urgent, later): (Vec<Work>, Vec<Work>) = work.into_iter().partition(|work| work.urgent);
+        for work in urgent {
+            let Err(error) = create(&work, parts) else { continue };
+            let policy = &work.request.spec.policy;
+            tracing::warn!(%policy, %error, "an UpdateRequest was not written");
+            let message = format!("the work of policy {policy} could not be recorded: {error}");
+            match work.failure_policy {
+                FailurePolicy::Fail => return Ok(Err(Answer { code: Some(500), ..Answer::deny(message) })),
+                FailurePolicy::Ignore => warnings.push(message),
+            }
+        }
+        for work in later {
+            let taken = match &self.later {
+                Some(later) => later.try_send(work).is_ok(),
+                None => create(&work, parts).is_ok(),
+            };
+            if !taken {
+                parts.observer.dropped(Dropped::UpdateRequest);
+            }
+        }
+        if warnings.is_empty() { Ok(Ok(())) } else { Ok(Err(Answer::allow().with_warnings(warnings))) }
+    }
+}
+
+/// Why a request was not written.
+#[derive(Debug, thiserror::Error)]
+enum WriteError {
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    #[error(transparent)]
+    Encode(#[from] ephor_expr::value::EncodeError),
+    #[error("others wrote UpdateRequest {name} at each of {TRIES} tries")]
+    Contended { name: Str },
+}
+
+fn create(work: &Work, parts: &Parts) -> Result<(), WriteError> {
+    let object = work.request.to_value()?;
+    let resource = parts.cluster.resolve(API_VERSION, KIND)?;
+    let options = WriteOptions::default();
+    for _ in 0..TRIES {
+        match parts.cluster.create(&resource, object.clone(), &options) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            created => return Ok(created.map(|_| ())?),
+        }
+        match again(&resource, work, parts) {
+            Ok(Again::Asked) => return Ok(()),
+            Ok(Again::MadeRoom) => {}
+            // Somebody else was quicker: the background role, or another request.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Conflict) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(WriteError::Contended { name: work.request.metadata.name.clone() })
+}
+
+/// What became of a request that says what another one says already.
+enum Again {
+    /// The other one is to be done once more.
+    Asked,
+    /// The other one was done, and is gone.
+    MadeRoom,
+}
+
+/// The same work is asked for already. Whoever is at it may have looked before this request's object was stored: so it
+/// must begin anew, which a new version of the request brings about; and one that is done waits only for its end.
+fn again(resource: &Resource, work: &Work, parts: &Parts) -> Result<Again, ClusterError> {
+    let (namespace, name) = (Some(work.request.metadata.namespace.as_str()), &*work.request.metadata.name);
+    let known = parts.cluster.get(resource, namespace, name)?;
+    let text = |key: &str| Str::new(known.str_at(&["metadata", key]).unwrap_or_default());
+    if matches!(known.str_at(&["status", "state"]), Some("Completed" | "Skip")) {
+        let options =
+            DeleteOptions { uid: text("uid"), resource_version: text("resourceVersion"), ..DeleteOptions::default() };
+        parts.cluster.delete(resource, namespace, name, &options)?;
+        return Ok(Again::MadeRoom);
+    }
+    let mut annotations: Map =
+        work.request.metadata.annotations.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
+    let asked = work.request.spec.context.admission_request_info.admission_request.str_at(&["uid"]).unwrap_or_default();
+    annotations.insert(ANNOTATION_ASKED_AGAIN, asked);
+    if !work.request.metadata.annotations.contains_key(ANNOTATION_UNCHANGED) {
+        annotations.insert(ANNOTATION_UNCHANGED, Value::Null);
+    }
+    let metadata = Value::from([
+        ("annotations", Value::object(annotations)),
+        ("uid", text("uid").into()),
+        ("resourceVersion", text("resourceVersion").into()),
+    ]);
+    let mut asked = work.request.clone();
+    // What it says of other rules stays said.
+    let said = UpdateRequest::from_value(&known).map(|known| known.spec.rule_context).unwrap_or_default();
+    let new: FxHashSet<Str> = asked.spec.rule_context.iter().map(|context| context.rule.clone()).collect();
+    asked.spec.rule_context.extend(said.into_iter().filter(|context| !new.contains(&context.rule)));
+    let spec = asked.to_value().ok().and_then(|asked| asked.get("spec").cloned()).unwrap_or_default();
+    let patch = Patch::merge(Value::from([("metadata", metadata), ("spec", spec)]));
+    parts.cluster.patch(resource, namespace, name, &patch, &WriteOptions::default())?;
+    Ok(Again::Asked)
+}

@@ -1,0 +1,192 @@
+//! The leader's thread that writes statuses.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ephor_cluster::{Cluster, ClusterError, ErrorKind, WriteOptions};
+use ephor_expr::{Str, Value};
+use ephor_runtime::lease::Term;
+use ephor_runtime::metrics::{Metrics, Reconciled};
+use ephor_runtime::policies::{PolicyKey, PolicyStore, StoredPolicy};
+use ephor_runtime::signal::Signal;
+use jiff::Timestamp;
+
+use super::document::{Description, describe};
+use super::readiness::readiness;
+use crate::registration::RegistrationBoard;
+use crate::webhooks::WebhookSettings;
+
+/// Writes the statuses of policies while it leads.
+pub struct StatusController {
+    cluster: Arc<dyn Cluster>,
+    policies: PolicyStore,
+    board: RegistrationBoard,
+    settings: WebhookSettings,
+    signal: Signal,
+}
+
+/// How many statuses are written at a time.
+const WRITERS: usize = 8;
+/// How often everything is looked at without a reason.
+const LOOK: Duration = Duration::from_mins(1);
+/// The pause after a write that failed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What is remembered from one look to the next.
+#[derive(Default)]
+pub(super) struct Memory {
+    /// Descriptions with the documents that they were made of.
+    descriptions: BTreeMap<PolicyKey, (Arc<StoredPolicy>, Arc<Description>)>,
+    /// The versions over which a status was written: what the store shows is older than that write.
+    written: BTreeMap<PolicyKey, Str>,
+}
+
+/// A status to write.
+struct Work {
+    policy: Arc<StoredPolicy>,
+    status: Value,
+}
+
+/// What came of looking once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Looked {
+    pub(super) written: usize,
+    pub(super) failed: usize,
+}
+
+impl StatusController {
+    /// A controller that looks again whenever policies or their registration change.
+    pub fn new(
+        cluster: Arc<dyn Cluster>,
+        policies: PolicyStore,
+        board: RegistrationBoard,
+        settings: WebhookSettings,
+    ) -> Self {
+        let signal = Signal::new();
+        policies.subscribe({
+            let signal = signal.clone();
+            move |_| signal.ring()
+        });
+        board.subscribe({
+            let signal = signal.clone();
+            move || signal.ring()
+        });
+        Self { cluster, policies, board, settings, signal }
+    }
+
+    /// Works until the term ends.
+    pub fn run(&self, term: &Term, metrics: &Metrics) {
+        let mut memory = Memory::default();
+        let mut failures = 0;
+        loop {
+            let looked = self.look(term, &mut memory, Timestamp::now());
+            metrics.reconciled("statuses", Reconciled::Done);
+            failures = if looked.failed > 0 { failures + 1 } else { 0 };
+            if failures > 0 {
+                metrics.reconciled("statuses", Reconciled::Again { failures });
+            }
+            if !self.signal.wait(if looked.failed > 0 { PAUSE } else { LOOK }, term.stop()) {
+                return;
+            }
+        }
+    }
+
+    /// Looks at all policies once and writes what differs.
+    pub(super) fn look(&self, term: &Term, memory: &mut Memory, now: Timestamp) -> Looked {
+        let work = self.work(memory, now);
+        let next = AtomicUsize::new(0);
+        let done = Mutex::new(Vec::new());
+        let failed = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..WRITERS.min(work.len()) {
+                scope.spawn(|| {
+                    while let Some(work) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        match self.write(term, work) {
+                            Ok(()) => done.lock().unwrap_or_else(PoisonError::into_inner).push(&work.policy),
+                            Err(error) => {
+                                failed.fetch_add(1, Ordering::Relaxed);
+                                tracing::warn!(policy = %work.policy.key, error, "a status could not be written");
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let looked = Looked { written: done.len(), failed: failed.into_inner() };
+        for policy in done {
+            memory.written.insert(policy.key.clone(), policy.resource_version().into());
+        }
+        looked
+    }
+
+    fn work(&self, memory: &mut Memory, now: Timestamp) -> Vec<Work> {
+        let snapshot = self.policies.snapshot();
+        let registration = self.board.get();
+        memory.descriptions.retain(|key, _| snapshot.policies.contains_key(key));
+        memory.written.retain(|key, version| {
+            snapshot.policies.get(key).is_some_and(|policy| policy.resource_version() == version)
+        });
+        let mut work = Vec::new();
+        for (key, policy) in &snapshot.policies {
+            if memory.written.contains_key(key) {
+                continue;
+            }
+            let description = memory.description(key, policy);
+            let before = policy.document.get("status").filter(|status| !status.is_null());
+            let readiness = readiness(policy, &registration, &self.settings);
+            if let Some(status) = describe(&description, &readiness, before, now)
+                && before != Some(&status)
+            {
+                work.push(Work { policy: Arc::clone(policy), status });
+            }
+        }
+        work
+    }
+
+    /// Writes one status over exactly the version that it was made of.
+    fn write(&self, term: &Term, work: &Work) -> Result<(), String> {
+        term.fence().map_err(|error| error.to_string())?;
+        let mut document = work.policy.document.clone();
+        if let Some(members) = document.as_object_mut() {
+            members.insert("status", work.status.clone());
+        }
+        let text = |key| document.str_at(&[key]).unwrap_or_default();
+        let written = self
+            .cluster
+            .resolve(text("apiVersion"), text("kind"))
+            .and_then(|resource| self.cluster.update_status(&resource, document, &WriteOptions::default()));
+        match written {
+            Ok(_) => Ok(()),
+            // It changed or went away meanwhile: the store will tell.
+            Err(error) if is_passed_by(&error) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+fn is_passed_by(error: &ClusterError) -> bool {
+    matches!(error.kind(), ErrorKind::Conflict | ErrorKind::NotFound)
+}
+
+impl Memory {
+    fn description(&mut self, key: &PolicyKey, policy: &Arc<StoredPolicy>) -> Arc<Description> {
+        if let Some((known, description)) = self.descriptions.get_mut(key)
+            && (Arc::ptr_eq(known, policy) || same(known, policy))
+        {
+            *known = Arc::clone(policy);
+            return Arc::clone(description);
+        }
+        let description = Arc::new(Description::of(&policy.document));
+        self.descriptions.insert(key.clone(), (Arc::clone(policy), Arc::clone(&description)));
+        description
+    }
+}
+
+/// Whether two documents of one policy are described alike.
+fn same(one: &StoredPolicy, other: &StoredPolicy) -> bool {
+    one.document.get("spec") == other.document.get("spec")
+        && one.document.at(&["metadata", "annotations"]) == other.document.at(&["metadata", "annotations"])
+}

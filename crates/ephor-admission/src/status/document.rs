@@ -1,0 +1,116 @@
+//! The status as it is stored.
+
+use ephor_engine::autogen;
+use ephor_engine::policy::Policy;
+use ephor_expr::value::decode_rest;
+use ephor_expr::{Map, Value};
+use jiff::Timestamp;
+
+use super::readiness::Readiness;
+
+/// The longest message of a condition, in bytes.
+const MAX_MESSAGE: usize = 8 * 1024;
+
+/// What a status says of the policy alone, made once for each spec.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Description {
+    autogen: Value,
+    counts: Value,
+}
+
+impl Description {
+    /// Describes a policy document.
+    pub fn of(document: &Value) -> Self {
+        let (policy, _) = decode_rest::<Policy>(document);
+        let policy = policy.unwrap_or_default();
+        let rules: Vec<Value> =
+            autogen::expand(document, &policy).into_iter().map(|made| defaulted(made.rule)).collect();
+        let count = |is: fn(&ephor_engine::policy::Rule) -> bool| policy.spec.rules.iter().filter(|r| is(r)).count();
+        Self {
+            autogen: if rules.is_empty() {
+                Value::object(Map::new())
+            } else {
+                Value::from([("rules", Value::array(rules))])
+            },
+            counts: Value::from([
+                ("generate", count(|rule| rule.generate.is_some()).into()),
+                ("mutate", count(|rule| rule.mutate.is_some()).into()),
+                ("validate", count(|rule| rule.validate.is_some()).into()),
+                ("verifyimages", count(|rule| rule.verify_images.is_some()).into()),
+            ]),
+        }
+    }
+}
+
+/// A generated rule with the fields that upstream's schema gives every rule.
+fn defaulted(mut rule: Value) -> Value {
+    let Some(members) = rule.as_object_mut() else { return rule };
+    let default = |map: &mut Map, key: &str, value: Value| {
+        if !map.contains_key(key) {
+            map.insert(key, value);
+        }
+    };
+    default(members, "skipBackgroundRequests", Value::Bool(true));
+    if let Some(validate) = members.get_mut("validate").and_then(Value::as_object_mut) {
+        default(validate, "allowExistingViolations", Value::Bool(true));
+    }
+    if let Some(matches) = members.get_mut("match").and_then(Value::as_object_mut) {
+        default(matches, "resources", Value::object(Map::new()));
+    }
+    rule
+}
+
+/// What the background controller notes in the status.
+const NOTED: [&str; 2] = [ephor_runtime::policies::ACTED, ephor_runtime::policies::ACTED_RULES];
+
+/// The status that follows from a readiness; `None` if nothing is to be said. `before` is the stored one: the time of
+/// the last change of readiness is kept.
+pub fn describe(
+    description: &Description,
+    readiness: &Readiness,
+    before: Option<&Value>,
+    now: Timestamp,
+) -> Option<Value> {
+    let (status, reason, message) = match readiness {
+        Readiness::Unknown => return None,
+        Readiness::Ready => ("True", "Succeeded", "Ready"),
+        Readiness::Failed(why) => ("False", "Failed", cut(why)),
+    };
+    let earlier = before.and_then(|before| before.get("conditions")).and_then(Value::as_array).unwrap_or_default();
+    let same = earlier.iter().find(|condition| {
+        condition.str_at(&["type"]) == Some("Ready") && condition.str_at(&["status"]) == Some(status)
+    });
+    let since = same.and_then(|condition| condition.str_at(&["lastTransitionTime"])).filter(|time| !time.is_empty());
+    let since = since.map_or_else(|| now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(), str::to_owned);
+    let condition = Value::from([
+        ("lastTransitionTime", Value::from(since)),
+        ("message", message.into()),
+        ("reason", reason.into()),
+        ("status", status.into()),
+        ("type", "Ready".into()),
+    ]);
+    // What other controllers say of the policy is theirs.
+    let others = earlier.iter().filter(|condition| condition.str_at(&["type"]) != Some("Ready")).cloned();
+    let conditions = std::iter::once(condition).chain(others).collect();
+    let mut status = Value::from([
+        ("autogen", description.autogen.clone()),
+        ("conditions", Value::array(conditions)),
+        ("rulecount", description.counts.clone()),
+        ("validatingadmissionpolicy", Value::from([("generated", Value::Bool(false)), ("message", Value::from(""))])),
+    ]);
+    if let (Some(members), Some(before)) = (status.as_object_mut(), before) {
+        let noted = NOTED.into_iter().filter_map(|key| Some((key, before.get(key)?.clone())));
+        noted.for_each(|(key, value)| {
+            members.insert(key, value);
+        });
+    }
+    Some(status)
+}
+
+fn cut(message: &str) -> &str {
+    let mut end = message.len().min(MAX_MESSAGE);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    message.get(..end).unwrap_or(message)
+}

@@ -1,0 +1,302 @@
+//! The leader's thread that keeps the configurations as they must be.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ephor_cluster::{Backoff, Cluster, ClusterError, ErrorKind};
+use ephor_engine::compile::Program;
+use ephor_expr::{Str, Value};
+use ephor_runtime::config::ConfigStore;
+use ephor_runtime::feed::{Change, Feed, Watched};
+use ephor_runtime::lease::Term;
+use ephor_runtime::metrics::{Metrics, Reconciled};
+use ephor_runtime::policies::{PolicyKey, PolicyStore, Snapshot};
+use ephor_runtime::signal::{Signal, Woken};
+use jiff::Timestamp;
+
+use super::break_glass;
+use super::demand::Demand;
+use super::names::Names;
+use super::plan::{Configuration, ConfigurationKind, Inputs, Ownership, plan};
+use super::settings::WebhookSettings;
+use super::write::{Glass, PutError, put};
+use crate::certs::CertStore;
+use crate::registration::{Registered, Registration, RegistrationBoard};
+
+/// What the configurations follow.
+#[derive(Clone)]
+pub struct WebhookSources {
+    /// Where they are stored.
+    pub cluster: Arc<dyn Cluster>,
+    /// The policies.
+    pub policies: PolicyStore,
+    /// The `ConfigMap`.
+    pub config: ConfigStore,
+    /// The CA.
+    pub certs: CertStore,
+}
+
+/// Keeps the configurations as they must be, while it leads.
+pub struct WebhookController {
+    sources: WebhookSources,
+    settings: WebhookSettings,
+    board: RegistrationBoard,
+    signal: Signal,
+}
+
+/// How often everything is looked at without a reason.
+const LOOK: Duration = Duration::from_mins(1);
+/// How often the table of kinds is looked at.
+const KINDS: Duration = Duration::from_millis(250);
+/// The pause after the first failure.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// What is remembered from one look to the next.
+#[derive(Default)]
+pub(super) struct Memory {
+    demands: BTreeMap<PolicyKey, (Arc<Program>, Option<Arc<Demand>>)>,
+    /// Policies whose webhook the API server does not take, and why.
+    refused: BTreeMap<PolicyKey, (Arc<Program>, String)>,
+}
+
+/// Why the configurations are not as they must be.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReconcileError {
+    /// There is no CA yet.
+    #[error("there is no CA yet")]
+    NoCa,
+    /// A configuration could not be written.
+    #[error("{name}: {error}")]
+    Put {
+        /// Which.
+        name: Str,
+        /// Why.
+        error: PutError,
+    },
+    /// The cluster does not answer.
+    #[error("{0}")]
+    Cluster(#[from] ClusterError),
+}
+
+impl WebhookController {
+    /// A controller that looks again whenever one of its sources changes.
+    pub fn new(sources: WebhookSources, settings: WebhookSettings, board: RegistrationBoard) -> Self {
+        let signal = Signal::new();
+        let ring = || {
+            let signal = signal.clone();
+            move || signal.ring()
+        };
+        let (policies, config, certs) = (ring(), ring(), ring());
+        // The set is the same one while nothing but statuses is written.
+        let seen = Mutex::new(Arc::default());
+        sources.policies.subscribe(move |snapshot| {
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            if !Arc::ptr_eq(&*seen, &snapshot.set) {
+                *seen = Arc::clone(&snapshot.set);
+                policies();
+            }
+        });
+        sources.config.subscribe(move |_| config());
+        sources.certs.subscribe(certs);
+        Self { sources, settings, board, signal }
+    }
+
+    /// Works until the term ends.
+    pub fn run(&self, term: &Term, metrics: &Metrics) {
+        self.watch(term);
+        let mut memory = Memory::default();
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        loop {
+            metrics.reconciled("webhooks", Reconciled::Done);
+            let rest = match self.reconcile(term, &mut memory, Timestamp::now()) {
+                Ok(rest) => {
+                    backoff.reset();
+                    rest
+                }
+                Err(ReconcileError::Put { error: PutError::Lost(_), .. }) => return,
+                // The signal comes when there is one.
+                Err(ReconcileError::NoCa) => LOOK,
+                Err(error) => {
+                    tracing::error!(%error, "webhooks cannot be registered");
+                    let pause = backoff.pause();
+                    metrics.reconciled("webhooks", Reconciled::Again { failures: backoff.failures() });
+                    let before = self.board.get();
+                    self.board.publish(Registration { failure: Some(error.to_string()), ..(*before).clone() });
+                    pause
+                }
+            };
+            if !self.rest(rest, term) {
+                return;
+            }
+        }
+    }
+
+    /// Sleeps until something rings, kinds come or go, or `rest` is over; whether to go on.
+    fn rest(&self, rest: Duration, term: &Term) -> bool {
+        let until = Instant::now() + rest;
+        let kinds = self.sources.cluster.discovery().ok();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.signal.sleep(left.min(KINDS), term.stop()) {
+                Woken::Stopped => return false,
+                Woken::Rung => return true,
+                Woken::Slept if left <= KINDS => return true,
+                Woken::Slept => {
+                    let now = self.sources.cluster.discovery().ok();
+                    let same = match (&kinds, &now) {
+                        (Some(before), Some(now)) => Arc::ptr_eq(before, now),
+                        // Whoever cannot be asked is asked again later.
+                        _ => true,
+                    };
+                    if !same {
+                        return true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Rings when one of our configurations is touched.
+    fn watch(&self, term: &Term) {
+        let names = Names::of(self.settings.serving);
+        for kind in [ConfigurationKind::Validating, ConfigurationKind::Mutating] {
+            let signal = self.signal.clone();
+            let watched = Watched::all("admissionregistration.k8s.io/v1", kind.as_str());
+            let cluster = Arc::clone(&self.sources.cluster);
+            Feed::spawn(cluster, watched, term.stop().clone(), move |change| {
+                let ours = match &change {
+                    Change::Reset(_) => true,
+                    Change::Set(object) | Change::Gone(object) => {
+                        object.str_at(&["metadata", "name"]).is_some_and(|name| names.are_of(name))
+                    }
+                };
+                if ours {
+                    signal.ring();
+                }
+            });
+        }
+    }
+
+    /// Looks at everything once and writes what differs; how long to rest then.
+    pub(super) fn reconcile(
+        &self,
+        term: &Term,
+        memory: &mut Memory,
+        now: Timestamp,
+    ) -> Result<Duration, ReconcileError> {
+        let ca_bundle = self.sources.certs.ca_bundle();
+        if ca_bundle.is_empty() {
+            return Err(ReconcileError::NoCa);
+        }
+        let snapshot = self.sources.policies.snapshot();
+        let config = self.sources.config.get();
+        let discovery = self.sources.cluster.discovery()?;
+        let open_until = self.open_until(now)?;
+        memory.follow(&snapshot);
+        loop {
+            let demands = memory.demands();
+            let wanted = plan(&Inputs {
+                demands: &demands,
+                settings: &self.settings,
+                config: &config,
+                ca_bundle: &ca_bundle,
+                discovery: &discovery,
+            });
+            match self.put_all(term, &wanted, Glass { until: open_until, now }) {
+                Ok(()) => break,
+                Err((configuration, error)) => {
+                    if memory.blame(configuration, &error) == 0 {
+                        return Err(ReconcileError::Put { name: configuration.name.clone(), error });
+                    }
+                }
+            }
+        }
+        self.publish(&snapshot, memory, ca_bundle);
+        let until_revert = open_until.map(|until| Duration::try_from(until.duration_since(now)).unwrap_or_default());
+        Ok(until_revert.map_or(LOOK, |left| left.min(LOOK)))
+    }
+
+    fn put_all<'w>(
+        &self,
+        term: &Term,
+        wanted: &'w [Configuration],
+        glass: Glass,
+    ) -> Result<(), (&'w Configuration, PutError)> {
+        for configuration in wanted {
+            put(&*self.sources.cluster, term, configuration, glass).map_err(|error| (configuration, error))?;
+        }
+        Ok(())
+    }
+
+    /// Until when the glass is open: the later deadline of those that the resource configurations carry.
+    fn open_until(&self, now: Timestamp) -> Result<Option<Timestamp>, ClusterError> {
+        let cluster = &self.sources.cluster;
+        let mut latest = None;
+        for (kind, name) in break_glass::configurations() {
+            let resource = cluster.resolve("admissionregistration.k8s.io/v1", kind.as_str())?;
+            match cluster.get(&resource, None, &name) {
+                Ok(live) => latest = latest.max(break_glass::deadline(&live, now)),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(latest)
+    }
+
+    fn publish(&self, snapshot: &Snapshot, memory: &Memory, ca_bundle: Arc<[u8]>) {
+        let policies = snapshot.policies.iter().filter_map(|(key, policy)| {
+            let program = policy.program.clone()?;
+            let refusal = memory.refused.get(key).map(|(_, why)| why.clone());
+            Some((key.clone(), Registered { program, refusal }))
+        });
+        self.board.publish(Registration { policies: policies.collect(), ca_bundle, failure: None });
+    }
+}
+
+impl Memory {
+    /// Takes over what has not changed, and looks at the rest.
+    fn follow(&mut self, snapshot: &Snapshot) {
+        let mut before = std::mem::take(&mut self.demands);
+        for (key, policy) in &snapshot.policies {
+            let Some(program) = &policy.program else { continue };
+            let known = before.remove(key).filter(|(known, _)| Arc::ptr_eq(known, program));
+            let new = || (Arc::clone(program), Demand::of(policy).map(Arc::new));
+            self.demands.insert(key.clone(), known.unwrap_or_else(new));
+        }
+        let demands = &self.demands;
+        self.refused.retain(|key, (program, _)| demands.get(key).is_some_and(|(known, _)| Arc::ptr_eq(known, program)));
+    }
+
+    fn demands(&self) -> Vec<Arc<Demand>> {
+        let taken = self.demands.iter().filter(|(key, _)| !self.refused.contains_key(*key));
+        taken.filter_map(|(_, (_, demand))| demand.clone()).collect()
+    }
+
+    /// Finds the policies because of which the API server refused a configuration, and leaves them out from now on, so
+    /// that the others hold. How many were found.
+    fn blame(&mut self, configuration: &Configuration, error: &PutError) -> usize {
+        let PutError::Cluster(error) = error else { return 0 };
+        if error.kind() != ErrorKind::Invalid || configuration.ownership != Ownership::Resources {
+            return 0;
+        }
+        let status = error.status();
+        let causes = status.at(&["details", "causes"]).and_then(Value::as_array).unwrap_or_default();
+        let mut found = 0;
+        for cause in causes {
+            let field = cause.str_at(&["field"]).unwrap_or_default();
+            let index = field.strip_prefix("webhooks[").and_then(|rest| rest.split_once(']'));
+            let owner = index.and_then(|(index, _)| configuration.owners.get(index.parse::<usize>().ok()?)?.as_ref());
+            if let Some(owner) = owner
+                && let Some((program, _)) = self.demands.get(owner)
+            {
+                let why = cause.str_at(&["message"]).unwrap_or_default();
+                tracing::error!(policy = %owner, field, why, "the API server refuses the policy's webhook");
+                let why = format!("the API server refuses the webhook: {field}: {why}");
+                found += usize::from(self.refused.insert(owner.clone(), (Arc::clone(program), why)).is_none());
+            }
+        }
+        found
+    }
+}

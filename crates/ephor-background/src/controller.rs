@@ -1,0 +1,185 @@
+//! One step of the background controller.
+//!
+//! A [`Controller`] is told what happens ([`Controller::observe`] and its siblings) and does one piece of work at a time
+//! ([`Controller::step`]). Several threads may step at once; the queue sees to it that none does what another is at.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ephor_cluster::Discovery;
+use ephor_engine::matching::ResourceFilters;
+use ephor_runtime::feed::Change;
+use ephor_runtime::kinds::GroupKind;
+use ephor_runtime::policies::{PolicyKey, Snapshot};
+use ephor_runtime::queue::{Moment, Settled};
+
+use super::queue::Task;
+use super::reconcile::{Failure, Pass};
+use super::state::{State, Watch};
+use super::writer::Env;
+
+/// What came of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Something was done; there may be more.
+    Worked,
+    /// There is nothing to do before that moment, or before something happens.
+    Idle(Option<Moment>),
+}
+
+/// The controller. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct Controller {
+    env: Arc<Env>,
+    state: Arc<Mutex<State>>,
+}
+
+impl Controller {
+    /// A controller that knows nothing yet.
+    pub fn new(env: Env) -> Self {
+        Self { env: Arc::new(env), state: Arc::default() }
+    }
+
+    /// What it knows.
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in what is served.
+    pub fn observe_discovery(&self, discovery: Arc<Discovery>, now: Moment) {
+        self.state().observe_discovery(discovery, now);
+    }
+
+    /// Takes in the policies as they are now, unless later ones are known.
+    pub fn observe_policies(&self, snapshot: Arc<Snapshot>, now: Moment) {
+        let mut state = self.state();
+        if snapshot.number >= state.snapshot.number {
+            state.observe_policies(snapshot, now);
+        }
+    }
+
+    /// Takes in which triggers no policy sees.
+    pub fn observe_filters(&self, filters: &ResourceFilters, now: Moment) {
+        self.state().observe_filters(filters, now);
+    }
+
+    /// Takes in what a feed says of a kind; `wide` if it tells of all objects, not only of downstreams.
+    pub fn observe(&self, kind: &GroupKind, wide: bool, change: Change, now: Moment) {
+        self.state().observe(kind, wide, change, now);
+    }
+
+    /// Takes in what a feed says of `UpdateRequest`s.
+    pub fn observe_requests(&self, change: Change, now: Moment) {
+        self.state().observe_requests(change, now);
+    }
+
+    /// Looks for downstreams of every kind: policies that made them may be gone since this controller last looked.
+    pub fn sweep(&self, now: Moment) {
+        self.state().queue.add(Task::Sweep, now);
+    }
+
+    /// Asks for everything once more.
+    pub fn resync(&self, now: Moment) {
+        self.state().enqueue_all(now);
+    }
+
+    /// Asks the global context entries again that something was judged by.
+    pub fn ask_entries(&self, now: Moment) {
+        let asked = self.state().asked_of_entries();
+        for fetch in asked {
+            let says = self.env.answers.answer(&fetch);
+            self.state().entry_says(&fetch, &says, now);
+        }
+    }
+
+    /// The kinds that must be followed.
+    pub fn watches(&self) -> BTreeMap<GroupKind, Watch> {
+        self.state().watches()
+    }
+
+    /// Does the next piece of work that is due.
+    pub fn step(&self, now: Moment) -> Step {
+        let (task, policy) = {
+            let mut state = self.state();
+            match state.queue.take(now) {
+                Some(task) => {
+                    let policy = state.policy_of(&task);
+                    (task, policy)
+                }
+                None => return Step::Idle(state.queue.next_due()),
+            }
+        };
+        let clock = i64::try_from(now).ok().and_then(|now| jiff::Timestamp::from_millisecond(now).ok());
+        let pass = Pass { env: &self.env, state: &self.state, now, clock: clock.unwrap_or_default() };
+        let settled = guarded(&self.state, &task, || self.work(&pass, &task));
+        self.settle(task, policy.as_ref(), settled, now);
+        Step::Worked
+    }
+
+    fn settle(&self, task: Task, policy: Option<&PolicyKey>, settled: Settled, now: Moment) {
+        let ended = self.state().queue.settle(task, settled, now);
+        match settled {
+            Settled::Done => self.env.metrics.background_done(policy, Duration::from_millis(ended.lag)),
+            Settled::Retry(_) | Settled::Failed => self.env.metrics.background_retried(policy, ended.failures),
+            Settled::Later(_) => {}
+        }
+    }
+
+    fn work(&self, pass: &Pass<'_>, task: &Task) -> Settled {
+        let now = pass.now;
+        match task {
+            Task::Reconcile(key) => match pass.reconcile(key, None) {
+                Ok(_) => {
+                    self.state().set_failure(&key.policy, &format!("trigger {}", key.trigger), None, now);
+                    Settled::Done
+                }
+                Err(Failure::Later(pause, _)) => Settled::Later(pause),
+                Err(Failure::Lost | Failure::NoTrigger(_)) => Settled::Done,
+                Err(Failure::Failed(message)) => {
+                    tracing::warn!(policy = %key.policy, trigger = %key.trigger, %message, "not made good");
+                    self.state().set_failure(&key.policy, &format!("trigger {}", key.trigger), Some(message), now);
+                    Settled::Failed
+                }
+            },
+            Task::Request(name) => pass.request(name),
+            Task::Collect(name) => pass.collect(name),
+            Task::Existing(policy) => pass.existing(policy),
+            Task::Relabelled(namespace) => pass.relabelled(namespace),
+            Task::Report(policy) => pass.report(policy),
+            Task::Note(policy) => pass.note_tenures(policy),
+            Task::Sweep => pass.sweep(),
+        }
+    }
+}
+
+/// What came of a piece of work. A panic is its failure, and others go on; but one under the lock leaves the state half
+/// changed, which nothing may be decided by, so it ends the thread and with it the process.
+fn guarded(state: &Mutex<State>, task: &Task, work: impl FnOnce() -> Settled) -> Settled {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        tracing::error!(?task, "a piece of work has panicked");
+        if state.is_poisoned() {
+            resume_unwind(panic);
+        }
+        Settled::Failed
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_fails_one_piece_of_work_unless_it_leaves_the_state_half_changed() {
+        let state = Mutex::new(State::default());
+        assert!(matches!(guarded(&state, &Task::Sweep, || panic!("as asked")), Settled::Failed));
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            guarded(&state, &Task::Sweep, || {
+                let _changing = state.lock();
+                panic!("as asked")
+            })
+        }));
+        assert!(ended.is_err());
+    }
+}

@@ -1,0 +1,161 @@
+//! How `UpdateRequest`s end: they say what came of them, and go or are kept.
+
+use ephor_cluster::{DeleteOptions, ErrorKind, Resource};
+use ephor_expr::{Map, Str, Value};
+use ephor_runtime::content::set_entry;
+use ephor_runtime::queue::Settled;
+use ephor_runtime::update_request::{API_VERSION, KIND, LABEL_KEPT, UpdateRequest, UpdateRequestStatus};
+
+use super::reconcile::Pass;
+use super::state::policy_key;
+use super::writer::WriteError;
+
+impl Pass<'_> {
+    /// Writes a request's status: one write for state, message and what was made.
+    pub(super) fn write_status(&self, object: &Value, status: &UpdateRequestStatus) -> Settled {
+        let Ok(encoded) = ephor_expr::value::encode(status) else { return Settled::Done };
+        if object.get("status").is_some_and(|known| *known == encoded) {
+            return Settled::Done;
+        }
+        let mut after = object.clone();
+        if let Some(members) = after.as_object_mut() {
+            members.insert("status", encoded);
+        }
+        let result = self.requests_resource().and_then(|resource| self.env.records().update_status(&resource, after));
+        match result {
+            Ok(stored) => {
+                self.lock().request_seen(stored, self.now);
+                Settled::Done
+            }
+            Err(WriteError::Lost(_)) => Settled::Done,
+            // The watch brings the newer one.
+            Err(error) if error.is(ErrorKind::NotFound) => {
+                let name = Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default());
+                self.lock().requests.remove(&name);
+                Settled::Done
+            }
+            Err(error) if error.is(ErrorKind::Conflict) => {
+                self.refresh(object);
+                Settled::Later(100)
+            }
+            Err(_) => Settled::Failed,
+        }
+    }
+
+    fn refresh(&self, object: &Value) {
+        let name = object.str_at(&["metadata", "name"]).unwrap_or_default();
+        let read = self
+            .requests_resource()
+            .and_then(|resource| Ok(self.env.get(&resource, Some(&self.env.namespace), name)?));
+        match read {
+            Ok(object) => self.lock().request_seen(object, self.now),
+            Err(error) if error.is(ErrorKind::NotFound) => {
+                self.lock().requests.remove(&Str::new(name));
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Takes a finished request away, or keeps it for rules that cannot be judged without.
+    pub fn collect(&self, name: &Str) -> Settled {
+        let (kept, finished, needed) = {
+            let state = self.lock();
+            let finished = state.finished.get(name).map(|finished| finished.uid.clone());
+            (state.kept.get(name).cloned(), finished, state.contexts.needs(name))
+        };
+        match (kept, finished) {
+            (Some(_), _) if needed => Settled::Done,
+            (None, Some(_)) if needed => self.keep(name),
+            (Some(uid), _) | (None, Some(uid)) => self.delete_request(name, &uid),
+            (None, None) => Settled::Done,
+        }
+    }
+
+    /// Marks a request as kept, without what no rule reads of it.
+    pub(super) fn keep(&self, name: &Str) -> Settled {
+        let result = self.requests_resource().and_then(|resource| {
+            let mut object = self.env.get(&resource, Some(&self.env.namespace), name)?;
+            set_entry(&mut object, "labels", LABEL_KEPT, Some("true"));
+            if !self.reads_old(&object) {
+                shorten_old(&mut object);
+            }
+            self.env.records().update(&resource, object)
+        });
+        match result {
+            Ok(stored) => {
+                self.lock().request_seen(stored, self.now);
+                Settled::Done
+            }
+            Err(WriteError::Lost(_)) => Settled::Done,
+            Err(error) if error.is(ErrorKind::NotFound) => {
+                let uid = self.lock().uid_of_request(name).unwrap_or_default();
+                self.deleted(name, &uid, Ok(()))
+            }
+            Err(error) if error.is(ErrorKind::Conflict) => Settled::Later(100),
+            Err(_) => Settled::Failed,
+        }
+    }
+
+    /// Whether a rule that a request is about looks at what was before, as far as is known.
+    fn reads_old(&self, object: &Value) -> bool {
+        let Ok(request) = UpdateRequest::from_value(object) else { return true };
+        let (namespace, policy) = request.policy_key();
+        let info = self.lock().infos.get(&policy_key(namespace, policy)).cloned();
+        let mut rules = request.spec.rule_context.iter().map(|context| &context.rule);
+        info.is_none_or(|info| rules.any(|rule| info.rule(rule).is_none_or(|rule| rule.traits.reads_old)))
+    }
+
+    /// Takes a request away that says nothing which was not done.
+    pub(super) fn delete_done(&self, name: &Str, object: &Value) -> Settled {
+        let text = |key: &str| Str::new(object.str_at(&["metadata", key]).unwrap_or_default());
+        let (uid, resource_version) = (text("uid"), text("resourceVersion"));
+        match self.try_delete(name, &DeleteOptions { uid, resource_version, ..DeleteOptions::default() }) {
+            Err(error) if error.is(ErrorKind::Conflict) => {
+                // It says something else now, or is another one.
+                self.refresh(object);
+                Settled::Later(100)
+            }
+            result => self.deleted(name, &text("uid"), result),
+        }
+    }
+
+    fn delete_request(&self, name: &Str, uid: &Str) -> Settled {
+        let result = self.try_delete(name, &DeleteOptions { uid: uid.clone(), ..DeleteOptions::default() });
+        self.deleted(name, uid, result)
+    }
+
+    fn try_delete(&self, name: &Str, options: &DeleteOptions) -> Result<(), WriteError> {
+        let resource = self.requests_resource()?;
+        self.env.records().delete(&resource, name, options)
+    }
+
+    fn deleted(&self, name: &Str, uid: &Str, result: Result<(), WriteError>) -> Settled {
+        match result {
+            Ok(()) => {}
+            Err(WriteError::Lost(_)) => return Settled::Done,
+            // Gone, or another one of that name: not ours to take away.
+            Err(error) if error.is(ErrorKind::NotFound) || error.is(ErrorKind::Conflict) => {}
+            Err(_) => return Settled::Failed,
+        }
+        self.lock().request_taken(name, uid);
+        Settled::Done
+    }
+
+    fn requests_resource(&self) -> Result<Resource, WriteError> {
+        Ok(self.env.resource(API_VERSION, KIND)?)
+    }
+}
+
+/// Leaves of the object before the request what tells its place among others: its version.
+fn shorten_old(request: &mut Value) {
+    let path = ["spec", "context", "admissionRequestInfo", "admissionRequest"];
+    let Some(version) = request.at(&path).and_then(|r| r.at(&["oldObject", "metadata", "resourceVersion"])).cloned()
+    else {
+        return;
+    };
+    let asked = path.iter().try_fold(request, |value, key| value.as_object_mut()?.get_mut(key));
+    if let Some(members) = asked.and_then(Value::as_object_mut) {
+        let metadata: Map = [(Str::new_static("resourceVersion"), version)].into_iter().collect();
+        members.insert("oldObject", Value::from([("metadata", Value::from(metadata))]));
+    }
+}

@@ -1,0 +1,48 @@
+//! Generate and mutate-existing rules at work in a cluster: objects made from policies, kept in step through every
+//! change, crash and race.
+//!
+//! Two things bring work. What exists is watched, and what a synchronizing rule wants is worked out from that again and
+//! again ([`reconcile`]), so that nothing missed stays missed. What happened only once is in an `UpdateRequest`
+//! ([`requests`]), which admission writes. Both end in the same place: the live trigger, judged by the engine, planned
+//! by [`crate::plan`], written by the [`writer`].
+//!
+//! - [`rules`], [`traits`]: what of a policy matters here. [`index`]: what is known of the cluster. [`queue`]: what is to be done.
+//! - [`state`]: watch events and policies in, work out. [`trigger`]: the object that a rule is about, as a review.
+//! - [`existing`]: triggers that were there before their policy. [`relabelled`]: those whose namespace has other labels
+//!   now. [`tenure`]: since when a rule is what it is. [`mutate`]: patches of existing objects.
+//! - `ending`: how requests end.
+//! - [`contest`]: objects that somebody else writes, too.
+//! - [`preview`]: what it would do, without doing it.
+//! - [`conditions`]: what policies say about it. [`standing`], [`telling`]: what metrics, probes and
+//!   Events say about it.
+//! - [`controller`]: one step. [`serve`]: threads around it.
+//!
+//! Everything but [`serve`] runs without threads and clocks, so that tests decide what happens when.
+
+pub mod conditions;
+pub mod contest;
+pub mod controller;
+mod ending;
+pub mod existing;
+pub mod index;
+pub mod mutate;
+pub mod plan;
+pub mod preview;
+pub mod queue;
+pub mod reconcile;
+pub mod relabelled;
+pub mod requests;
+pub mod rights;
+pub mod rules;
+pub mod serve;
+pub mod standing;
+pub mod state;
+pub mod telling;
+pub mod tenure;
+#[cfg(test)]
+mod tests;
+pub mod trigger;
+pub mod writer;
+
+pub use controller::{Controller, Step};
+pub use state::Watch;

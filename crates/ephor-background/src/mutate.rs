@@ -1,0 +1,205 @@
+//! Mutate rules for existing targets.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ephor_cluster::write::Part;
+use ephor_cluster::{ErrorKind, Resource};
+use ephor_engine::outcome::{PatchedTarget, Phase, Verdict};
+use ephor_engine::policy::Operation;
+use ephor_engine::review::Review;
+use ephor_expr::{Str, Value};
+use ephor_runtime::content::{essence, fingerprint, set_meta};
+use ephor_runtime::facts::evaluate;
+use ephor_runtime::queue::Moment;
+use ephor_runtime::update_request::{ResourceSpec, UpdateRequest};
+
+use super::contest::Contest;
+use super::reconcile::{Failure, Found, Pass};
+use super::rules::PolicyInfo;
+use super::trigger::{TriggerRef, admission_request, review_of_existing, review_of_request};
+use super::writer::{Note, Place, WriteError};
+use crate::plan::{Action, Change, ObjectId, Reason};
+
+/// How often a rule is judged anew when a target has changed meanwhile.
+const TRIES: usize = 5;
+
+/// Why a target was not patched.
+#[derive(Debug, thiserror::Error)]
+enum TargetError {
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error("{0} is patched again and again: the rule's own changes, or another's, bring it back")]
+    Contested(ObjectId),
+    #[error("{0} is patched too often")]
+    Flooded(ObjectId, Moment),
+}
+
+/// The parts of a target that a patch has changed.
+fn changed_places<'t>(target: &'t PatchedTarget, resource: &Resource) -> Vec<Place<'t>> {
+    let (before, after) = (&target.before, &target.after);
+    if let Some(below) = target.below.as_deref() {
+        return if before == after { Vec::new() } else { vec![Place::Subresource(&below.subresource)] };
+    }
+    let object = (essence(before) != essence(after)).then_some(Place::Part(Part::Object));
+    let status_differs = resource.has_status() && before.get("status") != after.get("status");
+    object.into_iter().chain(status_differs.then_some(Place::Part(Part::Status))).collect()
+}
+
+impl Pass<'_> {
+    /// Does what a mutate request asks for, which was first seen that long ago; `None` if what it is about is gone, or
+    /// never came true.
+    pub fn mutate(
+        &self,
+        info: &Arc<PolicyInfo>,
+        request: &Arc<UpdateRequest>,
+        age: Moment,
+    ) -> Result<Option<Vec<ResourceSpec>>, Failure> {
+        let trigger = TriggerRef::of_spec(&request.spec.resource);
+        let Some(admission) = admission_request(request) else {
+            let Found::Live(object) = self.find(&trigger)? else { return Ok(None) };
+            let review = review_of_existing(&object, Operation::Create, &info.uid, self.clock);
+            return self.mutate_for(info, &request.spec.rule, &review).map(Some);
+        };
+        let payload = admission.operation == Operation::Connect || !admission.sub_resource.is_empty();
+        let object = if payload {
+            admission.object.clone()
+        } else {
+            // As it is now and not as it was then: of two requests the later one counts, in whatever order they are done.
+            match (self.find_after(&trigger, request, &admission, age)?, admission.operation) {
+                (Found::Gone, Operation::Delete) => Value::Null,
+                (Found::Live(live), Operation::Create | Operation::Update) => live,
+                _ => return Ok(None),
+            }
+        };
+        let old = admission.old_object.clone();
+        let review = review_of_request(request, &admission, &trigger, object, old, self.clock);
+        self.mutate_for(info, &request.spec.rule, &review).map(Some)
+    }
+
+    /// Patches what a rule selects for a review; an empty rule name means all rules of the policy.
+    pub fn mutate_for(&self, info: &PolicyInfo, rule: &str, review: &Review) -> Result<Vec<ResourceSpec>, Failure> {
+        let exceptions = Arc::clone(&self.lock().snapshot.exceptions);
+        let mut conflict = None;
+        let subject = if review.object.is_null() { &review.old_object } else { &review.object };
+        let trigger = TriggerRef::of_object(subject);
+        for _ in 0..TRIES {
+            conflict = None;
+            let begun = Instant::now();
+            let done = evaluate(&info.set, &exceptions, review.clone(), Phase::MutateExisting, &*self.env.answers);
+            if let Some(program) = &info.program {
+                self.env.metrics.background_judged(program, review, &done.outcomes, begun.elapsed());
+            }
+            let mut patched = Vec::new();
+            let (mut failure, mut later) = (None, None);
+            for outcome in done.outcomes.iter().filter(|o| rule.is_empty() || o.rule == rule) {
+                let targets = outcome.detail.as_deref().map(|d| d.targets.as_slice()).unwrap_or_default();
+                // One that is right already needs no write, and fails no more.
+                for target in targets.iter().filter(|t| matches!(t.verdict, Verdict::Pass | Verdict::Skip)) {
+                    match self.write_target(info, &outcome.rule, &trigger, target) {
+                        Ok(Some(spec)) => patched.push(spec),
+                        // The target is gone, or there was nothing to change.
+                        Ok(None) => {}
+                        Err(TargetError::Write(WriteError::Lost(_))) => return Err(Failure::Lost),
+                        Err(TargetError::Write(error)) if error.is(ErrorKind::Conflict) => {
+                            conflict = Some(error.to_string());
+                        }
+                        Err(TargetError::Flooded(id, wait)) => {
+                            later.get_or_insert(Failure::Later(wait, format!("{id} is patched too often")));
+                        }
+                        Err(error) => {
+                            failure.get_or_insert(error.to_string());
+                        }
+                    }
+                }
+                if matches!(outcome.verdict, Verdict::Error | Verdict::Fail) {
+                    failure.get_or_insert(outcome.message.to_string());
+                }
+            }
+            if conflict.is_some() {
+                continue;
+            }
+            return match failure {
+                Some(message) => {
+                    let (policy, rule) = (info.key.clone(), Str::new(rule));
+                    let trigger = Some(trigger);
+                    (self.env.observer)(&Note::Failed { policy, rule, trigger, message: message.clone() });
+                    Err(Failure::Failed(message))
+                }
+                None => later.map_or(Ok(patched), Err),
+            };
+        }
+        Err(Failure::Failed(conflict.unwrap_or_default()))
+    }
+
+    /// Writes a patched target, bound to the version that was patched.
+    fn write_target(
+        &self,
+        info: &PolicyInfo,
+        rule: &Str,
+        trigger: &TriggerRef,
+        target: &PatchedTarget,
+    ) -> Result<Option<ResourceSpec>, TargetError> {
+        // Which object is written is read from what was read, never from what a patch made of it.
+        let own = ObjectId::of(&target.before);
+        let (api_version, kind) = match target.below.as_deref() {
+            Some(below) => (below.api_version.clone(), below.kind.clone()),
+            None => (Str::new(target.before.str_at(&["apiVersion"]).unwrap_or_default()), own.kind.clone()),
+        };
+        let resource = self.env.resource(&api_version, &kind).map_err(WriteError::from)?;
+        let places = changed_places(target, &resource);
+        let id = match target.below.as_deref() {
+            Some(below) => {
+                ObjectId::new(&api_version, &format!("{kind}/{}", below.subresource), &own.namespace, &own.name)
+            }
+            None => own,
+        };
+        let what = format!("target {id}");
+        if places.is_empty() {
+            self.lock().set_failure(&info.key, &what, None, self.now);
+            return Ok(None);
+        }
+        let content = fingerprint(&Value::array(vec![
+            essence(&target.after),
+            target.after.get("status").cloned().unwrap_or_default(),
+        ]));
+        let contest = self.lock().contests.contest(&id, &content, self.now);
+        if let Some(contest) = contest {
+            tracing::warn!(policy = %info.key, %rule, target = %id, "patched again and again: a loop");
+            let message = TargetError::Contested(id.clone()).to_string();
+            self.lock().set_failure(&info.key, &what, Some(message), self.now);
+            return Err(match contest {
+                Contest::Fight => TargetError::Contested(id),
+                Contest::Flood(wait) => TargetError::Flooded(id, wait),
+            });
+        }
+        let writer = self.env.writer(&info.key);
+        let (mut seen, mut after) = (target.before.clone(), target.after.clone());
+        for place in places {
+            match writer.replace(&resource, place, &seen, &after) {
+                Ok(stored) => {
+                    // The next part is bound to what this write has made.
+                    set_meta(&mut after, "resourceVersion", stored.at(&["metadata", "resourceVersion"]).cloned());
+                    seen = stored;
+                }
+                Err(error) if error.is(ErrorKind::NotFound) => {
+                    self.lock().set_failure(&info.key, &what, None, self.now);
+                    return Ok(None);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let stored = seen;
+        {
+            let mut state = self.lock();
+            state.contests.note(&id, content, self.now);
+            state.set_failure(&info.key, &what, None, self.now);
+        }
+        let spec = ResourceSpec::of_object(&stored);
+        let action = Action::Replace { before: target.before.clone(), after: target.after.clone() };
+        let change = Change { id, api_version, action, reason: Reason::Mutated };
+        let (policy, rule, trigger) = (info.key.clone(), rule.clone(), Some(trigger.clone()));
+        (self.env.observer)(&Note::Changed { policy, rule, trigger, change: Box::new(change), object: stored });
+        Ok(Some(spec))
+    }
+}

@@ -1,0 +1,121 @@
+//! Whose an object says it is: upstream's labels.
+
+use ephor_expr::{Map, Str, Value};
+use ephor_runtime::content::{OWNERSHIP_ANNOTATION, set_entry};
+
+use super::stamp::Stamp;
+
+/// Who manages the object.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The policy's name.
+pub const POLICY_NAME: &str = "generate.kyverno.io/policy-name";
+/// The policy's namespace.
+pub const POLICY_NAMESPACE: &str = "generate.kyverno.io/policy-namespace";
+/// The rule's name.
+pub const RULE_NAME: &str = "generate.kyverno.io/rule-name";
+/// What the labels of the trigger begin with.
+pub const TRIGGER: &str = "generate.kyverno.io/trigger-";
+/// What the labels of the source begin with.
+pub const SOURCE: &str = "generate.kyverno.io/source-";
+/// Marks an object that others were copied from.
+pub const CLONE_SOURCE: &str = "generate.kyverno.io/clone-source";
+/// The rule that made the object for a trigger that was there before it.
+pub const EXISTING: &str = "kyverno.io/background-gen-rule";
+
+/// A rule and the trigger that it made an object for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner {
+    /// The policy's namespace; empty for a cluster-wide one.
+    pub policy_namespace: Str,
+    /// The policy's name.
+    pub policy: Str,
+    /// The rule's name.
+    pub rule: Str,
+    /// The trigger's UID.
+    pub trigger: Str,
+}
+
+impl Owner {
+    /// Whether both are the same rule, for whatever trigger.
+    pub fn is_rule_of(&self, other: &Self) -> bool {
+        let rule = |owner: &Self| (owner.policy_namespace.clone(), owner.policy.clone(), owner.rule.clone());
+        rule(self) == rule(other)
+    }
+}
+
+/// What the labels and the stamp of an object say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Whom it belongs to.
+    pub owner: Owner,
+    /// The trigger's `apiVersion`.
+    pub trigger_api_version: Str,
+    /// The trigger's kind.
+    pub trigger_kind: Str,
+    /// The trigger's namespace.
+    pub trigger_namespace: Str,
+    /// The UID of what it was copied from; empty if it is no copy.
+    pub source: Str,
+    /// The stamp, if it was made for this object.
+    pub stamp: Option<Stamp>,
+}
+
+impl Claim {
+    /// The claim of an object; `None` for one that says nothing of the sort, or that names a policy of another namespace:
+    /// a Policy makes objects in its own namespace alone, so that label is not its word.
+    pub fn of(object: &Value) -> Option<Self> {
+        let labels = object.at(&["metadata", "labels"])?;
+        let label = |key: &str| Str::new(labels.get(key).and_then(Value::as_str).unwrap_or_default());
+        let of = |role: &str, part: &str| label(&format!("{role}{part}"));
+        let policy = label(POLICY_NAME);
+        let policy_namespace = label(POLICY_NAMESPACE);
+        let namespace = object.str_at(&["metadata", "namespace"]).unwrap_or_default();
+        let foreign = !policy_namespace.is_empty() && policy_namespace != namespace;
+        if label(MANAGED_BY) != "kyverno" || policy.is_empty() || foreign {
+            return None;
+        }
+        let owner = Owner { policy_namespace, policy, rule: label(RULE_NAME), trigger: of(TRIGGER, "uid") };
+        Some(Self {
+            owner,
+            trigger_api_version: ephor_cluster::resource::join_api_version(
+                &of(TRIGGER, "group"),
+                &of(TRIGGER, "version"),
+            ),
+            trigger_kind: of(TRIGGER, "kind"),
+            trigger_namespace: of(TRIGGER, "namespace"),
+            source: of(SOURCE, "uid"),
+            stamp: Stamp::on(object),
+        })
+    }
+}
+
+/// The object without anything that ties it to a rule, so that any rule may take it over.
+pub fn released(object: &Value) -> Value {
+    let mut object = object.clone();
+    for label in [POLICY_NAME, POLICY_NAMESPACE, RULE_NAME] {
+        set_entry(&mut object, "labels", label, None);
+    }
+    set_entry(&mut object, "annotations", OWNERSHIP_ANNOTATION, None);
+    object
+}
+
+/// An object that a rule took over and did not create, without any label of the rule.
+pub fn given_back(object: &Value) -> Value {
+    let labels = object.at(&["metadata", "labels"]).and_then(Value::as_object);
+    let ours = |key: &str, value: &Value| {
+        [TRIGGER, SOURCE].iter().any(|role| key.starts_with(role))
+            || key == EXISTING
+            || key == MANAGED_BY && value.as_str() == Some("kyverno")
+    };
+    let ours: Vec<Str> = labels
+        .into_iter()
+        .flat_map(Map::iter)
+        .filter(|(key, value)| ours(key, value))
+        .map(|(key, _)| key.clone())
+        .collect();
+    let mut object = released(object);
+    for label in ours {
+        set_entry(&mut object, "labels", &label, None);
+    }
+    object
+}

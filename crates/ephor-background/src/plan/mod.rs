@@ -1,0 +1,24 @@
+//! What a generate rule changes in a cluster, worked out without one: desired objects and live objects in, a list of
+//! [`Change`]s out. The controller applies them, `ephor plan` prints them.
+//!
+//! - [`identity`]: which object is meant.
+//! - [`stamp`]: what Ephor notes on the objects it makes. [`claim`]: whose an object says it is.
+//! - [`downstream`]: one wanted object against the live one. [`removal`]: one object that is wanted no more.
+//! - [`change`]: what to do, why, and on what proof. [`diff`]: a change as text.
+
+pub mod change;
+pub mod claim;
+pub mod diff;
+pub mod downstream;
+pub mod identity;
+pub mod removal;
+pub mod stamp;
+#[cfg(test)]
+mod tests;
+
+pub use change::{Action, Change, Proof, Reason};
+pub use claim::{Claim, Owner};
+pub use downstream::{Terms, Wanted, plan_downstream, plan_restamp};
+pub use identity::ObjectId;
+pub use removal::{Cause, Removal, plan_removal};
+pub use stamp::Stamp;

@@ -1,0 +1,177 @@
+//! What the engine says about a trigger, and how its questions are answered.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use ephor_cluster::raw;
+use ephor_engine::fetch::{Fact, Fetch};
+use ephor_engine::gate::AllowedFetch;
+use ephor_engine::outcome::{Outcome, Phase};
+use ephor_engine::policy::{HttpMethod, Operation};
+use ephor_engine::review::Review;
+use ephor_expr::{Str, Value};
+use ephor_runtime::facts::{Answers, evaluate, labels_of};
+use ephor_runtime::update_request::UpdateRequest;
+
+use super::pass::{Asked, Pass};
+use super::work::Work;
+use crate::plan::{ObjectId, Stamp};
+use crate::queue::WorkKey;
+use crate::trigger::{TriggerRef, admission_request, review_of_existing, review_of_request};
+
+/// Answers the questions of one evaluation, and registers what its key was judged by.
+struct Recorder<'r, 'p> {
+    pass: &'r Pass<'p>,
+    /// `None` for a policy without rules that synchronize: a change of what they read asks for nothing.
+    key: Option<&'r WorkKey>,
+}
+
+impl Recorder<'_, '_> {
+    /// Registers a question before it is asked, so that no change after the answer is missed.
+    fn register(&self, fetch: &Fetch) {
+        let Some(key) = self.key else { return };
+        let mut state = self.pass.lock();
+        match fetch {
+            Fetch::Object { api_version, kind, namespace, name } => {
+                state.depend(key, api_version, kind, namespace, name);
+            }
+            Fetch::Objects { api_version, kind, namespace } => state.depend(key, api_version, kind, namespace, ""),
+            Fetch::ConfigMap { namespace, name } => state.depend(key, "v1", "ConfigMap", namespace, name),
+            Fetch::Api { method: HttpMethod::Get, path, .. } => {
+                if let Some(target) = raw::target(&state.discovery, &path.without_query()) {
+                    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+                    let (namespace, name) = (text(&target.namespace), text(&target.name));
+                    let api_version = target.resource.api_version();
+                    state.depend(key, &api_version, &target.resource.kind, &namespace, &name);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What the index knows without a question to the cluster.
+    fn known(&self, fetch: &Fetch) -> Option<Value> {
+        let state = self.pass.lock();
+        let recent = |id: &ObjectId| state.index.find(id).and_then(|seen| state.index.recent.get(seen));
+        match fetch {
+            Fetch::Object { api_version, kind, namespace, name } => {
+                let id = ObjectId::new(api_version, kind, namespace, name);
+                recent(&id).filter(|_| state.index.is_wide(&id.group_kind()))
+            }
+            Fetch::NamespaceLabels { name } => {
+                recent(&ObjectId::new("v1", "Namespace", "", name)).map(|namespace| labels_of(&namespace))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Answers for Recorder<'_, '_> {
+    fn answer(&self, fetch: &AllowedFetch) -> Fact {
+        self.register(fetch.fetch());
+        if let Some(known) = self.known(fetch.fetch()) {
+            self.pass.env.answers.overhear(fetch.fetch(), &known);
+            return Fact::Found(known);
+        }
+        let fact = self.pass.env.answers.answer(fetch);
+        match (fetch.fetch(), &fact, self.key) {
+            (Fetch::Object { .. }, Fact::Found(object), _) => self.pass.lock().note(object, self.pass.now),
+            (Fetch::Global { .. }, said, Some(key)) => self.pass.lock().heard_of_entry(key, fetch, said, self.pass.now),
+            _ => {}
+        }
+        fact
+    }
+
+    fn context_limit(&self) -> u64 {
+        self.pass.env.answers.context_limit()
+    }
+
+    fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {
+        self.pass.env.answers.secrets(fetch, answer)
+    }
+}
+
+/// As what a trigger is judged. Rules that see it in the same way share what the engine says.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum View {
+    /// As the request at hand has it.
+    Asked,
+    /// As the last request had it; its name.
+    Remembered(Str),
+    /// As an object that was created: nobody knows better, or what there is was made so.
+    Created,
+    /// As an object that was updated: what there is was made so.
+    Updated,
+}
+
+/// What a policy's rules made of a trigger.
+pub(super) struct Judged {
+    pub(super) outcomes: BTreeMap<Str, Outcome>,
+    pub(super) operation: Operation,
+    pub(super) subresource: Str,
+}
+
+impl Work<'_, '_> {
+    pub(super) fn judge(
+        &self,
+        asked: Option<&Asked>,
+        trigger: &TriggerRef,
+        object: &Value,
+        view: &View,
+        remembered: Option<Arc<UpdateRequest>>,
+    ) -> Judged {
+        let review = self.review(asked, trigger, object, view, remembered);
+        let (operation, subresource) = (review.operation, review.subresource.clone());
+        let exceptions = Arc::clone(&self.pass.lock().snapshot.exceptions);
+        let recorder = Recorder { pass: self.pass, key: self.info.synchronizes().then_some(self.key) };
+        let begun = Instant::now();
+        let done = evaluate(&self.info.set, &exceptions, review.clone(), Phase::Generate, &recorder);
+        if let Some(program) = &self.info.program {
+            self.pass.env.metrics.background_judged(program, &review, &done.outcomes, begun.elapsed());
+        }
+        Judged { outcomes: done.outcomes.into_iter().map(|o| (o.rule.clone(), o)).collect(), operation, subresource }
+    }
+
+    pub(super) fn review(
+        &self,
+        asked: Option<&Asked>,
+        trigger: &TriggerRef,
+        object: &Value,
+        view: &View,
+        remembered: Option<Arc<UpdateRequest>>,
+    ) -> Review {
+        let asked = asked.and_then(|asked| Some((Arc::clone(&asked.request), asked.admission.clone()?)));
+        let remembered = || remembered.and_then(|request| Some((Arc::clone(&request), admission_request(&request)?)));
+        if let Some((request, admission)) = asked.or_else(remembered) {
+            let subresource = !admission.sub_resource.is_empty();
+            let (new, old) = match admission.operation {
+                _ if subresource => (admission.object.clone(), admission.old_object.clone()),
+                Operation::Create => (object.clone(), Value::Null),
+                // What was before is kept for rules that look at it.
+                Operation::Update if admission.old_object.get("kind").is_none() => (object.clone(), object.clone()),
+                Operation::Update => (object.clone(), admission.old_object.clone()),
+                Operation::Delete => (Value::Null, admission.old_object.clone()),
+                Operation::Connect => (admission.object.clone(), Value::Null),
+            };
+            return review_of_request(&request, &admission, trigger, new, old, self.pass.clock);
+        }
+        let operation = if *view == View::Updated { Operation::Update } else { Operation::Create };
+        review_of_existing(object, operation, &self.info.uid, self.pass.clock)
+    }
+
+    /// What the request was that an owned object was made by.
+    pub(super) fn operation_of(&self, id: &ObjectId) -> Option<Str> {
+        self.stamp_of(id).map(|stamp| stamp.operation)
+    }
+
+    /// Whether an event made an owned object.
+    pub(super) fn is_of_event(&self, id: &ObjectId) -> bool {
+        self.stamp_of(id).is_some_and(|stamp| stamp.is_of_event())
+    }
+
+    fn stamp_of(&self, id: &ObjectId) -> Option<Stamp> {
+        let state = self.pass.lock();
+        state.index.find(id)?.downstream.as_ref()?.claim.stamp.clone()
+    }
+}

@@ -1,0 +1,130 @@
+//! One policy and one trigger.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::pass::{Asked, Done, Failure, LOOK_AGAIN, Pass};
+use super::work::Work;
+use crate::plan::{Cause, ObjectId};
+use crate::queue::{Task, WorkKey};
+use crate::rules::PolicyInfo;
+use crate::state::{Reading, State, label_parts};
+use crate::trigger::TriggerRef;
+
+impl Pass<'_> {
+    /// Makes good what a policy wants for a trigger.
+    pub fn reconcile(&self, key: &WorkKey, asked: Option<&Asked>) -> Result<Done, Failure> {
+        let reading = Reading::begin(self.state, key);
+        let (info, owned, trigger, forced) = {
+            let state = self.lock();
+            let (namespace, name) = label_parts(&key.policy);
+            let owned = state.index.owned(namespace, name, &key.trigger);
+            let info = state.infos.get(&key.policy).cloned();
+            let trigger = Self::locate(&state, key, info.as_deref(), &owned, asked);
+            (info, owned, trigger, state.forced.get(key).cloned().unwrap_or_default())
+        };
+        let Some(info) = info else { return self.without_policy(key, &owned) };
+        if info.program.is_none() {
+            // A policy that is refused says nothing, so that nothing is done on its account.
+            self.lock().forget_key(key, self.now);
+            return Ok(Done::default());
+        }
+        let mut work = Work {
+            pass: self,
+            key,
+            info: &info,
+            trigger,
+            asked,
+            forced,
+            rendered: BTreeMap::new(),
+            met: BTreeMap::new(),
+            done: Done::default(),
+            verdicts: BTreeSet::new(),
+            unjudged: false,
+            failure: None,
+        };
+        work.run(owned)?;
+        let Work { rendered, done, unjudged, failure, trigger, .. } = work;
+        let mut state = self.lock();
+        state.set_rendered(key, rendered, self.now);
+        // A key that fails is judged again. A request that fails may be given up, so its reads prove nothing.
+        if !unjudged && (failure.is_none() || asked.is_none()) {
+            state.judged(key, reading.pass());
+        }
+        if done.changes > 0 && state.is_overtaken(key, reading.pass()) {
+            // The younger pass has read newer objects, and may have written before this one.
+            state.queue.add(Task::Reconcile(key.clone()), self.now);
+        }
+        if !state.infos.contains_key(&key.policy) {
+            // It went meanwhile, and nobody else knows of what was learned and made just now.
+            state.queue.add(Task::Reconcile(key.clone()), self.now);
+        }
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        if asked.is_none_or(|asked| !asked.alone) {
+            state.forced.remove(key);
+        }
+        state.known.remove(key);
+        // Of a kind that cannot be followed nobody else knows the trigger once what was made for it is deleted.
+        let made = state.rendered.contains_key(key);
+        if let Some(trigger) = trigger.filter(|trigger| made && !trigger.uid.is_empty())
+            && state.index.find(&trigger.id()).is_none()
+        {
+            state.known.insert(key.clone(), trigger);
+        }
+        if done.trigger_gone {
+            state.forget_key(key, self.now);
+        }
+        let needs = |rule: &str| info.rule(rule).is_some_and(|r| r.terms.synchronize && r.traits.remembers_any());
+        state.forget_contexts(key, needs, self.now);
+        Ok(done)
+    }
+
+    pub(super) fn locate(
+        state: &State,
+        key: &WorkKey,
+        info: Option<&PolicyInfo>,
+        owned: &[ObjectId],
+        asked: Option<&Asked>,
+    ) -> Option<TriggerRef> {
+        if let Some(asked) = asked {
+            let context = asked.request.spec.rule_context.iter().find(|context| context.trigger.uid == key.trigger);
+            if let Some(context) = context {
+                return Some(TriggerRef::of_spec(&context.trigger));
+            }
+        }
+        if info.is_some()
+            && let Some(seen) = state.index.with_uid(state.index.kinds(), &key.trigger)
+        {
+            return Some(TriggerRef::of_seen(seen));
+        }
+        let claimed = owned.iter().filter_map(|id| state.index.find(id)?.downstream.as_ref());
+        state
+            .known
+            .get(key)
+            .cloned()
+            .or_else(|| state.contexts.trigger(key))
+            .or_else(|| claimed.map(|d| TriggerRef::of_claim(&d.claim)).max_by_key(|trigger| !trigger.name.is_empty()))
+    }
+
+    /// The policy is not among those that are known: whether that is true is asked before anything goes.
+    pub(super) fn without_policy(&self, key: &WorkKey, owned: &[ObjectId]) -> Result<Done, Failure> {
+        if !owned.is_empty() && self.policy_document(key)?.is_some() {
+            let known = self.lock().snapshot.policies.contains_key(&key.policy);
+            // It is there but has no rules of this sort any more; or it came a moment ago.
+            if !known {
+                return Err(Failure::Later(LOOK_AGAIN, format!("policy {} is not known yet", key.policy)));
+            }
+        }
+        let mut done = Done::default();
+        for id in owned {
+            done.changes += self.remove(key, id, Cause::PolicyGone, None)?;
+        }
+        let mut state = self.lock();
+        state.forget_key(key, self.now);
+        state.set_rendered(key, BTreeMap::new(), self.now);
+        state.forget_former(&key.policy, 1);
+        done.trigger_gone = true;
+        Ok(done)
+    }
+}

@@ -1,0 +1,90 @@
+//! Objects that are wanted no more.
+
+use ephor_cluster::ErrorKind;
+
+use super::pass::{Failure, Pass, TRIES};
+use super::work::Work;
+use crate::plan::{Action, Cause, Claim, ObjectId, Removal, Terms, plan_removal};
+use crate::queue::{Task, WorkKey};
+use crate::rules::GenerateInfo;
+use crate::state::key_of;
+use crate::trigger::TriggerRef;
+
+impl Pass<'_> {
+    /// Takes away an object that a key owns, if it may; how many changes that took.
+    pub(super) fn remove(
+        &self,
+        key: &WorkKey,
+        id: &ObjectId,
+        cause: Cause,
+        terms: Option<&Terms>,
+    ) -> Result<usize, Failure> {
+        for _ in 0..TRIES {
+            let (api_version, rendered, others) = {
+                let state = self.lock();
+                let version = state.index.find(id).map(|seen| seen.api_version.clone());
+                let rendered = state.rendered.get(key).is_some_and(|rendered| rendered.contains_key(id));
+                (version, rendered, state.others_wanting(id, key))
+            };
+            let Some(api_version) = api_version else { return Ok(0) };
+            let Some(live) = self.env.read(&api_version, id)? else {
+                self.forget(id);
+                return Ok(0);
+            };
+            let Some(claim) = Claim::of(&live).filter(|claim| key_of(&claim.owner) == *key) else {
+                self.lock().note(&live, self.now);
+                return Ok(0);
+            };
+            let (former, created) = {
+                let state = self.lock();
+                let former = state.former.get(&(key.policy.clone(), claim.owner.rule.clone())).cloned();
+                (former, state.written.get(id).is_some_and(|written| written.has_created(&live)))
+            };
+            let removal = Removal {
+                live: &live,
+                claim: &claim,
+                cause,
+                terms: terms.or(former.as_ref()),
+                rendered,
+                recorded: false,
+                created,
+            };
+            let Some(change) = plan_removal(&removal) else { return Ok(0) };
+            let lets_go = match &change.action {
+                Action::Replace { after, .. } => Claim::of(after).is_none(),
+                action => matches!(action, Action::Delete { .. }),
+            };
+            if !others.is_empty() && lets_go {
+                // Somebody else wants it: it changes hands instead.
+                let mut state = self.lock();
+                for other in others {
+                    state.queue.add(Task::Reconcile(other), self.now);
+                }
+                return Ok(0);
+            }
+            match self.env.writer(&key.policy).apply(&change) {
+                Ok(stored) => {
+                    match stored {
+                        Some(stored) => self.lock().note(&stored, self.now),
+                        None => self.forget_object(id, &live),
+                    }
+                    let trigger = Some(TriggerRef::of_claim(&claim)).filter(|trigger| !trigger.name.is_empty());
+                    self.tell(key, &claim.owner.rule, trigger.as_ref(), &change, live);
+                    return Ok(1);
+                }
+                Err(error) if error.is(ErrorKind::Conflict) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Failure::Failed(format!("{id} changes all the time")))
+    }
+}
+
+impl Work<'_, '_> {
+    pub(super) fn remove_all(&mut self, rule: &GenerateInfo, own: &[ObjectId], cause: Cause) -> Result<(), Failure> {
+        for id in own {
+            self.done.changes += self.pass.remove(self.key, id, cause, Some(&rule.terms))?;
+        }
+        Ok(())
+    }
+}

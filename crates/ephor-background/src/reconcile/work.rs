@@ -1,0 +1,327 @@
+//! The rules of one policy, one after the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ephor_cluster::query::Filter;
+use ephor_cluster::{ErrorKind, LabelSelector};
+use ephor_engine::outcome::Verdict;
+use ephor_engine::policy::Operation;
+use ephor_expr::{Str, Value};
+use ephor_runtime::kinds::GroupKind;
+use ephor_runtime::traits::Varying;
+use ephor_runtime::update_request::ResourceSpec;
+
+use super::judge::{Judged, View};
+use super::pass::{Asked, BRIEF, Done, Failure, Found, LOOK_AGAIN, Pass};
+use crate::index::Seen;
+use crate::plan::claim::{POLICY_NAME, POLICY_NAMESPACE};
+use crate::plan::{Cause, ObjectId};
+use crate::queue::WorkKey;
+use crate::rules::{GenerateInfo, PolicyInfo};
+use crate::state::label_parts;
+use crate::trigger::TriggerRef;
+use crate::writer::Note;
+
+/// The rules of one policy and one trigger.
+pub(super) struct Work<'w, 'p> {
+    pub(super) pass: &'w Pass<'p>,
+    pub(super) key: &'w WorkKey,
+    pub(super) info: &'w PolicyInfo,
+    pub(super) trigger: Option<TriggerRef>,
+    pub(super) asked: Option<&'w Asked>,
+    pub(super) forced: BTreeSet<Str>,
+    pub(super) rendered: BTreeMap<ObjectId, Str>,
+    /// Objects that were read or written for it.
+    pub(super) met: BTreeMap<ObjectId, ResourceSpec>,
+    pub(super) done: Done,
+    /// Rules that the engine has judged.
+    pub(super) verdicts: BTreeSet<Str>,
+    /// Whether a rule that synchronizes goes on as before without a verdict.
+    pub(super) unjudged: bool,
+    pub(super) failure: Option<Failure>,
+}
+
+impl Work<'_, '_> {
+    pub(super) fn run(&mut self, mut owned: Vec<ObjectId>) -> Result<(), Failure> {
+        owned.extend(self.unwatched(&owned)?);
+        let by_rule = self.by_rule(&owned);
+        // Rules that are gone: the document decides, not what could be compiled of it.
+        let gone: Vec<(&Str, &Vec<ObjectId>)> =
+            by_rule.iter().filter(|(rule, _)| !self.info.declared.contains(*rule)).collect();
+        if !gone.is_empty() {
+            let live = self.pass.policy_document(self.key)?;
+            let live = live.as_ref().and_then(|live| live.at(&["spec", "rules"])).and_then(Value::as_array);
+            for (rule, ids) in gone {
+                let back = live.unwrap_or_default().iter().any(|r| r.str_at(&["name"]) == Some(rule));
+                for id in ids.iter().filter(|_| !back) {
+                    self.done.changes += self.pass.remove(self.key, id, Cause::RuleGone, None)?;
+                }
+            }
+        }
+        let Some(trigger) = self.trigger.clone() else {
+            // Nobody knows what it was: nothing can be said about it.
+            self.done.trigger_gone = true;
+            return Ok(());
+        };
+        // What admission asks for it has seen: the filters have passed it.
+        if self.asked.is_none() && self.pass.lock().hides(&trigger.api_version, &trigger.id()) {
+            for rule in &self.info.generate {
+                self.as_before(rule);
+            }
+            return Ok(());
+        }
+        let found = match self.find(&trigger) {
+            // What a request brought along is enough.
+            Err(Failure::Failed(_)) if self.asked.is_some_and(Asked::brings_its_object) => Found::Gone,
+            // What events are about need not be an object, nor of a kind that can be read.
+            Err(Failure::Failed(_))
+                if self.is_served(&trigger) == Some(false) && owned.iter().all(|id| self.is_of_event(id)) =>
+            {
+                Found::Gone
+            }
+            found => found?,
+        };
+        if found == Found::Untrue {
+            self.done.untrue = true;
+            for rule in &self.info.generate {
+                self.as_before(rule);
+            }
+            return Ok(());
+        }
+        self.done.trigger_gone = found == Found::Gone;
+        let mut judged = BTreeMap::new();
+        for rule in &self.info.generate {
+            let none = Vec::new();
+            let own = by_rule.get(&rule.name).unwrap_or(&none);
+            if self.asked.is_some_and(|asked| asked.alone && !asked.rules.contains(&rule.name)) {
+                self.as_before(rule);
+                continue;
+            }
+            let result = self.rule(rule, own, &trigger, &found, &mut judged);
+            match result {
+                Ok(()) => {}
+                Err(Failure::Lost) => return Err(Failure::Lost),
+                Err(failure) => {
+                    // What the rule rendered before stays its own while it cannot be judged.
+                    self.as_before(rule);
+                    if let Failure::Failed(message) = &failure {
+                        let (policy, rule) = (self.key.policy.clone(), rule.name.clone());
+                        let (trigger, message) = (Some(trigger.clone()), message.clone());
+                        (self.pass.env.observer)(&Note::Failed { policy, rule, trigger, message });
+                    }
+                    // What a policy is to blame for counts before a trigger that is not there.
+                    self.failure.take_if(|known| matches!(known, Failure::NoTrigger(_)));
+                    self.failure.get_or_insert(match failure {
+                        Failure::Failed(message) => Failure::Failed(format!("rule {}: {message}", rule.name)),
+                        failure => failure,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A rule that is not judged, or fails, goes on wanting what it wanted.
+    fn as_before(&mut self, rule: &GenerateInfo) {
+        self.unjudged |= rule.terms.synchronize && !self.verdicts.contains(&rule.name);
+        let before = self.pass.lock().rendered.get(self.key).cloned().unwrap_or_default();
+        self.rendered.extend(before.into_iter().filter(|(_, name)| *name == rule.name));
+    }
+
+    /// Downstreams of kinds that cannot be watched (yet): asked for.
+    pub(super) fn unwatched(&self, known: &[ObjectId]) -> Result<Vec<ObjectId>, Failure> {
+        let mut found = Vec::new();
+        let synchronizing = self.info.generate.iter().filter(|rule| rule.terms.synchronize);
+        let kinds: BTreeSet<(Str, Str)> = synchronizing.flat_map(|rule| rule.downstream_kinds.clone()).collect();
+        for (api_version, kind) in kinds {
+            let group_kind = GroupKind::new(&api_version, &kind);
+            let api_version = {
+                let state = self.pass.lock();
+                if state.index.is_synced(&group_kind) {
+                    continue;
+                }
+                state.completed(&api_version, &kind)
+            };
+            let Some(api_version) = api_version else { continue };
+            let resource = match self.pass.env.resource(&api_version, &kind) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                resource => resource?,
+            };
+            let (namespace, name) = label_parts(&self.key.policy);
+            let uid = &self.key.trigger;
+            let text =
+                format!("{POLICY_NAME}={name},{POLICY_NAMESPACE}={namespace},generate.kyverno.io/trigger-uid={uid}");
+            let Ok(labels) = LabelSelector::parse(&text) else { continue };
+            let filter = Filter { labels, ..Filter::default() };
+            for object in self.pass.env.list(&resource, &filter)? {
+                self.pass.lock().note(&object, self.pass.now);
+                let id = ObjectId::of(&object);
+                if !known.contains(&id) {
+                    found.push(id);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn by_rule(&self, owned: &[ObjectId]) -> BTreeMap<Str, Vec<ObjectId>> {
+        let state = self.pass.lock();
+        let mut by_rule: BTreeMap<Str, Vec<ObjectId>> = BTreeMap::new();
+        for id in owned {
+            if let Some(owner) = state.index.find(id).and_then(|seen| seen.owner()) {
+                by_rule.entry(owner.rule.clone()).or_default().push(id.clone());
+            }
+        }
+        by_rule
+    }
+
+    /// The trigger, once what a request says about it has come true.
+    pub(super) fn find(&self, trigger: &TriggerRef) -> Result<Found, Failure> {
+        match self.asked.and_then(|asked| Some((asked, asked.admission.as_ref()?))) {
+            Some((asked, admission)) => self.pass.find_after(trigger, &asked.request, admission, asked.age),
+            None => self.pass.find(trigger),
+        }
+    }
+
+    pub(super) fn rule(
+        &mut self,
+        rule: &GenerateInfo,
+        own: &[ObjectId],
+        trigger: &TriggerRef,
+        found: &Found,
+        judged: &mut BTreeMap<View, Judged>,
+    ) -> Result<(), Failure> {
+        let mut asked = self.asked.filter(|asked| asked.rules.contains(&rule.name));
+        let operation = asked.and_then(|asked| Some(asked.admission.as_ref()?.operation));
+        let payload = asked.and_then(|asked| asked.admission.as_ref()).filter(|admission| {
+            matches!(admission.operation, Operation::Delete | Operation::Connect) || !admission.sub_resource.is_empty()
+        });
+        if !rule.terms.synchronize {
+            self.restamp(rule, own)?;
+            if asked.is_none() && !(self.forced.contains(&rule.name) && rule.traits.namespace_selector) {
+                return Ok(());
+            }
+        }
+        // What an event made stays as it is: neither a live trigger nor another event says anything about it.
+        let (of_events, own): (Vec<ObjectId>, Vec<ObjectId>) = own.iter().cloned().partition(|id| self.is_of_event(id));
+        self.hold(rule, &of_events)?;
+        let own = own.as_slice();
+        let released = asked.is_some_and(|asked| asked.released.contains(&rule.name));
+        if released && !rule.terms.synchronize {
+            return Ok(());
+        }
+        if released && rule.traits.event_bound {
+            return self.remove_all(rule, own, Cause::TriggerUnmatched);
+        }
+        let object = match found {
+            Found::Gone if payload.is_some() && !released => Value::Null,
+            Found::Untrue => return Ok(()),
+            Found::Gone => {
+                if rule.terms.synchronize {
+                    if rule.traits.on_delete {
+                        return self.restamp(rule, own);
+                    }
+                    return self.remove_all(rule, own, Cause::TriggerGone);
+                }
+                // The trigger was deleted, or another one has its name: of two creations that admission saw at the same
+                // time, one is never stored.
+                return match operation {
+                    Some(Operation::Create | Operation::Update) => Err(Failure::NoTrigger(trigger.clone())),
+                    _ => Ok(()),
+                };
+            }
+            Found::Live(object) => object.clone(),
+        };
+        if asked.is_none() && !self.in_force(rule, own, &object) {
+            return Ok(());
+        }
+        // What a request alone can tell is judged by the last one.
+        let stored = rule.terms.synchronize && !object.is_null();
+        let told = operation.filter(|operation| stored && payload.is_none() && rule.traits.remembers(*operation));
+        if let Some(last) = asked.filter(|_| told.is_some())
+            && !self.pass.lock().remember(self.key, &rule.name, &last.request, self.pass.now)
+        {
+            asked = None;
+        }
+        let remembered = self.pass.lock().contexts.get(self.key, &rule.name).filter(|_| stored).cloned();
+        if asked.is_none() && rule.traits.event_bound && remembered.is_none() {
+            return self.restamp(rule, own);
+        }
+        // What was made once is judged as it was made then, whatever request comes later.
+        // One that is rendered once goes on as its request began.
+        let through = rule.traits.varying != Varying::Identity && !own.is_empty();
+        if stored && told.is_none() && !rule.traits.event_bound && through {
+            asked = None;
+        }
+        let made = own.iter().find_map(|id| self.operation_of(id));
+        let view = match (asked, &remembered) {
+            (Some(_), _) => View::Asked,
+            (None, Some(request)) => View::Remembered(request.metadata.name.clone()),
+            (None, None) if made.as_deref() == Some(Operation::Update.as_str()) => View::Updated,
+            (None, None) => View::Created,
+        };
+        let judged =
+            judged.entry(view.clone()).or_insert_with(|| self.judge(asked, trigger, &object, &view, remembered));
+        self.verdicts.insert(rule.name.clone());
+        let Judged { outcomes, operation, subresource } = &*judged;
+        let made_by = (*operation, subresource.clone());
+        let Some(outcome) = outcomes.get(&rule.name) else {
+            return self.remove_all(rule, own, Cause::TriggerUnmatched);
+        };
+        let detail = outcome.detail.as_deref();
+        match outcome.verdict {
+            Verdict::Pass => {
+                let wanted = detail.map(|d| d.generated.as_slice()).unwrap_or_default();
+                self.want(rule, own, trigger, &made_by, wanted, &[])
+            }
+            Verdict::Error => match detail.and_then(|d| d.incomplete.as_ref()) {
+                Some(incomplete) => {
+                    let unsourced: Vec<ObjectId> = incomplete
+                        .unsourced
+                        .iter()
+                        .map(|u| ObjectId::new(&u.api_version, &u.kind, &u.namespace, &u.name))
+                        .collect();
+                    self.want(rule, own, trigger, &made_by, &incomplete.generated, &unsourced)?;
+                    Err(Failure::Failed(outcome.message.to_string()))
+                }
+                None => Err(Failure::Failed(outcome.message.to_string())),
+            },
+            // An exception keeps things as they are.
+            Verdict::Skip if detail.is_some_and(|d| !d.exceptions.is_empty()) => {
+                self.hold(rule, own)?;
+                match asked {
+                    // Admission knew of none: the one that is known here may be gone.
+                    Some(asked) if asked.admission.is_some() && !released && asked.age < BRIEF => {
+                        Err(Failure::Later(LOOK_AGAIN, "an exception holds that admission did not know".to_owned()))
+                    }
+                    _ => Ok(()),
+                }
+            }
+            // Conditions that look at what the rule made hold until it is made: by them it would come and go for ever.
+            Verdict::Skip => {
+                let (looked_at, rest): (Vec<ObjectId>, Vec<ObjectId>) = {
+                    let state = self.pass.lock();
+                    own.iter().cloned().partition(|id| state.depends_on(self.key, id))
+                };
+                self.hold(rule, &looked_at)?;
+                self.remove_all(rule, &rest, Cause::TriggerUnmatched)
+            }
+            _ => self.remove_all(rule, own, Cause::TriggerUnmatched),
+        }
+    }
+
+    /// Whether a trigger's kind is served; `None` if nobody can tell.
+    fn is_served(&self, trigger: &TriggerRef) -> Option<bool> {
+        match self.pass.env.resource(&trigger.api_version, &trigger.kind) {
+            Ok(_) => Some(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Some(false),
+            Err(_) => None,
+        }
+    }
+
+    pub(super) fn in_force(&self, rule: &GenerateInfo, own: &[ObjectId], object: &Value) -> bool {
+        !own.is_empty()
+            || self.forced.contains(&rule.name)
+            || self.pass.lock().in_force(self.info, rule, &Seen::of(object))
+    }
+}

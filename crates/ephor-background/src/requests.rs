@@ -1,0 +1,345 @@
+//! `UpdateRequest`s: what happened once, handed over by admission.
+//!
+//! | state | means | then |
+//! |---|---|---|
+//! | none, Pending | to be done | done |
+//! | Completed | done; `generatedResources` says what there is | goes after 10 s; at once when more than 100 wait, or when the namespace of the trigger goes: then nobody is told any more |
+//! | Skip | there was nothing to do; the message says why | the same |
+//! | Failed | tried in vain | tried again three times, then goes; synchronizing work stays queued |
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ephor_engine::policy::Operation;
+use ephor_expr::{Str, Value};
+use ephor_runtime::content::essence;
+use ephor_runtime::decision::AdmissionRequest;
+use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::queue::{Moment, Settled};
+use ephor_runtime::update_request::{
+    ANNOTATION_POLICY_VERSION, RequestType, ResourceSpec, State as RequestState, UpdateRequest, UpdateRequestStatus,
+};
+
+use super::queue::{Task, WorkKey};
+use super::reconcile::{Asked, Failure, Found, Pass};
+use super::rules::PolicyInfo;
+use super::trigger::{TriggerRef, admission_request};
+
+/// How often a failed request is tried again.
+pub const MAX_RETRIES: i64 = 3;
+
+/// How long a request that has failed and been retried that often waits, in milliseconds.
+pub fn retry_pause(retries: i64) -> Moment {
+    5_000 << retries.clamp(0, MAX_RETRIES)
+}
+
+/// How long a request waits until its policy is known as admission knew it, in milliseconds.
+const CATCH_UP: Moment = 10_000;
+const LOOK_AGAIN: Moment = 200;
+
+/// What became of a request.
+#[derive(Debug, Clone, PartialEq)]
+enum Verdict {
+    Completed(Vec<ResourceSpec>),
+    Skip(String),
+    /// There is nothing left that it could be about, or its user had no right to it.
+    Moot,
+}
+
+impl Pass<'_> {
+    /// Does what the request of that name asks for.
+    pub fn request(&self, name: &Str) -> Settled {
+        let Some(pending) = self.lock().requests.get(name).cloned() else { return Settled::Done };
+        let request = match UpdateRequest::from_value(&pending.object) {
+            Ok(request) => Arc::new(request),
+            Err(errors) => {
+                let message =
+                    errors.first().map_or_else(String::new, |error| format!("{}: {}", error.path, error.message));
+                let status = UpdateRequestStatus {
+                    state: RequestState::Skip,
+                    message: format!("the request cannot be read: {message}").into(),
+                    ..UpdateRequestStatus::default()
+                };
+                return self.write_status(&pending.object, &status);
+            }
+        };
+        let age = self.now.saturating_sub(pending.since);
+        let (namespace, policy) = request.policy_key();
+        let key = PolicyKey { namespace: Some(Str::new(namespace)).filter(|n| !n.is_empty()), name: policy.into() };
+        if let Some(pause) = self.is_behind(&key, &request, age) {
+            return Settled::Later(pause);
+        }
+        // At one moment: a policy that comes in between would look like one that has nothing to do.
+        let (info, known) = {
+            let state = self.lock();
+            (state.infos.get(&key).cloned(), state.snapshot.policies.contains_key(&key))
+        };
+        let result = match (request.spec.request_type, info) {
+            (Some(RequestType::CelGenerate | RequestType::CelMutate), _) => return Settled::Done,
+            (_, None) => self.without_info(&key, &request, known),
+            (work, Some(info)) => match self.is_permitted(&request) {
+                Ok(true) if work == Some(RequestType::Mutate) => self.mutate_request(&info, &request, age),
+                Ok(true) => self.generate_request(&info, &request, age),
+                Ok(false) => Ok(Verdict::Moot),
+                Err(failure) => Err(failure),
+            },
+        };
+        let retries = request.status.as_ref().map_or(0, |status| status.retry_count);
+        let failed = request.state() == RequestState::Failed;
+        let what = format!("request {name}");
+        match result {
+            Ok(Verdict::Moot) => {
+                self.lock().set_failure(&key, &what, None, self.now);
+                self.delete_done(name, &pending.object)
+            }
+            Ok(verdict) => {
+                let (state, message, generated_resources) = match verdict {
+                    Verdict::Completed(generated) => (RequestState::Completed, String::new(), generated),
+                    Verdict::Skip(message) => (RequestState::Skip, message, Vec::new()),
+                    Verdict::Moot => return Settled::Done,
+                };
+                let unread = {
+                    let mut locked = self.lock();
+                    locked.set_failure(&key, &what, None, self.now);
+                    locked.set_given_up(&key, &given_up(&request), None, self.now);
+                    locked.is_read_by_nobody(&pending.object) && !locked.contexts.needs(name)
+                };
+                if unread {
+                    // One call instead of two: under load that counts, and nobody could read it in time.
+                    return self.delete_done(name, &pending.object);
+                }
+                let status =
+                    UpdateRequestStatus { state, message: message.into(), generated_resources, retry_count: retries };
+                self.write_status(&pending.object, &status)
+            }
+            Err(Failure::Later(pause, _)) => Settled::Later(pause),
+            Err(Failure::Lost) => Settled::Done,
+            Err(failure @ (Failure::Failed(_) | Failure::NoTrigger(_))) => {
+                let message = failure.to_string();
+                let blames_policy = matches!(failure, Failure::Failed(_));
+                tracing::debug!(request = %name, %message, "failed");
+                if failed && retries >= MAX_RETRIES {
+                    if blames_policy {
+                        self.env.metrics.background_given_up();
+                        self.give_up(&key, &request, &what, message);
+                    }
+                    let needed = self.lock().contexts.needs(name);
+                    return if needed { self.keep(name) } else { self.delete_done(name, &pending.object) };
+                }
+                if blames_policy {
+                    self.lock().set_failure(&key, &what, Some(message.clone()), self.now);
+                }
+                let retry_count = if failed { retries + 1 } else { retries };
+                let status = UpdateRequestStatus {
+                    state: RequestState::Failed,
+                    message: message.into(),
+                    generated_resources: Vec::new(),
+                    retry_count,
+                };
+                match self.write_status(&pending.object, &status) {
+                    Settled::Done => Settled::Retry(retry_pause(retry_count)),
+                    settled => settled,
+                }
+            }
+        }
+    }
+
+    /// A request is not tried any more. What of it synchronizes stays queued, and fails under a name of its own.
+    fn give_up(&self, key: &PolicyKey, request: &UpdateRequest, what: &str, message: String) {
+        let mut state = self.lock();
+        state.set_failure(key, what, None, self.now);
+        let synchronizes = |info: &Arc<PolicyInfo>| {
+            let mut rules = request.spec.rule_context.iter().filter_map(|context| info.rule(&context.rule));
+            rules.any(|rule| rule.terms.synchronize)
+        };
+        if !state.infos.get(key).is_some_and(synchronizes) {
+            state.set_given_up(key, &given_up(request), Some(message), self.now);
+        }
+    }
+
+    /// Whether admission knew a later policy than is known here, and how long to wait for it: what it asks for is judged
+    /// by that. Where it does not come, what is true is asked for.
+    fn is_behind(&self, key: &PolicyKey, request: &UpdateRequest, age: Moment) -> Option<Moment> {
+        let version = request.metadata.annotations.get(ANNOTATION_POLICY_VERSION);
+        let (uid, generation) = version.and_then(|version| version.split_once('/'))?;
+        // One that is not known at all is asked for.
+        let known = self.lock().snapshot.policies.get(key).cloned()?;
+        if known.uid() == uid && !generation.parse().is_ok_and(|generation: i64| known.generation() < generation) {
+            return None;
+        }
+        if age < CATCH_UP {
+            return Some(LOOK_AGAIN);
+        }
+        let behind = !self.is_current(key, known.uid(), known.generation()).unwrap_or(false);
+        behind.then(|| retry_pause(0))
+    }
+
+    /// The policy has nothing to do here, or is not known (yet).
+    fn without_info(&self, key: &PolicyKey, request: &UpdateRequest, known: bool) -> Result<Verdict, Failure> {
+        let first = WorkKey { policy: key.clone(), trigger: Str::default() };
+        if !known && self.policy_document(&first)?.is_some() {
+            return Err(Failure::Later(LOOK_AGAIN, "the policy is not known yet".to_owned()));
+        }
+        for context in &request.spec.rule_context {
+            let key = WorkKey { policy: key.clone(), trigger: trigger_key(&context.trigger) };
+            self.reconcile(&key, None)?;
+        }
+        Ok(Verdict::Moot)
+    }
+
+    fn generate_request(
+        &self,
+        info: &Arc<PolicyInfo>,
+        request: &Arc<UpdateRequest>,
+        age: Moment,
+    ) -> Result<Verdict, Failure> {
+        let mut triggers: BTreeMap<Str, Vec<&ephor_runtime::update_request::RuleContext>> = BTreeMap::new();
+        for context in &request.spec.rule_context {
+            triggers.entry(trigger_key(&context.trigger)).or_default().push(context);
+        }
+        let admission = admission_request(request);
+        let mut generated = Vec::new();
+        let mut failure = None;
+        let mut changes = 0;
+        let (mut gone, mut untrue) = (true, true);
+        for (trigger, contexts) in triggers {
+            let key = WorkKey { policy: info.key.clone(), trigger };
+            let first = contexts.first().map(|context| &context.trigger);
+            let rules: BTreeSet<Str> = contexts.iter().map(|context| context.rule.clone()).collect();
+            let released = contexts
+                .iter()
+                .filter(|c| c.delete_downstream || request.spec.delete_downstream)
+                .map(|c| c.rule.clone());
+            let asked = Asked {
+                request: Arc::clone(request),
+                // A request about a downstream or a source only says that something is amiss with it.
+                admission: admission.clone().filter(|admission| first.is_none_or(|t| is_about(admission, t))),
+                rules,
+                alone: false,
+                released: released.collect(),
+                age,
+            };
+            let hint = admission.is_some() && asked.admission.is_none();
+            {
+                let mut state = self.lock();
+                if let Some(first) = first {
+                    state
+                        .known
+                        .insert(key.clone(), TriggerRef { uid: first.uid.clone(), ..TriggerRef::of_spec(first) });
+                }
+                state.force(&key, asked.rules.iter().cloned());
+            }
+            let result = self.reconcile(&key, (!hint).then_some(&asked));
+            match result {
+                Ok(done) => {
+                    generated.extend(done.generated);
+                    changes += done.changes;
+                    gone &= done.trigger_gone;
+                    untrue &= done.untrue;
+                    self.lock().set_failure(&info.key, &format!("trigger {}", key.trigger), None, self.now);
+                }
+                Err(Failure::Lost) => return Err(Failure::Lost),
+                Err(error) => {
+                    let mut state = self.lock();
+                    if info.synchronizes() && matches!(error, Failure::Failed(_)) {
+                        // The request goes in the end; the work does not.
+                        state.queue.add_at(Task::Reconcile(key.clone()), self.now + 1_000, self.now);
+                    }
+                    // Each try says it anew.
+                    state.forget_event(&key);
+                    drop(state);
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        if untrue || gone && generated.is_empty() && changes == 0 {
+            return Ok(Verdict::Moot);
+        }
+        let selects = request.spec.rule_context.iter().any(|c| info.rule(&c.rule).is_some_and(|r| r.traits.selects));
+        if changes == 0 && !selects && self.changes_marks_only(request, admission.as_ref())? {
+            let message = "only labels or annotations of the trigger changed, which the rule does not select by, and the \
+                           rendered objects are unchanged";
+            return Ok(Verdict::Skip(message.to_owned()));
+        }
+        if changes == 0 && generated.is_empty() {
+            return Ok(Verdict::Skip("no rule of the request applies to the trigger".to_owned()));
+        }
+        Ok(Verdict::Completed(generated))
+    }
+
+    /// Whether an update changes labels and annotations and nothing else. The new object is the live one, unless it
+    /// came along.
+    fn changes_marks_only(
+        &self,
+        request: &UpdateRequest,
+        admission: Option<&AdmissionRequest>,
+    ) -> Result<bool, Failure> {
+        let update = |a: &&AdmissionRequest| a.operation == Operation::Update && a.sub_resource.is_empty();
+        let (Some(admission), Some(context)) = (admission.filter(update), request.spec.rule_context.first()) else {
+            return Ok(false);
+        };
+        let object = match &admission.object {
+            Value::Null => match self.find(&TriggerRef::of_spec(&context.trigger))? {
+                Found::Live(live) => live,
+                Found::Gone | Found::Untrue => return Ok(false),
+            },
+            object => object.clone(),
+        };
+        Ok(object != admission.old_object && unmarked(&object) == unmarked(&admission.old_object))
+    }
+
+    fn mutate_request(
+        &self,
+        info: &Arc<PolicyInfo>,
+        request: &Arc<UpdateRequest>,
+        age: Moment,
+    ) -> Result<Verdict, Failure> {
+        let patched = self.mutate(info, request, age)?;
+        Ok(match patched {
+            Some(targets) => Verdict::Completed(targets),
+            None => Verdict::Moot,
+        })
+    }
+}
+
+/// What a request is about, in a word.
+fn given_up(request: &UpdateRequest) -> String {
+    let first = request.spec.rule_context.first();
+    let (rule, trigger) = match first {
+        Some(context) => (&context.rule, &context.trigger),
+        None => (&request.spec.rule, &request.spec.resource),
+    };
+    let slash = if trigger.namespace.is_empty() { "" } else { "/" };
+    format!("{rule} for {} {}{slash}{}", trigger.kind, trigger.namespace, trigger.name)
+}
+
+/// What a trigger is called: its UID; what has none, by where it is.
+pub fn trigger_key(trigger: &ResourceSpec) -> Str {
+    if trigger.uid.is_empty() {
+        format!("{}/{}/{}", trigger.kind, trigger.namespace, trigger.name).into()
+    } else {
+        trigger.uid.clone()
+    }
+}
+
+/// Whether an admission request is about a trigger, and not about a downstream or a source.
+fn is_about(admission: &AdmissionRequest, trigger: &ResourceSpec) -> bool {
+    if !admission.sub_resource.is_empty() || admission.operation == Operation::Connect || trigger.uid.is_empty() {
+        return true;
+    }
+    let uids = [&admission.object, &admission.old_object];
+    let mut uids = uids.into_iter().filter_map(|object| object.str_at(&["metadata", "uid"])).peekable();
+    uids.peek().is_none() || uids.any(|uid| uid == trigger.uid)
+}
+
+/// What an object says beside its labels and annotations.
+fn unmarked(object: &Value) -> Value {
+    let mut object = essence(object);
+    for key in ["labels", "annotations"] {
+        ephor_runtime::content::set_meta(&mut object, key, None);
+    }
+    object
+}

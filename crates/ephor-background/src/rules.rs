@@ -1,0 +1,242 @@
+//! What of a policy matters in the background.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ephor_cluster::Discovery;
+use ephor_engine::compile::{Body, GenerateWhat, Program};
+use ephor_engine::matching::{Gvk, KindSelector};
+use ephor_engine::select::PolicySet;
+use ephor_expr::{Map, Str, Value};
+use ephor_runtime::content::fingerprint;
+use ephor_runtime::kinds::with_api_versions;
+use ephor_runtime::policies::{PolicyKey, StoredPolicy};
+use ephor_runtime::traits::{Traits, traits};
+
+use super::tenure::Tenure;
+use crate::plan::Terms;
+
+/// A policy with generate or mutate-existing rules.
+#[derive(Debug, Clone)]
+pub struct PolicyInfo {
+    /// What it is called.
+    pub key: PolicyKey,
+    /// Its UID.
+    pub uid: Str,
+    /// Its generation.
+    pub generation: i64,
+    /// The program, to see whether it changed; `None` for a policy that is refused.
+    pub program: Option<Arc<Program>>,
+    /// A set of this policy alone.
+    pub set: Arc<PolicySet>,
+    /// The names of all rules in the document, also of faulty ones.
+    pub declared: BTreeSet<Str>,
+    /// The generate rules.
+    pub generate: Vec<GenerateInfo>,
+    /// The mutate-existing rules.
+    pub mutate: Vec<MutateInfo>,
+    /// The document with groups that it leaves to discovery; `None` if it leaves none, or discovery cannot tell.
+    pub completed: Option<Value>,
+}
+
+/// A generate rule.
+#[derive(Debug, Clone)]
+pub struct GenerateInfo {
+    /// Its name.
+    pub name: Str,
+    /// What it says about its downstreams.
+    pub terms: Terms,
+    /// The kinds of its triggers; `None` for any.
+    pub kinds: Option<Vec<KindSelector>>,
+    /// What it depends on besides the trigger.
+    pub traits: Traits,
+    /// Since when it is what it is.
+    pub tenure: Tenure,
+    /// Kinds that it makes or copies, as far as they are written out: `apiVersion` and kind.
+    pub downstream_kinds: BTreeSet<(Str, Str)>,
+    /// Whether it copies objects.
+    pub copies: bool,
+}
+
+/// A mutate-existing rule.
+#[derive(Debug, Clone)]
+pub struct MutateInfo {
+    /// Its name.
+    pub name: Str,
+    /// Whether existing triggers count when the policy changes.
+    pub on_policy_update: bool,
+    /// The kinds of its triggers; `None` for any.
+    pub kinds: Option<Vec<KindSelector>>,
+}
+
+impl PolicyInfo {
+    /// Reads a stored policy; `None` if it has nothing to do here. `known` is what it was before, if it was there, and
+    /// `now` the time, RFC 3339.
+    pub fn of(
+        policy: &StoredPolicy,
+        discovery: &Discovery,
+        known: Option<&Self>,
+        now: impl Fn() -> Str,
+    ) -> Option<Self> {
+        let known = known.filter(|known| known.uid == policy.uid());
+        let completed = with_api_versions(&policy.document, discovery);
+        let original = policy.program.clone();
+        let (since, since_version) = (policy.since.clone(), policy.since_version.clone());
+        let with_groups =
+            completed.clone().map(|document| StoredPolicy { since, since_version, ..StoredPolicy::new(document) });
+        let policy = with_groups.as_ref().unwrap_or(policy);
+        let documents = policy.document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
+        let named = |name: &str| documents.iter().find(|rule| rule.str_at(&["name"]) == Some(name));
+        let mut generate = Vec::new();
+        let mut mutate = Vec::new();
+        let program = policy.program.as_ref().filter(|_| original.is_some());
+        for rule in program.iter().flat_map(|program| &program.rules) {
+            let kinds = rule.matches.kinds().map(|kinds| kinds.into_iter().cloned().collect::<Vec<_>>());
+            match &rule.body {
+                Body::Generate(body) => {
+                    let document = named(&rule.declared).unwrap_or(&Value::Null);
+                    let terms = Terms {
+                        synchronize: body.synchronize,
+                        orphan: body.orphan,
+                        server_side_apply: body.server_side_apply,
+                        existing: body.existing,
+                        references: references(document).into(),
+                    };
+                    generate.push(GenerateInfo {
+                        name: rule.name.clone(),
+                        terms,
+                        kinds,
+                        traits: traits(document, rule),
+                        tenure: {
+                            let before = known.and_then(|known| known.rule(&rule.name)).map(|rule| &rule.tenure);
+                            Tenure::of(document).begun(&rule.name, policy, before, &now)
+                        },
+                        downstream_kinds: downstream_kinds(document),
+                        copies: body.targets.iter().any(|t| !matches!(t.what, GenerateWhat::Data(_))),
+                    });
+                }
+                Body::Mutate(body) if body.targets.is_some() => {
+                    mutate.push(MutateInfo { name: rule.name.clone(), on_policy_update: body.on_policy_update, kinds });
+                }
+                _ => {}
+            }
+        }
+        let refused = program.is_none() && documents.iter().any(|rule| rule.get("generate").is_some());
+        if generate.is_empty() && mutate.is_empty() && !refused {
+            return None;
+        }
+        Some(Self {
+            key: policy.key.clone(),
+            uid: policy.uid().into(),
+            generation: policy.generation(),
+            set: Arc::new(PolicySet::new(program.into_iter().cloned().collect())),
+            program: original,
+            declared: documents.iter().filter_map(|rule| rule.str_at(&["name"]).map(Str::new)).collect(),
+            generate,
+            mutate,
+            completed,
+        })
+    }
+
+    /// The generate rule of that name.
+    pub fn rule(&self, name: &str) -> Option<&GenerateInfo> {
+        self.generate.iter().find(|rule| rule.name == name)
+    }
+
+    /// Whether a rule of it synchronizes.
+    pub fn synchronizes(&self) -> bool {
+        self.generate.iter().any(|rule| rule.terms.synchronize)
+    }
+
+    /// Since when its synchronizing rules are what they are.
+    pub fn tenures(&self) -> impl Iterator<Item = (&Str, &Tenure)> {
+        self.generate.iter().filter(|rule| rule.terms.synchronize).map(|rule| (&rule.name, &rule.tenure))
+    }
+
+    /// Whether the policy looks at objects in `namespace`.
+    pub fn sees(&self, namespace: &str) -> bool {
+        self.key.namespace.as_ref().is_none_or(|own| own == namespace)
+    }
+
+    /// The rules that look at existing triggers once for each generation.
+    pub fn once(&self) -> impl Iterator<Item = Once<'_>> {
+        let generate = self.generate.iter().filter(|rule| rule.terms.existing && !rule.terms.synchronize);
+        let mutate = self.mutate.iter().filter(|rule| rule.on_policy_update);
+        let generate = generate.map(|rule| {
+            let work = OnceWork::Generate { skips_own: rule.traits.skips_own };
+            Once { name: &rule.name, kinds: rule.kinds.as_deref(), work }
+        });
+        generate.chain(mutate.map(|rule| Once {
+            name: &rule.name,
+            kinds: rule.kinds.as_deref(),
+            work: OnceWork::Mutate,
+        }))
+    }
+
+    /// Whether there are such rules.
+    pub fn once_for_existing(&self) -> bool {
+        self.once().next().is_some()
+    }
+}
+
+/// A rule that looks at existing triggers once for each generation of its policy.
+#[derive(Debug, Clone, Copy)]
+pub struct Once<'r> {
+    /// Its name.
+    pub name: &'r Str,
+    /// The kinds of its triggers; `None` for any.
+    pub kinds: Option<&'r [KindSelector]>,
+    /// What it does.
+    pub work: OnceWork,
+}
+
+/// What such a rule does for a trigger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnceWork {
+    /// It makes objects.
+    Generate {
+        /// What this controller made is no trigger.
+        skips_own: bool,
+    },
+    /// It patches objects.
+    Mutate,
+}
+
+/// Whether a rule with these kinds can be about an object.
+pub fn may_match(kinds: Option<&[KindSelector]>, gvk: &Gvk) -> bool {
+    kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind.matches(gvk, "")))
+}
+
+const TARGET: [&str; 6] = ["apiVersion", "kind", "namespace", "name", "clone", "cloneList"];
+
+/// Fingerprint of what a rule says about targets and sources.
+fn references(rule: &Value) -> String {
+    let part = |block: &Value| -> Value {
+        let members = TARGET.iter().filter_map(|key| Some((Str::new_static(key), block.get(key)?.clone())));
+        Value::object(members.collect::<Map>())
+    };
+    let generate = rule.get("generate").cloned().unwrap_or_default();
+    let loops = generate.get("foreach").and_then(Value::as_array).unwrap_or_default();
+    let mut parts = vec![part(&generate)];
+    parts.extend(loops.iter().map(part));
+    fingerprint(&Value::array(parts))
+}
+
+fn downstream_kinds(rule: &Value) -> BTreeSet<(Str, Str)> {
+    let generate = rule.get("generate").cloned().unwrap_or_default();
+    let loops = generate.get("foreach").and_then(Value::as_array).unwrap_or_default();
+    let mut kinds = BTreeSet::new();
+    for block in std::iter::once(&generate).chain(loops) {
+        let text = |key: &str| block.str_at(&[key]).filter(|text| !text.is_empty() && !text.contains("{{"));
+        if let Some(kind) = text("kind") {
+            kinds.insert((Str::new(block.str_at(&["apiVersion"]).unwrap_or_default()), Str::new(kind)));
+        }
+        let listed = block.at(&["cloneList", "kinds"]).and_then(Value::as_array).unwrap_or_default();
+        for kind in listed.iter().filter_map(Value::as_str).filter(|kind| !kind.contains("{{")) {
+            let (api_version, kind) = kind.rsplit_once('/').unwrap_or(("v1", kind));
+            kinds.insert((api_version.into(), kind.into()));
+        }
+    }
+    kinds.retain(|(version, _)| !version.contains("{{"));
+    kinds
+}

@@ -1,0 +1,265 @@
+//! Threads around the controller: feeds that tell it what happens, workers that step it, one leader at a time.
+//!
+//! Only the leader has a controller. Its memory begins with its term and ends with it, so that nothing an earlier
+//! leader believed is left; what happened in between is found again by looking.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use ephor_cluster::query::Filter;
+use ephor_cluster::{Cluster, LabelSelector};
+use ephor_expr::Str;
+use ephor_runtime::config::ConfigStore;
+use ephor_runtime::events::Recorder;
+use ephor_runtime::facts::Answers;
+use ephor_runtime::feed::{Change, Feed, Watched};
+use ephor_runtime::kinds::GroupKind;
+use ephor_runtime::lease::{LeaseOptions, Term};
+use ephor_runtime::metrics::Metrics;
+use ephor_runtime::policies::{ExceptionScope, PolicyStore};
+use ephor_runtime::queue::Moment;
+use ephor_runtime::stop::Stop;
+use ephor_runtime::threads;
+use ephor_runtime::update_request::{API_VERSION, KIND};
+
+use super::controller::{Controller, Step};
+use super::standing::Readiness;
+use super::state::Watch;
+use super::telling::observer;
+use super::writer::{Env, Observer};
+use crate::plan::claim::{MANAGED_BY, POLICY_NAME};
+
+/// What the role needs.
+#[derive(Clone)]
+pub struct Background {
+    /// The cluster.
+    pub cluster: Arc<dyn Cluster>,
+    /// Answers to the engine's questions.
+    pub answers: Arc<dyn Answers>,
+    /// Where `UpdateRequest`s are, and the lease.
+    pub namespace: Str,
+    /// Who this replica is.
+    pub identity: Str,
+    /// The pause between attempts to become the leader.
+    pub leader_retry: Duration,
+    /// How many threads work.
+    pub workers: usize,
+    /// How often everything is looked at again, whether or not something happened.
+    pub resync: Duration,
+    /// The settings; which triggers no policy sees is in them.
+    pub config: ConfigStore,
+    /// Which exceptions count.
+    pub exceptions: ExceptionScope,
+    /// Who writes events.
+    pub events: Recorder,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Whether this replica is ready, for whoever asks.
+    pub readiness: Readiness,
+    /// Who else is told what is done, if anybody.
+    pub listener: Option<Observer>,
+}
+
+impl std::fmt::Debug for Background {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Background({}, {} workers)", self.identity, self.workers)
+    }
+}
+
+/// The name of the lease.
+pub const LEASE: &str = "kyverno-background-controller";
+/// How often the kinds that must be followed are looked at.
+const LOOK: Duration = Duration::from_millis(200);
+/// How long a worker sleeps at most before it looks at its stop signal.
+const NAP: Duration = Duration::from_millis(250);
+
+/// Takes part in the election until `stop`, and does the work while leading.
+pub fn run(background: &Background, stop: &Stop) {
+    let lease = LeaseOptions {
+        namespace: background.namespace.clone(),
+        name: LEASE.into(),
+        identity: background.identity.clone(),
+        retry: background.leader_retry,
+    };
+    background.metrics.background_stands(&background.namespace, None);
+    ephor_runtime::lease::run(&background.cluster, &lease, stop, |term| {
+        let (background, term) = (background.clone(), term.clone());
+        threads::spawn("background", threads::LARGE, &term.stop().clone(), move || lead(&background, &term));
+    });
+}
+
+/// Does the work for one term; returns at its end.
+pub fn lead(background: &Background, term: &Term) {
+    let stop = term.stop().clone();
+    background.readiness.begins(&stop);
+    let store = PolicyStore::new(background.exceptions.clone());
+    let fence = term.clone();
+    let controller = Controller::new(Env::new(
+        Arc::clone(&background.cluster),
+        Arc::new(move || fence.fence()),
+        Arc::clone(&background.answers),
+        background.namespace.clone(),
+        observer(background.events.clone(), background.metrics.clone(), store.clone(), background.listener.clone()),
+        background.metrics.clone(),
+    ));
+    background.metrics.follow_policies(&store);
+    let bell = Arc::new(Bell::default());
+    let feeds = store.follow(&background.cluster, &stop);
+    // Half of the policies would look as if the other half were gone.
+    while !feeds.wait_synced(NAP) {
+        if stop.is_stopped() {
+            return;
+        }
+    }
+    while !stop.is_stopped() {
+        match background.cluster.discovery() {
+            Ok(discovery) => {
+                controller.observe_discovery(discovery, now());
+                break;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot find out what is served");
+                stop.wait(Duration::from_secs(1));
+            }
+        }
+    }
+    controller.observe_filters(&background.config.get().resource_filters, now());
+    // First of all, so that no change comes in between.
+    store.subscribe({
+        let (controller, bell) = (controller.clone(), Arc::clone(&bell));
+        move |snapshot| {
+            controller.observe_policies(Arc::clone(snapshot), now());
+            bell.ring();
+        }
+    });
+    controller.observe_policies(store.snapshot(), now());
+    controller.sweep(now());
+    let requests = Watched::all(API_VERSION, KIND).in_namespace(&background.namespace);
+    Feed::spawn(Arc::clone(&background.cluster), requests, stop.clone(), {
+        let (controller, bell) = (controller.clone(), Arc::clone(&bell));
+        move |change| {
+            controller.observe_requests(change, now());
+            bell.ring();
+        }
+    });
+    for worker in 0..background.workers.max(1) {
+        let (controller, bell, stop) = (controller.clone(), Arc::clone(&bell), stop.clone());
+        threads::spawn(format!("background {worker}"), threads::LARGE, &stop.clone(), move || {
+            while !stop.is_stopped() {
+                let heard = bell.heard();
+                if let Step::Idle(due) = controller.step(now()) {
+                    let wait = due.map_or(NAP, |due| Duration::from_millis(due.saturating_sub(now()).max(1)));
+                    bell.wait(heard, wait.min(NAP));
+                }
+            }
+        });
+    }
+    background.readiness.works();
+    follow(background, &controller, &bell, &stop);
+    background.metrics.background_stands(&background.namespace, None);
+}
+
+/// Keeps a feed for each kind that must be followed; returns with `stop`.
+fn follow(background: &Background, controller: &Controller, bell: &Arc<Bell>, stop: &Stop) {
+    let mut feeds: BTreeMap<GroupKind, (Watch, Stop)> = BTreeMap::new();
+    let mut round: u64 = 0;
+    let mut resynced = now();
+    loop {
+        controller.observe_filters(&background.config.get().resource_filters, now());
+        let watches = controller.watches();
+        feeds.retain(|kind, (watch, stop)| {
+            let kept = watches.get(kind) == Some(watch);
+            if !kept {
+                stop.stop();
+                if !watches.contains_key(kind) {
+                    controller.state().forget_kind(kind);
+                }
+            }
+            kept
+        });
+        for (kind, watch) in watches {
+            if feeds.contains_key(&kind) {
+                continue;
+            }
+            let stop = stop.child();
+            start_feed(background, controller, bell, &kind, &watch, &stop);
+            feeds.insert(kind, (watch, stop));
+        }
+        if round.is_multiple_of(5) {
+            let standing = controller.state().standing(now());
+            background.metrics.background_stands(&background.namespace, Some(&standing));
+            controller.ask_entries(now());
+        }
+        round += 1;
+        if round.is_multiple_of(5)
+            && let Ok(discovery) = background.cluster.discovery()
+        {
+            controller.observe_discovery(discovery, now());
+        }
+        let interval = u64::try_from(background.resync.as_millis()).unwrap_or(Moment::MAX);
+        if now().saturating_sub(resynced) >= interval {
+            resynced = now();
+            controller.resync(resynced);
+            bell.ring();
+        }
+        if stop.wait(LOOK) {
+            return;
+        }
+    }
+}
+
+fn start_feed(
+    background: &Background,
+    controller: &Controller,
+    bell: &Arc<Bell>,
+    kind: &GroupKind,
+    watch: &Watch,
+    stop: &Stop,
+) {
+    let mut watched = Watched::all(&watch.api_version, &watch.kind);
+    if !watch.wide {
+        let labels = LabelSelector::parse(&format!("{MANAGED_BY}=kyverno,{POLICY_NAME}")).unwrap_or_default();
+        watched.filter = Filter { labels, ..Filter::default() };
+    }
+    let (controller, bell, kind, wide) = (controller.clone(), Arc::clone(bell), kind.clone(), watch.wide);
+    let over = stop.clone();
+    Feed::spawn(Arc::clone(&background.cluster), watched, stop.clone(), move |change: Change| {
+        let mut state = controller.state();
+        // A feed that was replaced says nothing any more: its successor knows more, or its kind is forgotten.
+        if !over.is_stopped() {
+            state.observe(&kind, wide, change, now());
+            drop(state);
+            bell.ring();
+        }
+    });
+}
+
+/// Now, in milliseconds since 1970.
+fn now() -> Moment {
+    Moment::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
+}
+
+/// Wakes workers.
+#[derive(Debug, Default)]
+struct Bell {
+    rung: Mutex<u64>,
+    wake: Condvar,
+}
+
+impl Bell {
+    fn ring(&self) {
+        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.wake.notify_all();
+    }
+
+    fn heard(&self) -> u64 {
+        *self.rung.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until it rings again after `heard`, at most as long as `wait`.
+    fn wait(&self, heard: u64, wait: Duration) {
+        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = self.wake.wait_timeout_while(rung, wait, |rung| *rung == heard);
+    }
+}

@@ -1,0 +1,244 @@
+//! What is remembered: the state itself, what keys render, what fails.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ephor_cluster::Discovery;
+use ephor_engine::matching::ResourceFilters;
+use ephor_expr::{Str, Value};
+use ephor_runtime::content::Written;
+use ephor_runtime::kinds::GroupKind;
+use ephor_runtime::policies::{PolicyKey, Snapshot};
+use ephor_runtime::queue::{Moment, Queue};
+
+use super::bygone::Bygone;
+use super::contexts::Contexts;
+use super::entries::Entries;
+use super::kinds::Watch;
+use super::names::key_of;
+use super::policies::GIVEN_UP;
+use super::reads::Reads;
+use super::requests::{Finished, Pending};
+use crate::contest::Contests;
+use crate::index::{Index, Seen};
+use crate::plan::{ObjectId, Owner, Terms};
+use crate::queue::{Task, WorkKey, reconciling};
+use crate::rights::Rights;
+use crate::rules::PolicyInfo;
+use crate::trigger::TriggerRef;
+
+/// That a rule has acted for a trigger that was there before it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Acted {
+    /// The policy.
+    pub policy: PolicyKey,
+    /// The policy's UID and generation: another one begins anew.
+    pub of: (Str, i64),
+    /// The rule.
+    pub rule: Str,
+    /// The trigger's UID.
+    pub trigger: Str,
+}
+
+/// The state.
+#[derive(Debug, Default)]
+pub struct State {
+    /// The policies.
+    pub snapshot: Arc<Snapshot>,
+    /// What of them matters.
+    pub infos: BTreeMap<PolicyKey, Arc<PolicyInfo>>,
+    /// What rules said that are gone.
+    pub former: BTreeMap<(PolicyKey, Str), Terms>,
+    /// Rights of users that were found lately.
+    pub rights: Rights,
+    /// What is known of the cluster.
+    pub index: Index,
+    /// What is to be done.
+    pub queue: Queue<Task>,
+    /// Requests that are not done, by name.
+    pub requests: BTreeMap<Str, Pending>,
+    /// Requests that are done, by name.
+    pub finished: BTreeMap<Str, Finished>,
+    pub(super) bygone: Bygone,
+    /// What each key's rules render, with the rule; synchronizing rules only.
+    pub rendered: BTreeMap<WorkKey, BTreeMap<ObjectId, Str>>,
+    pub(super) wanted_by: BTreeMap<ObjectId, BTreeSet<WorkKey>>,
+    /// What keys read when they were judged.
+    pub(super) reads: Reads,
+    /// The labels of namespaces before a change that nobody has looked at yet.
+    pub(super) relabelled: BTreeMap<Str, Value>,
+    /// What was written last.
+    pub written: BTreeMap<ObjectId, Written>,
+    /// Rules that an event has brought into force for a key.
+    pub forced: BTreeMap<WorkKey, BTreeSet<Str>>,
+    /// Triggers that were named.
+    pub known: BTreeMap<WorkKey, TriggerRef>,
+    /// Requests that rules cannot be judged without.
+    pub contexts: Contexts,
+    /// Those of them that are marked as kept, by name, with their UIDs.
+    pub kept: BTreeMap<Str, Str>,
+    /// Triggers that rules have acted for once, of policies that are not through.
+    pub acted: BTreeSet<Acted>,
+    /// What fails, by policy and what it is about.
+    pub failures: BTreeMap<PolicyKey, BTreeMap<Str, String>>,
+    /// Kinds that have downstreams and that no feed has told of yet, with the version to read them in.
+    pub(super) learned: BTreeMap<GroupKind, Str>,
+    /// What global context entries said.
+    pub(super) entries: Entries,
+    /// The kinds to follow, as far as is known.
+    pub(super) followed: BTreeMap<GroupKind, Watch>,
+    /// What was written again and again lately.
+    pub contests: Contests,
+    /// What is served.
+    pub discovery: Arc<Discovery>,
+    /// Triggers that no policy sees.
+    pub filters: ResourceFilters,
+}
+
+impl State {
+    /// Forgets what there was to know about a key besides what it renders.
+    pub fn forget_key(&mut self, key: &WorkKey, now: Moment) {
+        self.forget_reads(key);
+        self.forget_contexts(key, |_| false, now);
+        self.known.remove(key);
+        self.forced.remove(key);
+    }
+
+    /// Forgets what an event has brought about for a key, unless there is work that needs it, or something it made.
+    pub fn forget_event(&mut self, key: &WorkKey) {
+        if !self.queue.holds(&Task::Reconcile(key.clone())) && !self.rendered.contains_key(key) {
+            self.known.remove(key);
+            self.forced.remove(key);
+        }
+    }
+
+    /// Forgets what is no longer so of a policy that is another now, or gone (`after`).
+    pub(super) fn forget_policy(&mut self, policy: &PolicyKey, after: Option<&PolicyInfo>) {
+        let of = after.map(|info| (info.uid.clone(), info.generation));
+        self.acted.retain(|acted| acted.policy != *policy || Some(&acted.of) == of.as_ref());
+        // Its triggers are judged anew.
+        let asked = self.entries.readers().filter(|key| key.policy == *policy);
+        let readers: BTreeSet<WorkKey> = self.reads.keys_of(policy).chain(asked).cloned().collect();
+        for key in &readers {
+            self.forget_reads(key);
+        }
+        if after.is_none() {
+            self.failures.remove(policy);
+            self.forced.retain(|key, _| key.policy != *policy);
+            self.known.retain(|key, _| key.policy != *policy);
+            self.forget_former(policy, 0);
+        }
+    }
+
+    /// Forgets what the rules of a policy said that is gone, once nothing is left to do about what they made but
+    /// `under_way` pieces of work.
+    pub fn forget_former(&mut self, policy: &PolicyKey, under_way: usize) {
+        if !self.infos.contains_key(policy) && reconciling(&self.queue, policy) <= under_way {
+            self.former.retain(|(of, _), _| of != policy);
+        }
+    }
+
+    /// Sets what the synchronizing rules of a key render. What they do not render any more is others' concern: of those
+    /// who want it, and of the one that it belongs to, which could not take it away as long as others wanted it.
+    pub fn set_rendered(&mut self, key: &WorkKey, rendered: BTreeMap<ObjectId, Str>, now: Moment) {
+        let old = self.rendered.remove(key).unwrap_or_default();
+        for id in rendered.keys() {
+            self.wanted_by.entry(id.clone()).or_default().insert(key.clone());
+        }
+        let lost: Vec<ObjectId> = old.into_keys().filter(|id| !rendered.contains_key(id)).collect();
+        if !rendered.is_empty() {
+            self.rendered.insert(key.clone(), rendered);
+        }
+        for id in lost {
+            if let Some(keys) = self.wanted_by.get_mut(&id) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.wanted_by.remove(&id);
+                    if self.index.find(&id).is_none() {
+                        self.written.remove(&id);
+                    }
+                }
+            }
+            let owner = self.index.find(&id).and_then(Seen::owner).map(key_of).filter(|owner| owner != key);
+            for other in self.others_wanting(&id, key).into_iter().chain(owner) {
+                self.queue.add(Task::Reconcile(other), now);
+            }
+        }
+    }
+
+    /// Brings rules into force for a key, because of an event.
+    pub fn force(&mut self, key: &WorkKey, rules: impl IntoIterator<Item = Str>) {
+        self.forced.entry(key.clone()).or_default().extend(rules);
+    }
+
+    /// Another key that wants an object.
+    pub fn others_wanting(&self, id: &ObjectId, key: &WorkKey) -> Vec<WorkKey> {
+        self.wanted_by.get(id).into_iter().flatten().filter(|other| *other != key).cloned().collect()
+    }
+
+    /// Whether the owner that an object claims looks after it, as far as is known.
+    pub fn stands(&self, owner: &Owner, id: &ObjectId) -> Standing {
+        let key = key_of(owner);
+        let Some(info) = self.infos.get(&key.policy) else { return Standing::Fallen };
+        if !info.rule(&owner.rule).is_some_and(|rule| rule.terms.synchronize) {
+            return Standing::Fallen;
+        }
+        if self.rendered.get(&key).is_some_and(|rendered| rendered.contains_key(id)) {
+            Standing::Firm
+        } else if self.queue.holds(&Task::Reconcile(key)) {
+            Standing::Open
+        } else {
+            Standing::Fallen
+        }
+    }
+
+    /// Notes work that is not tried any more, or that there is no such work.
+    pub fn set_given_up(&mut self, policy: &PolicyKey, what: &str, failure: Option<String>, now: Moment) {
+        let known = self.failures.get(policy).into_iter().flatten().filter(|(what, _)| what.starts_with(GIVEN_UP));
+        if failure.is_none() || known.count() < MAX_GIVEN_UP {
+            self.set_failure(policy, &format!("{GIVEN_UP}{what}"), failure, now);
+        }
+    }
+
+    /// Notes what became of something that a policy wants.
+    pub fn set_failure(&mut self, policy: &PolicyKey, what: &str, failure: Option<String>, now: Moment) {
+        let known = self.failures.get(policy).and_then(|failures| failures.get(what));
+        if known == failure.as_ref() {
+            return;
+        }
+        let mut due = now;
+        match failure {
+            Some(message) => {
+                self.failures.entry(policy.clone()).or_default().insert(what.into(), message);
+                due += TELLING;
+            }
+            None => {
+                if let Some(failures) = self.failures.get_mut(policy) {
+                    failures.remove(what);
+                    if failures.is_empty() {
+                        self.failures.remove(policy);
+                    }
+                }
+            }
+        }
+        self.queue.add_at(Task::Report(policy.clone()), due, now);
+    }
+}
+
+/// How much work of a policy that is not tried any more is remembered.
+const MAX_GIVEN_UP: usize = 20;
+
+/// How long something fails, in milliseconds, before the policy's status says so: about three tries. What passes sooner
+/// is nothing to be told.
+const TELLING: Moment = 5_000;
+
+/// How sure an owner's claim is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It renders the object.
+    Firm,
+    /// It has not been judged yet.
+    Open,
+    /// It does not want the object any more.
+    Fallen,
+}

@@ -1,0 +1,149 @@
+//! Policies, and the work that their changes ask for.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ephor_cluster::Discovery;
+use ephor_expr::Str;
+use ephor_runtime::kinds::{GroupKind, with_api_versions};
+use ephor_runtime::policies::{PolicyKey, Snapshot};
+use ephor_runtime::queue::Moment;
+
+use super::memory::State;
+use super::names::{label_parts, policy_key};
+use super::objects::gvk_of;
+use crate::conditions::{Failing, failing};
+use crate::queue::{Task, WorkKey};
+use crate::rules::{PolicyInfo, may_match};
+use crate::tenure;
+
+/// What work that is not tried any more is filed under.
+pub const GIVEN_UP: &str = "given up: ";
+/// How long, in milliseconds, after a policy is seen to have failed: what still fails has failed again by then.
+const LOOK_BACK: Moment = 15_000;
+
+impl State {
+    /// Takes in what is served. A policy that leaves a group to discovery may mean another one now.
+    pub fn observe_discovery(&mut self, discovery: Arc<Discovery>, now: Moment) {
+        self.discovery = discovery;
+        let known = self.infos.len();
+        let (policies, discovery) = (&self.snapshot.policies, &self.discovery);
+        self.infos.retain(|key, info| {
+            policies.get(key).is_none_or(|policy| with_api_versions(&policy.document, discovery) == info.completed)
+        });
+        if self.infos.len() != known {
+            self.observe_policies(Arc::clone(&self.snapshot), now);
+        }
+        self.follow();
+    }
+
+    /// Takes in the policies as they are now.
+    pub fn observe_policies(&mut self, snapshot: Arc<Snapshot>, now: Moment) {
+        let exceptions_changed = !Arc::ptr_eq(&snapshot.exceptions, &self.snapshot.exceptions);
+        let old = std::mem::take(&mut self.infos);
+        for (key, policy) in &snapshot.policies {
+            let same = |info: &&Arc<PolicyInfo>| {
+                let program = match (&info.program, &policy.program) {
+                    (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+                    (None, None) => true,
+                    _ => false,
+                };
+                program && info.generation == policy.generation() && info.uid == policy.uid()
+            };
+            let info = old.get(key).filter(same).cloned().or_else(|| {
+                let known = old.get(key).map(Arc::as_ref);
+                Some(Arc::new(PolicyInfo::of(policy, &self.discovery, known, || time_text(now))?))
+            });
+            if let Some(info) = info {
+                self.infos.insert(key.clone(), info);
+            }
+        }
+        self.snapshot = snapshot;
+        let keys: BTreeSet<PolicyKey> = old.keys().chain(self.infos.keys()).cloned().collect();
+        for key in keys {
+            let (before, after) = (old.get(&key), self.infos.get(&key).cloned());
+            let unchanged = matches!((before, &after), (Some(a), Some(b)) if Arc::ptr_eq(a, b));
+            if unchanged && !exceptions_changed {
+                continue;
+            }
+            for rule in before.iter().flat_map(|info| &info.generate) {
+                self.former.insert((key.clone(), rule.name.clone()), rule.terms.clone());
+            }
+            for rule in after.iter().flat_map(|info| &info.generate) {
+                self.former.remove(&(key.clone(), rule.name.clone()));
+            }
+            if let Some(info) = after.as_ref().filter(|_| !unchanged) {
+                self.policy_changed(info, before.is_none(), now);
+            }
+            self.enqueue_policy(&key, now);
+            if !unchanged {
+                self.forget_policy(&key, after.as_deref());
+            }
+            if after.as_ref().is_some_and(|info| info.once_for_existing()) && !unchanged {
+                self.queue.add(Task::Existing(key), now);
+            }
+        }
+        self.follow();
+    }
+
+    /// A policy is new, or says something else: what its status says may be true no more.
+    fn policy_changed(&mut self, info: &PolicyInfo, first: bool, now: Moment) {
+        if let Some(failures) = self.failures.get_mut(&info.key) {
+            failures.retain(|what, _| !what.starts_with(GIVEN_UP));
+        }
+        let Some(policy) = self.snapshot.policies.get(&info.key) else { return };
+        if !tenure::are_noted(&policy.document, info.tenures()) {
+            self.queue.add(Task::Note(info.key.clone()), now);
+        }
+        match failing(&policy.document) {
+            // Nobody tries it again, and nobody else remembers.
+            Some(Failing::GivenUp(message)) if first => {
+                let failures = self.failures.entry(info.key.clone()).or_default();
+                failures.insert(format!("{GIVEN_UP}before").into(), message);
+            }
+            Some(_) => self.queue.add_at(Task::Report(info.key.clone()), now + LOOK_BACK, now),
+            None => {}
+        }
+    }
+
+    /// Asks for everything that a policy may have to do with.
+    pub fn enqueue_policy(&mut self, key: &PolicyKey, now: Moment) {
+        let (namespace, name) = label_parts(key);
+        let mut triggers: BTreeSet<Str> = self.index.triggers_of(namespace, name).into_iter().collect();
+        let from = WorkKey { policy: key.clone(), trigger: Str::default() };
+        triggers
+            .extend(self.rendered.range(from..).take_while(|(k, _)| k.policy == *key).map(|(k, _)| k.trigger.clone()));
+        triggers.extend(self.contexts.keys_of(key).map(|key| key.trigger.clone()));
+        if let Some(info) = self.infos.get(key) {
+            let kinds: Vec<GroupKind> = self.index.kinds().cloned().collect();
+            for rule in info.generate.iter().filter(|rule| rule.terms.synchronize) {
+                for kind in &kinds {
+                    let seen = self.index.of_kind(kind).filter(|seen| {
+                        may_match(rule.kinds.as_deref(), &gvk_of(seen))
+                            && info.sees(&seen.id.namespace)
+                            && self.in_force(info, rule, seen)
+                    });
+                    triggers.extend(seen.map(|seen| seen.uid.clone()));
+                }
+            }
+        }
+        for trigger in triggers {
+            self.queue.add(Task::Reconcile(WorkKey { policy: key.clone(), trigger }), now);
+        }
+    }
+
+    /// Asks for everything once more.
+    pub fn enqueue_all(&mut self, now: Moment) {
+        let mut keys: BTreeSet<PolicyKey> = self.infos.keys().cloned().collect();
+        keys.extend(self.index.policies().into_iter().map(|(namespace, name)| policy_key(&namespace, &name)));
+        for key in keys {
+            self.enqueue_policy(&key, now);
+        }
+    }
+}
+
+/// A moment as Kubernetes writes times.
+fn time_text(moment: Moment) -> Str {
+    let time = i64::try_from(moment).ok().and_then(|moment| jiff::Timestamp::from_millisecond(moment).ok());
+    time.unwrap_or_default().strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into()
+}

@@ -1,0 +1,98 @@
+//! Since when a rule has looked for its triggers as it does.
+//!
+//! A synchronizing rule looks after the triggers that came after it. When that was must outlive edits of the policy and
+//! the process that saw it: an edit of what a rule makes leaves it the rule that it was. So it stands in the policy's
+//! status, by a fingerprint of what the rule looks for.
+
+use std::cmp::Ordering;
+
+use ephor_expr::{Map, Str, Value};
+use ephor_runtime::content::fingerprint;
+use ephor_runtime::policies::StoredPolicy;
+
+use super::index::Seen;
+
+/// The member of the status that says since when rules look for what they look for.
+pub const TENURES: &str = "rulesSince";
+
+/// Since when a rule is what it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tenure {
+    /// What the rule looks for, and whether it stays with it: another fingerprint is another rule.
+    pub selection: Str,
+    /// The time, RFC 3339.
+    pub since: Str,
+    /// The policy's version then: it tells what came before and after within that second.
+    pub version: Str,
+}
+
+impl Tenure {
+    /// The tenure of a rule that is looked at for the first time.
+    pub fn of(rule: &Value) -> Self {
+        let mut parts: Vec<Value> = ["match", "exclude", "preconditions", "celPreconditions", "context"]
+            .iter()
+            .map(|part| rule.get(part).cloned().unwrap_or_default())
+            .collect();
+        parts.push(rule.at(&["generate", "synchronize"]).cloned().unwrap_or_default());
+        Self { selection: fingerprint(&Value::array(parts)).into(), ..Self::default() }
+    }
+
+    /// When it began: as the policy's status says, as was `known` before, when the policy was made, or `now`.
+    #[must_use]
+    pub fn begun(self, rule: &str, policy: &StoredPolicy, known: Option<&Self>, now: impl FnOnce() -> Str) -> Self {
+        // A status can come from a backup: nobody looked before the policy was there.
+        let created = policy.document.str_at(&["metadata", "creationTimestamp"]).unwrap_or_default();
+        let noted = noted(&policy.document, rule).filter(|noted| noted.since.as_str() >= created);
+        if let Some(known) = noted.as_ref().into_iter().chain(known).find(|known| known.selection == self.selection) {
+            return known.clone();
+        }
+        // Nobody may say when the policy changed: it was before now.
+        let since = if policy.since.is_empty() { now() } else { policy.since.clone() };
+        Self { since, version: policy.since_version.clone(), ..self }
+    }
+
+    /// Whether an object came after that. Times have whole seconds; within one the versions tell.
+    pub fn precedes(&self, seen: &Seen) -> bool {
+        match seen.created.cmp(&self.since) {
+            _ if self.since.is_empty() => false,
+            Ordering::Less => false,
+            Ordering::Greater => true,
+            Ordering::Equal => match (seen.resource_version.parse::<u64>(), self.version.parse::<u64>()) {
+                (Ok(version), Ok(since)) => version > since,
+                _ => false,
+            },
+        }
+    }
+
+    fn document(&self, rule: &Str) -> Value {
+        Value::from([
+            ("rule", Value::from(rule.clone())),
+            ("selection", Value::from(self.selection.clone())),
+            ("since", Value::from(self.since.clone())),
+            ("version", Value::from(self.version.clone())),
+        ])
+    }
+}
+
+/// What a policy's status says of a rule.
+fn noted(policy: &Value, rule: &str) -> Option<Tenure> {
+    let entries = policy.at(&["status", TENURES])?.as_array()?;
+    let entry = entries.iter().find(|entry| entry.str_at(&["rule"]) == Some(rule))?;
+    let text = |key: &str| Str::new(entry.str_at(&[key]).unwrap_or_default());
+    Some(Tenure { selection: text("selection"), since: text("since"), version: text("version") })
+}
+
+/// Whether a policy's status says this of its rules.
+pub fn are_noted<'t>(policy: &Value, tenures: impl Iterator<Item = (&'t Str, &'t Tenure)>) -> bool {
+    tenures.into_iter().all(|(rule, tenure)| noted(policy, rule).as_ref() == Some(tenure))
+}
+
+/// Notes tenures in a status; whether that changed it.
+pub fn note<'t>(status: &mut Map, tenures: impl Iterator<Item = (&'t Str, &'t Tenure)>) -> bool {
+    let entries: Vec<Value> = tenures.map(|(rule, tenure)| tenure.document(rule)).collect();
+    if status.get(TENURES).and_then(Value::as_array).unwrap_or_default() == entries {
+        return false;
+    }
+    status.insert(TENURES, Value::array(entries));
+    true
+}

@@ -1,0 +1,147 @@
+//! Admission as an API server asks it: in the way of every write, by the handlers of production.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use ephor_admission::review::roles::Roles;
+use ephor_admission::review::{HandlerOptions, Handlers, Parts};
+use ephor_cluster::admission::{Admission, Attributes, Mutated, Operation};
+use ephor_cluster::{Cluster, ClusterError, MemoryCluster};
+use ephor_engine::rules::mutate::JsonPatch;
+use ephor_expr::Value;
+use ephor_expr::budget::Budget;
+use ephor_runtime::config::ConfigStore;
+use ephor_runtime::decision::AdmissionRequest;
+use ephor_runtime::decision::observe::Unobserved;
+use ephor_runtime::decision::path::Lane;
+use ephor_runtime::facts::{ClusterFacts, NamespaceLabels};
+use ephor_runtime::feed::Change;
+use ephor_runtime::policies::{ExceptionScope, PolicyStore};
+
+type Between = Box<dyn FnMut() + Send>;
+
+/// The door that every write goes through. Clones are the same door.
+#[derive(Clone)]
+pub(super) struct Door(Arc<Inner>);
+
+struct Inner {
+    handlers: Handlers,
+    policies: PolicyStore,
+    config: ConfigStore,
+    asked: AtomicU64,
+    closed: AtomicBool,
+    refusing: AtomicBool,
+    between: Mutex<Option<Between>>,
+}
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Door")
+    }
+}
+
+impl Door {
+    /// Puts a door before a cluster.
+    pub(super) fn before(cluster: &MemoryCluster) -> Self {
+        let policies = PolicyStore::new(ExceptionScope::Everywhere);
+        let config = ConfigStore::new("kyverno", "kyverno");
+        let shared: Arc<dyn Cluster> = Arc::new(cluster.clone());
+        let parts = Parts {
+            cluster: Arc::clone(&shared),
+            policies: policies.clone(),
+            config: config.clone(),
+            answers: Arc::new(ClusterFacts::new(shared)),
+            namespaces: NamespaceLabels::default(),
+            roles: Roles::default(),
+            observer: Arc::new(Unobserved),
+        };
+        let door = Self(Arc::new(Inner {
+            handlers: Handlers::new(parts, HandlerOptions::in_process("kyverno")),
+            policies,
+            config,
+            asked: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            refusing: AtomicBool::new(false),
+            between: Mutex::default(),
+        }));
+        assert!(cluster.set_admission(Arc::new(door.clone())));
+        door
+    }
+
+    /// Whether the validating webhook is down: everything passes it unseen.
+    pub(super) fn close(&self, closed: bool) {
+        self.0.closed.store(closed, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.0.closed.load(Ordering::Relaxed)
+    }
+
+    /// Whether something behind this admission refuses whatever it lets pass.
+    pub(super) fn refuse(&self, refusing: bool) {
+        self.0.refusing.store(refusing, Ordering::Relaxed);
+    }
+
+    /// What happens between the next answer and the write that it is about.
+    pub(super) fn between(&self, act: impl FnMut() + Send + 'static) {
+        *self.0.between.lock().unwrap() = Some(Box::new(act));
+    }
+
+    /// Tells admission of a policy.
+    pub(super) fn policy(&self, kind: &str, change: Change) {
+        self.0.policies.apply(kind, change);
+    }
+
+    /// The settings that admission goes by.
+    pub(super) fn config(&self) -> &ConfigStore {
+        &self.0.config
+    }
+
+    fn request(&self, attributes: &Attributes) -> AdmissionRequest {
+        let number = self.0.asked.fetch_add(1, Ordering::Relaxed);
+        AdmissionRequest::of_value(&attributes.request(&format!("request-{number}"))).unwrap()
+    }
+
+    /// Asks about a request that no cluster in memory can be sent, such as opening a shell.
+    pub(super) fn ask(&self, request: &Value) {
+        let answer = self.0.handlers.validate(&AdmissionRequest::of_value(request).unwrap(), &Lane::All);
+        assert!(answer.allowed, "{:?}", answer.message);
+    }
+}
+
+/// What this admission is not about.
+fn passes(attributes: &Attributes) -> bool {
+    attributes.resource.group == "kyverno.io" || attributes.dry_run
+}
+
+impl Admission for Door {
+    fn mutate(&self, attributes: &Attributes) -> Result<Mutated, ClusterError> {
+        let mut mutated = Mutated::default();
+        if passes(attributes) || attributes.operation == Operation::Delete {
+            return Ok(mutated);
+        }
+        let answer = self.0.handlers.mutate(&self.request(attributes), &Lane::All);
+        assert!(answer.allowed, "{:?}", answer.message);
+        mutated.object = answer.patch.map(|patch: Value| {
+            let patch = JsonPatch::from_value(&patch).unwrap();
+            patch.apply(&attributes.object, &Budget::default()).unwrap()
+        });
+        Ok(mutated)
+    }
+
+    fn validate(&self, attributes: &Attributes) -> Result<Vec<String>, ClusterError> {
+        if self.is_closed() || passes(attributes) {
+            return Ok(Vec::new());
+        }
+        let answer = self.0.handlers.validate(&self.request(attributes), &Lane::All);
+        assert!(answer.allowed, "{:?}", answer.message);
+        if self.0.refusing.load(Ordering::Relaxed) {
+            return Err(ClusterError::denied(403, "Forbidden", "refused by somebody else"));
+        }
+        let between = self.0.between.lock().unwrap().take();
+        if let Some(mut act) = between {
+            act();
+        }
+        Ok(answer.warnings)
+    }
+}

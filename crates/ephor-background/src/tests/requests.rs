@@ -1,0 +1,212 @@
+//! `UpdateRequest`s from their creation to their end.
+
+use std::sync::Arc;
+
+use ephor_cluster::MemoryCluster;
+use ephor_cluster::memory::Options;
+use ephor_expr::Value;
+use ephor_faults::FaultyCluster;
+
+use super::bed::{Bed, as_controller, document};
+use crate::writer::Note;
+
+const POLICY: &str = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [Namespace], selector: {matchLabels: {layer: business}}}}]}
+    generate:
+      synchronize: false
+      apiVersion: v1
+      kind: ConfigMap
+      name: made
+      namespace: '{{ request.object.metadata.name }}'
+      data: {data: {k: v}}
+";
+
+/// The request that waits.
+fn waiting(bed: &Bed) -> Option<Value> {
+    bed.list("kyverno.io/v2", "UpdateRequest").pop()
+}
+
+fn state(bed: &Bed) -> Option<String> {
+    waiting(bed).map(|request| request.str_at(&["status", "state"]).unwrap_or_default().to_owned())
+}
+
+#[test]
+fn a_completed_request_says_what_it_made_and_goes() {
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    bed.settle();
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: business}}}");
+    while !matches!(state(&bed).as_deref(), Some("Completed")) {
+        bed.pump();
+        bed.controller.step(bed.now);
+    }
+    let request = waiting(&bed).unwrap();
+    assert_eq!(
+        request.at(&["status", "generatedResources"]).unwrap().as_array().unwrap()[0].str_at(&["name"]),
+        Some("made")
+    );
+    bed.tick(9_000);
+    bed.pump();
+    bed.controller.step(bed.now);
+    assert!(state(&bed).is_some());
+    bed.settle();
+    assert!(state(&bed).is_none());
+}
+
+#[test]
+fn a_request_for_an_object_that_was_refused_fails_and_no_policy_says_so() {
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: other}}}");
+    bed.settle();
+    let request = document(
+        "{apiVersion: kyverno.io/v2, kind: UpdateRequest, metadata: {name: ur-1, namespace: kyverno},
+          spec: {policy: p, requestType: generate, ruleContext: [{rule: r, trigger: {apiVersion: v1, kind: Namespace,
+            name: ns-a, uid: phantom}}], context: {admissionRequestInfo: {operation: CREATE, admissionRequest: {
+              uid: '', operation: CREATE, object: {apiVersion: v1, kind: Namespace, metadata: {name: ns-a, uid: phantom,
+              labels: {layer: business}}}, oldObject: {}}}}}}",
+    );
+    bed.cluster_create(&request);
+    let end = bed.now + 12_000;
+    while bed.now < end {
+        while bed.pump() || bed.controller.step(bed.now) == crate::Step::Worked {}
+        assert!(bed.controller.state().failures.is_empty(), "{:?}", bed.controller.state().failures);
+        bed.tick(100);
+    }
+    assert_eq!(state(&bed).as_deref(), Some("Failed"));
+    bed.settle();
+    assert_eq!(state(&bed), None, "given up");
+    assert!(bed.controller.state().failures.is_empty(), "{:?}", bed.controller.state().failures);
+    assert!(bed.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: ns-a}}").is_none());
+}
+
+#[test]
+fn a_change_of_labels_that_means_nothing_is_skipped() {
+    let mut bed = Bed::new();
+    bed.apply(&POLICY.replace(", selector: {matchLabels: {layer: business}}", ""));
+    bed.settle();
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a}}");
+    bed.settle();
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {a: b}}}");
+    for _ in 0..100 {
+        bed.pump();
+        bed.controller.step(bed.now);
+    }
+    let request = waiting(&bed).unwrap();
+    assert_eq!(request.str_at(&["status", "state"]), Some("Skip"), "{}", request.to_json());
+    assert!(request.str_at(&["status", "message"]).unwrap().contains("labels"));
+}
+
+#[test]
+fn many_finished_requests_go_at_once() {
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    bed.settle();
+    for i in 0..150 {
+        let namespace =
+            format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: n-{i}, labels: {{layer: business}}}}}}");
+        bed.cluster_create(&document(&namespace));
+    }
+    for i in 0..150 {
+        let namespace = format!(
+            "{{apiVersion: v1, kind: Namespace, metadata: {{name: n-{i}, labels: {{layer: business}}, annotations: {{a: b}}}}}}"
+        );
+        bed.apply(&namespace);
+    }
+    let start = bed.now;
+    while bed.pump() || bed.controller.step(bed.now) == crate::Step::Worked {}
+    assert_eq!(bed.now, start, "no time has passed");
+    assert!(bed.pending_requests() <= 100, "{}", bed.pending_requests());
+}
+
+#[test]
+fn a_finished_request_goes_before_the_namespace_of_its_trigger() {
+    let mut bed = Bed::new();
+    bed.apply(
+        &POLICY
+            .replace("[Namespace], selector: {matchLabels: {layer: business}}", "[Secret]")
+            .replace("request.object.metadata.name ", "request.object.metadata.namespace "),
+    );
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a}}");
+    bed.settle();
+    bed.apply("{apiVersion: v1, kind: Secret, metadata: {name: trigger, namespace: ns-a}}");
+    while !matches!(state(&bed).as_deref(), Some("Completed")) {
+        bed.pump();
+        bed.controller.step(bed.now);
+    }
+    let start = bed.now;
+    bed.delete("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a}}");
+    while bed.pump() || bed.controller.step(bed.now) == crate::Step::Worked {}
+    assert!(bed.now - start < 2_000, "{} ms have passed", bed.now - start);
+    assert_eq!(state(&bed), None);
+}
+
+/// A review that no API server sent, posted to the admission port: that `user` created the Namespace.
+fn forge(bed: &Bed, user: &str) {
+    let namespace = bed.find("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a}}").unwrap().to_json();
+    bed.door.ask(&document(&format!(
+        "{{uid: forged-{user}, operation: CREATE, kind: {{group: '', version: v1, kind: Namespace}},
+          resource: {{group: '', version: v1, resource: namespaces}}, name: ns-a, namespace: ns-a,
+          userInfo: {{username: {user}, groups: [dev]}}, dryRun: false, object: {namespace}, oldObject: null}}"
+    )));
+}
+
+#[test]
+fn a_forged_request_of_a_user_without_the_right_is_dropped() {
+    let cluster = MemoryCluster::new(Options::default());
+    let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let view = FaultyCluster::new(Arc::new(as_controller(&cluster))).with_rights({
+        let asked = Arc::clone(&asked);
+        move |review| {
+            asked.lock().unwrap().push(review.at(&["spec", "resourceAttributes"]).unwrap().to_json());
+            review.str_at(&["spec", "user"]) == Some("ann")
+        }
+    });
+    let mut bed = Bed::over(cluster, Arc::new(view));
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: business}}}");
+    let policy = POLICY.replace("spec:\n  rules", "spec:\n  background: false\n  rules");
+    bed.apply(&policy.replace("{k: v}", "{k: '{{ request.userInfo.username }}'}"));
+    bed.settle();
+    let made = |bed: &Bed| bed.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: ns-a}}");
+    forge(&bed, "mallory");
+    assert!(waiting(&bed).is_some(), "admission hands it over");
+    bed.settle();
+    assert_eq!((made(&bed), waiting(&bed)), (None, None));
+    assert_eq!(*asked.lock().unwrap(), [r#"{"resource":"namespaces","verb":"create","version":"v1"}"#]);
+    forge(&bed, "ann");
+    bed.settle();
+    assert_eq!(made(&bed).unwrap().str_at(&["data", "k"]), Some("ann"));
+}
+
+#[test]
+fn a_request_for_a_trigger_that_was_replaced_ends_without_a_word() {
+    let trigger = "{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: business}}}";
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    bed.settle();
+    // Admission sees two creations with different UIDs; only the second object is there when the work begins.
+    bed.apply(trigger);
+    let first = waiting(&bed).unwrap();
+    bed.delete(trigger);
+    bed.apply(trigger);
+    bed.cluster_create(&{
+        let mut again = first.clone();
+        for key in ["uid", "resourceVersion", "creationTimestamp"] {
+            ephor_runtime::content::set_meta(&mut again, key, None);
+        }
+        ephor_runtime::content::set_meta(&mut again, "name", Some("ur-first".into()));
+        again
+    });
+    bed.settle();
+    assert!(bed.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: ns-a}}").is_some());
+    assert_eq!(bed.pending_requests(), 0);
+    let failed = |note: &Note| matches!(note, Note::Failed { .. });
+    assert!(!bed.notes.lock().unwrap().iter().any(failed), "{:?}", bed.notes);
+    assert!(bed.controller.state().failures.is_empty(), "{:?}", bed.controller.state().failures);
+}

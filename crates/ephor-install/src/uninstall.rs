@@ -1,0 +1,338 @@
+//! Taking Ephor out of a cluster: webhooks first, so that nothing waits for an engine that is gone.
+//!
+//! A leader that still runs writes its webhook configurations again. So they are removed first, and once more when the
+//! last pod has ended. Policies stay, and the kinds that they are of, unless asked otherwise: whoever installs again,
+//! or goes back to what was there before, finds them.
+
+use std::time::{Duration, Instant};
+
+use ephor_admission::webhooks::{Names, Serving};
+use ephor_cluster::write::Propagation;
+use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, LabelSelector, ListQuery};
+use ephor_expr::{Str, Value};
+
+use crate::manifests::{InstallError, Release, render};
+
+/// What is to go.
+#[derive(Debug, Clone)]
+pub struct Uninstall {
+    /// The namespace of the installation.
+    pub namespace: Str,
+    /// What names of its objects begin with.
+    pub name: Str,
+    /// Whether the kinds go too, and with them every policy.
+    pub definitions: bool,
+    /// How long to wait for the last pod.
+    pub patience: Duration,
+}
+
+/// Why it cannot be done.
+#[derive(Debug, thiserror::Error)]
+pub enum UninstallError {
+    /// The cluster refuses or is out of reach.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// The manifests that say what there is cannot be rendered.
+    #[error(transparent)]
+    Manifests(#[from] InstallError),
+    /// Pods do not end, and may write webhook configurations again.
+    #[error("{0} did not end in time; run the command again when they have")]
+    PodsRemain(String),
+}
+
+/// One object that exists and is to go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removal {
+    /// Its API version.
+    pub api_version: Str,
+    /// Its kind.
+    pub kind: Str,
+    /// Its namespace, if it has one.
+    pub namespace: Option<Str>,
+    /// Its name.
+    pub name: Str,
+}
+
+impl std::fmt::Display for Removal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
+            None => write!(f, "{} {}", self.kind, self.name),
+        }
+    }
+}
+
+impl Removal {
+    fn of(object: &Value) -> Self {
+        let text = |keys: &[&str]| object.str_at(keys).filter(|text| !text.is_empty()).map(Str::new);
+        Self {
+            api_version: text(&["apiVersion"]).unwrap_or_default(),
+            kind: text(&["kind"]).unwrap_or_default(),
+            namespace: text(&["metadata", "namespace"]),
+            name: text(&["metadata", "name"]).unwrap_or_default(),
+        }
+    }
+
+    fn in_namespace(api_version: &'static str, kind: &'static str, namespace: &Str, name: String) -> Self {
+        Self {
+            api_version: Str::new_static(api_version),
+            kind: Str::new_static(kind),
+            namespace: Some(namespace.clone()),
+            name: name.into(),
+        }
+    }
+
+    fn exists(&self, cluster: &dyn Cluster) -> Result<bool, ClusterError> {
+        absent_is_none(
+            cluster
+                .resolve(&self.api_version, &self.kind)
+                .and_then(|resource| cluster.get(&resource, self.namespace.as_deref(), &self.name)),
+        )
+        .map(|found| found.is_some())
+    }
+
+    fn carry_out(&self, cluster: &dyn Cluster) -> Result<(), ClusterError> {
+        let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
+        absent_is_none(
+            cluster
+                .resolve(&self.api_version, &self.kind)
+                .and_then(|resource| cluster.delete(&resource, self.namespace.as_deref(), &self.name, &options)),
+        )
+        .map(|_| ())
+    }
+}
+
+fn absent_is_none<T>(result: Result<T, ClusterError>) -> Result<Option<T>, ClusterError> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Uninstall {
+    /// What exists of the installation, in the order in which it goes.
+    pub fn plan(&self, cluster: &dyn Cluster) -> Result<Vec<Removal>, UninstallError> {
+        let mut removals = webhooks(cluster)?;
+        for removal in self.rest()? {
+            if removal.exists(cluster)? {
+                removals.push(removal);
+            }
+        }
+        Ok(removals)
+    }
+
+    /// Removes what [`Uninstall::plan`] found; `done` hears of each object.
+    pub fn carry_out(
+        &self,
+        cluster: &dyn Cluster,
+        removals: &[Removal],
+        mut done: impl FnMut(&Removal),
+    ) -> Result<(), UninstallError> {
+        let mut remove = |removal: &Removal| -> Result<(), ClusterError> {
+            removal.carry_out(cluster)?;
+            done(removal);
+            Ok(())
+        };
+        let (first, rest): (Vec<_>, Vec<_>) =
+            removals.iter().partition(|removal| is_webhook(removal) || removal.kind == "Deployment");
+        for removal in first {
+            remove(removal)?;
+        }
+        self.wait_for_pods(cluster)?;
+        for removal in webhooks(cluster)? {
+            remove(&removal)?;
+        }
+        for removal in rest {
+            remove(removal)?;
+        }
+        Ok(())
+    }
+
+    /// Everything but the webhooks, whether it exists or not: Deployments first, what others need last.
+    fn rest(&self) -> Result<Vec<Removal>, InstallError> {
+        // With these values the chart has every object that any values give it.
+        let settings = [
+            format!("fullnameOverride={},crds.install={}", self.name, self.definitions),
+            "admissionController.replicas=2,backgroundController.replicas=2".to_owned(),
+            "admissionController.rbac.clusterRole.extraResources[0].verbs={get}".to_owned(),
+            "backgroundController.rbac.clusterRole.extraResources[0].verbs={get}".to_owned(),
+            "admissionController.autoscaling.enabled=true,admissionController.autoscaling.minReplicas=2".to_owned(),
+            "admissionController.serviceMonitor.enabled=true,backgroundController.serviceMonitor.enabled=true"
+                .to_owned(),
+            "global.caCertificates.data=x,grafana.enabled=true,grafana.grafanaDashboard.create=true".to_owned(),
+        ];
+        let release = Release { namespace: self.namespace.clone(), settings: settings.into(), ..Release::default() };
+        let mut removals: Vec<Removal> = render(&release)?.objects.iter().rev().map(Removal::of).collect();
+        let service = format!("{}-svc.{}.svc", self.name, self.namespace);
+        for part in ["ca", "pair"] {
+            let name = format!("{service}.kyverno-tls-{part}");
+            removals.push(Removal::in_namespace("v1", "Secret", &self.namespace, name));
+        }
+        for name in
+            ["kyverno", "kyverno-health", "kyverno-background-controller", "ephor-shadow", "ephor-shadow-health"]
+        {
+            removals.push(Removal::in_namespace("coordination.k8s.io/v1", "Lease", &self.namespace, name.to_owned()));
+        }
+        // Policies go with their kinds, so the kinds go last.
+        removals.sort_by_key(|removal| removal.kind == "CustomResourceDefinition");
+        Ok(removals)
+    }
+
+    fn wait_for_pods(&self, cluster: &dyn Cluster) -> Result<(), UninstallError> {
+        let resource = cluster.resolve("v1", "Pod")?;
+        let until = Instant::now() + self.patience;
+        let ours = format!(
+            "app.kubernetes.io/part-of={},app.kubernetes.io/component in (admission-controller,background-controller)",
+            self.name
+        );
+        let labels = LabelSelector::parse(&ours).unwrap_or_default();
+        let query = ListQuery::in_namespace(self.namespace.clone()).labels(labels);
+        loop {
+            let pods = cluster.list(&resource, &query)?.items;
+            let names: Vec<&str> = pods.iter().filter_map(|pod| pod.str_at(&["metadata", "name"])).collect();
+            if names.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() >= until {
+                return Err(UninstallError::PodsRemain(names.join(", ")));
+            }
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    }
+}
+
+fn is_webhook(removal: &Removal) -> bool {
+    removal.kind.ends_with("WebhookConfiguration")
+}
+
+/// The webhook configurations that carry our label, those of resources first.
+fn webhooks(cluster: &dyn Cluster) -> Result<Vec<Removal>, ClusterError> {
+    let mut found = Vec::new();
+    for serving in [Serving::Enforcing, Serving::Shadow] {
+        let (key, value) = Names::of(serving).label();
+        for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
+            let resource = cluster.resolve("admissionregistration.k8s.io/v1", kind)?;
+            let labels = LabelSelector::parse(&format!("{key}={value}")).unwrap_or_default();
+            for object in cluster.list(&resource, &ListQuery::all().labels(labels))?.items {
+                let name = object.str_at(&["metadata", "name"]).unwrap_or_default();
+                found.push(Removal {
+                    api_version: "admissionregistration.k8s.io/v1".into(),
+                    kind: kind.into(),
+                    namespace: None,
+                    name: name.into(),
+                });
+            }
+        }
+    }
+    found.sort_by_key(|removal| !removal.name.contains("resource"));
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use ephor_cluster::{MemoryCluster, WriteOptions};
+
+    use super::*;
+
+    const UNINSTALL: fn() -> Uninstall = || Uninstall {
+        namespace: "kyverno".into(),
+        name: "kyverno".into(),
+        definitions: false,
+        patience: Duration::ZERO,
+    };
+
+    fn object(text: &str) -> Value {
+        ephor_expr::yaml::parse_value(text).unwrap()
+    }
+
+    /// A cluster with an installation, its webhooks, a policy, and what belongs to others.
+    fn cluster() -> MemoryCluster {
+        let cluster = MemoryCluster::default();
+        let release = Release { settings: vec!["admissionController.replicas=3".into()], ..Release::default() };
+        let rendered = render(&release).unwrap();
+        let mut objects = vec![rendered.namespace_object()];
+        objects.extend(rendered.objects);
+        let webhook = |name: &str, label: &str| {
+            object(&format!(
+                "{{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, \
+                 metadata: {{name: {name}, labels: {{webhook.kyverno.io/managed-by: {label}}}}}, webhooks: []}}"
+            ))
+        };
+        objects.push(webhook("kyverno-policy-validating-webhook-cfg", "kyverno"));
+        objects.push(webhook("kyverno-resource-validating-webhook-cfg", "kyverno"));
+        objects.push(webhook("theirs", "them"));
+        for text in [
+            "{apiVersion: v1, kind: Secret, metadata: {name: kyverno-svc.kyverno.svc.kyverno-tls-ca, namespace: kyverno}}",
+            "{apiVersion: v1, kind: Secret, metadata: {name: mine, namespace: kyverno}}",
+            "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: kyverno, namespace: kyverno}}",
+            "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: []}}",
+        ] {
+            objects.push(object(text));
+        }
+        for object in objects {
+            let resource =
+                cluster.resolve(object.str_at(&["apiVersion"]).unwrap(), object.str_at(&["kind"]).unwrap()).unwrap();
+            cluster.create(&resource, object, &WriteOptions::default()).unwrap();
+        }
+        cluster
+    }
+
+    fn remove(cluster: &MemoryCluster, uninstall: &Uninstall) -> Vec<String> {
+        let removals = uninstall.plan(cluster).unwrap();
+        let mut done = Vec::new();
+        uninstall.carry_out(cluster, &removals, |removal| done.push(removal.to_string())).unwrap();
+        done
+    }
+
+    fn left(cluster: &MemoryCluster) -> Vec<String> {
+        let mut left: Vec<String> = cluster.objects().iter().map(|object| Removal::of(object).to_string()).collect();
+        left.sort();
+        left
+    }
+
+    #[test]
+    fn webhooks_go_first_and_what_is_not_ours_stays() {
+        let cluster = cluster();
+        let done = remove(&cluster, &UNINSTALL());
+        assert_eq!(
+            done[..4],
+            [
+                "ValidatingWebhookConfiguration kyverno-resource-validating-webhook-cfg",
+                "ValidatingWebhookConfiguration kyverno-policy-validating-webhook-cfg",
+                "Deployment kyverno/kyverno-background-controller",
+                "Deployment kyverno/kyverno-admission-controller",
+            ]
+        );
+        let left = left(&cluster);
+        for stays in
+            ["ClusterPolicy p", "Secret kyverno/mine", "ValidatingWebhookConfiguration theirs", "Namespace kyverno"]
+        {
+            assert!(left.iter().any(|name| name == stays), "{stays}: {left:?}");
+        }
+        assert_eq!(left.iter().filter(|name| name.starts_with("CustomResourceDefinition")).count(), 7);
+        let gone = ["Role", "Deployment", "Lease", "Service", "ConfigMap kyverno/kyverno", "NetworkPolicy", "Pod"];
+        let ours = |name: &&String| gone.iter().any(|kind| name.split(' ').next() == Some(kind));
+        assert_eq!(left.iter().filter(ours).collect::<Vec<_>>(), Vec::<&String>::new());
+        assert_eq!(UNINSTALL().plan(&cluster).unwrap(), []);
+    }
+
+    #[test]
+    fn kinds_go_only_when_asked_and_last() {
+        let done = remove(&cluster(), &Uninstall { definitions: true, ..UNINSTALL() });
+        assert!(done[done.len() - 7..].iter().all(|name| name.starts_with("CustomResourceDefinition")), "{done:?}");
+    }
+
+    #[test]
+    fn a_pod_that_does_not_end_stops_the_removal_before_accounts_and_roles_go() {
+        let cluster = cluster();
+        let pod = "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: kyverno, labels: \
+                   {app.kubernetes.io/part-of: kyverno, app.kubernetes.io/component: admission-controller}}}";
+        let pods = cluster.resolve("v1", "Pod").unwrap();
+        cluster.create(&pods, object(pod), &WriteOptions::default()).unwrap();
+        let removals = UNINSTALL().plan(&cluster).unwrap();
+        let error = UNINSTALL().carry_out(&cluster, &removals, |_| {}).unwrap_err();
+        assert_eq!(error.to_string(), "a did not end in time; run the command again when they have");
+        assert!(left(&cluster).iter().any(|name| name == "ServiceAccount kyverno/kyverno-admission-controller"));
+    }
+}

@@ -1,0 +1,208 @@
+//! When two objects say the same.
+//!
+//! What a server stores is not what it was sent: it adds defaults, and mutate rules change objects in flight. So a
+//! downstream is not compared with what its rule renders alone, but with what the server made of that the last time
+//! it was written ([`Written`]). Whoever has forgotten that (after a restart) writes once more: a write that changes
+//! nothing leaves no trace in the cluster.
+
+use ephor_expr::{Map, Str, Value};
+use sha2::{Digest, Sha256};
+
+/// The annotation in which Ephor notes, on an object that it made, how it was made.
+pub const OWNERSHIP_ANNOTATION: &str = "ephor.dev/generated";
+
+/// Parts of `metadata` that only the server writes.
+const SERVER_OWNED: [&str; 8] = [
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
+];
+
+/// What an object says: without status, without what the server alone writes, without empty parts of its metadata.
+pub fn essence(object: &Value) -> Value {
+    let Some(members) = object.as_object() else { return object.clone() };
+    let mut members = members.clone();
+    members.remove("status");
+    if let Some(metadata) = members.get("metadata").and_then(Value::as_object) {
+        let mut metadata = metadata.clone();
+        for key in SERVER_OWNED {
+            metadata.remove(key);
+        }
+        metadata.retain(|_, value| match value {
+            Value::Null => false,
+            Value::Object(map) => !map.is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            _ => true,
+        });
+        members.insert("metadata", metadata);
+    }
+    Value::object(members)
+}
+
+/// The same without Ephor's own note on it.
+pub fn unstamped(object: &Value) -> Value {
+    let mut object = object.clone();
+    if object.at(&["metadata", "annotations", OWNERSHIP_ANNOTATION]).is_none() {
+        return object;
+    }
+    if let Some(metadata) = object.as_object_mut().map(|o| o.entry("metadata")).and_then(Value::as_object_mut)
+        && let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
+    {
+        annotations.remove(OWNERSHIP_ANNOTATION);
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
+    object
+}
+
+/// A short fingerprint of a value.
+pub fn fingerprint(value: &Value) -> String {
+    hex(value.to_json().as_bytes())
+}
+
+/// A short fingerprint of bytes: 64 bits in hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    let mut first = [0; 8];
+    first.iter_mut().zip(Sha256::digest(bytes)).for_each(|(to, byte)| *to = byte);
+    format!("{:016x}", u64::from_be_bytes(first))
+}
+
+/// What was written last, and what the server made of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// Fingerprint of the essence that was sent.
+    pub sent: String,
+    /// Fingerprint of the essence that was stored.
+    pub stored: String,
+    /// Whether it was applied on the server's side, so that what it says is known to be this writer's.
+    pub applied: bool,
+    /// The UID of the object if this process created it. Users can edit what is noted on the object, but not this.
+    pub created: Option<Str>,
+}
+
+impl Written {
+    /// What a write of `sent` that gave `stored` is remembered as.
+    pub fn new(sent: &Value, stored: &Value) -> Self {
+        Self { sent: fingerprint(&essence(sent)), stored: fingerprint(&essence(stored)), applied: false, created: None }
+    }
+
+    /// Whether this process created the object.
+    pub fn has_created(&self, object: &Value) -> bool {
+        self.created.is_some() && self.created.as_deref() == object.str_at(&["metadata", "uid"])
+    }
+}
+
+/// Whether all that `part` says is said in `whole`: objects may have further members, lists may not.
+pub fn covers(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::Object(whole), Value::Object(part)) => {
+            part.iter().all(|(key, value)| value.is_null() || whole.get(key).is_some_and(|w| covers(w, value)))
+        }
+        (Value::Array(whole), Value::Array(part)) => {
+            whole.len() == part.len() && whole.iter().zip(part.iter()).all(|(w, p)| covers(w, p))
+        }
+        (whole, part) => whole == part,
+    }
+}
+
+/// `wanted` with what an update must not take away from `live`: finalizers, and annotations by which Kubernetes'
+/// own controllers keep their books.
+pub fn with_books_of(wanted: &Value, live: &Value) -> Value {
+    let mut merged = wanted.clone();
+    let finalizers = live.at(&["metadata", "finalizers"]).filter(|f| f.as_array().is_some_and(|f| !f.is_empty()));
+    let annotations = live.at(&["metadata", "annotations"]).and_then(Value::as_object);
+    let kept: Vec<_> = annotations
+        .into_iter()
+        .flat_map(Map::iter)
+        .filter(|(key, _)| is_book(key) && wanted.at(&["metadata", "annotations", key]).is_none())
+        .collect();
+    if finalizers.is_none() && kept.is_empty() {
+        return merged;
+    }
+    if let Some(metadata) = merged.as_object_mut().map(|o| o.entry("metadata")).and_then(Value::as_object_mut) {
+        if let Some(finalizers) = finalizers
+            && !metadata.contains_key("finalizers")
+        {
+            metadata.insert("finalizers", finalizers.clone());
+        }
+        if !kept.is_empty() {
+            let annotations = metadata.entry("annotations");
+            if annotations.as_object().is_none() {
+                *annotations = Value::object(Map::new());
+            }
+            if let Some(annotations) = annotations.as_object_mut() {
+                for (key, value) in kept {
+                    annotations.insert(key.clone(), value.clone());
+                }
+            }
+        }
+    }
+    merged
+}
+
+fn is_book(annotation: &str) -> bool {
+    let Some((host, _)) = annotation.split_once('/') else { return false };
+    // What `kubectl apply` notes is the work of a user, and so are the words of pod security.
+    let system = |zone: &str| host == zone || host.strip_suffix(zone).is_some_and(|rest| rest.ends_with('.'));
+    (system("kubernetes.io") || system("k8s.io")) && !matches!(host, "kubectl.kubernetes.io" | "app.kubernetes.io")
+}
+
+/// Sets `metadata.FIELD.KEY` to a text; with `None`, takes it away.
+pub fn set_entry(object: &mut Value, field: &str, key: &str, text: Option<&str>) {
+    let Some(members) = object.as_object_mut() else { return };
+    let metadata = members.entry("metadata");
+    if metadata.as_object().is_none() {
+        *metadata = Value::object(Map::new());
+    }
+    let Some(metadata) = metadata.as_object_mut() else { return };
+    if let Some(text) = text {
+        let entries = metadata.entry(field);
+        if entries.as_object().is_none() {
+            *entries = Value::object(Map::new());
+        }
+        if let Some(entries) = entries.as_object_mut() {
+            entries.insert(key, text);
+        }
+    } else if let Some(entries) = metadata.get_mut(field).and_then(Value::as_object_mut) {
+        entries.remove(key);
+        if entries.is_empty() {
+            metadata.remove(field);
+        }
+    }
+}
+
+/// Sets or takes away `metadata.KEY`.
+pub fn set_meta(object: &mut Value, key: &str, value: Option<Value>) {
+    let Some(metadata) = object.as_object_mut().map(|o| o.entry("metadata")).and_then(Value::as_object_mut) else {
+        return;
+    };
+    match value {
+        Some(value) => metadata.insert(key, value),
+        None => metadata.remove(key),
+    };
+}
+
+/// Makes texts of numbers and booleans among labels and annotations, which variables leave there: the API server takes
+/// nothing else.
+pub fn with_texts(object: &mut Value) {
+    let Some(metadata) = object.as_object_mut().map(|o| o.entry("metadata")).and_then(Value::as_object_mut) else {
+        return;
+    };
+    for field in ["labels", "annotations"] {
+        let Some(entries) = metadata.get(field).and_then(Value::as_object) else { continue };
+        if entries.values().any(|value| matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_))) {
+            let text = |value: &Value| match value {
+                Value::Int(_) | Value::Float(_) | Value::Bool(_) => Value::from(value.to_json()),
+                other => other.clone(),
+            };
+            let entries: Map = entries.iter().map(|(key, value)| (key.clone(), text(value))).collect();
+            metadata.insert(field, entries);
+        }
+    }
+}

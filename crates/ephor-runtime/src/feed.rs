@@ -1,0 +1,379 @@
+//! What exists of a kind, and what happens to it: a list, then a watch, for ever.
+//!
+//! A [`Feed`] is a thread that tells its sink the present objects and every change after. It starts over when the
+//! cluster has forgotten where the watch stood, waits for kinds that are not served yet, and backs off while the
+//! cluster cannot be reached. The sink sees a consistent story: a [`Change::Reset`] says all that exists. A sink of
+//! [`Feed::spawn_paged`] gets a list page by page instead, so that no list of a large kind is ever in memory as a whole.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ephor_cluster::query::Filter;
+use ephor_cluster::{Backoff, Cluster, ClusterError, ErrorKind, ListQuery, Resource, WatchEvent, WatchQuery};
+use ephor_expr::{Str, Value};
+
+use crate::stop::Stop;
+use crate::threads;
+
+/// What a feed is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Watched {
+    /// The API version.
+    pub api_version: Str,
+    /// The kind.
+    pub kind: Str,
+    /// Which objects.
+    pub filter: Filter,
+    /// Whether their metadata is all that is asked for.
+    pub metadata_only: bool,
+}
+
+impl Watched {
+    /// All objects of a kind.
+    pub fn all(api_version: &str, kind: &str) -> Self {
+        Self { api_version: api_version.into(), kind: kind.into(), filter: Filter::default(), metadata_only: false }
+    }
+
+    /// The same, metadata only.
+    #[must_use]
+    pub fn metadata_only(mut self) -> Self {
+        self.metadata_only = true;
+        self
+    }
+
+    fn list(&self) -> ListQuery {
+        ListQuery { filter: self.filter.clone(), metadata_only: self.metadata_only, ..ListQuery::default() }
+    }
+
+    /// The same, in one namespace.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: &str) -> Self {
+        self.filter.namespace = Some(namespace.into());
+        self
+    }
+
+    /// The object of one name.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.filter.fields = ephor_cluster::FieldSelector::name(name);
+        self
+    }
+}
+
+/// What a sink is told.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// These objects exist and no others.
+    Reset(Vec<Value>),
+    /// This object was created or changed.
+    Set(Value),
+    /// This object is gone; its last state.
+    Gone(Value),
+}
+
+/// What a sink of a paged feed is told. The names are those of the watcher of kube-rs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WatcherEvent {
+    /// A list begins, also after an interrupted one. What the sink knows may be stale until [`WatcherEvent::InitDone`].
+    Init,
+    /// These objects of the list exist.
+    InitPage(Vec<Value>),
+    /// The list is complete: what it did not show since [`WatcherEvent::Init`] does not exist.
+    InitDone,
+    /// This object was created or changed.
+    Apply(Value),
+    /// This object is gone; its last state.
+    Delete(Value),
+}
+
+/// The version of an object: versions of one kind grow. `None` if it has none, or one that is no number.
+pub fn version_of(object: &Value) -> Option<u64> {
+    object.str_at(&["metadata", "resourceVersion"])?.parse().ok()
+}
+
+/// A running feed. It ends with its [`Stop`].
+#[derive(Debug, Clone)]
+pub struct Feed(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    synced: AtomicBool,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+/// Objects a page when listing.
+const PAGE: usize = 500;
+/// The pause after the first failure.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// How often in a row a watch may fail before everything is listed again.
+const WATCH_FAILURES: u32 = 5;
+/// How long a kind that is not served yet is waited for, at a time.
+const UNKNOWN_KIND_PAUSE: Duration = Duration::from_secs(1);
+/// How long the thread sleeps in a watch before it looks at its stop signal.
+const LOOK: Duration = Duration::from_millis(250);
+
+impl Feed {
+    /// Starts a feed in a thread of its own.
+    pub fn spawn(
+        cluster: Arc<dyn Cluster>,
+        watched: Watched,
+        stop: Stop,
+        mut sink: impl FnMut(Change) + Send + 'static,
+    ) -> Self {
+        let mut listed = Vec::new();
+        Self::spawn_paged(cluster, watched, stop, move |event| match event {
+            WatcherEvent::Init => listed.clear(),
+            WatcherEvent::InitPage(items) => listed.extend(items),
+            WatcherEvent::InitDone => sink(Change::Reset(std::mem::take(&mut listed))),
+            WatcherEvent::Apply(object) => sink(Change::Set(object)),
+            WatcherEvent::Delete(object) => sink(Change::Gone(object)),
+        })
+    }
+
+    /// Starts a feed in a thread of its own, whose sink gets lists page by page.
+    pub fn spawn_paged(
+        cluster: Arc<dyn Cluster>,
+        watched: Watched,
+        stop: Stop,
+        sink: impl FnMut(WatcherEvent) + Send + 'static,
+    ) -> Self {
+        let feed = Self(Arc::new(Shared::default()));
+        let shared = Arc::clone(&feed.0);
+        let name = format!("feed {}", watched.kind);
+        threads::spawn(name, threads::SMALL, &stop.clone(), move || run(&*cluster, &watched, &stop, &shared, sink));
+        feed
+    }
+
+    /// Whether the sink has been told what exists. A kind that is not served has no objects.
+    pub fn synced(&self) -> bool {
+        self.0.synced.load(Ordering::Acquire)
+    }
+
+    /// Waits until [`Feed::synced`], at most as long as `wait`; whether it is.
+    pub fn wait_synced(&self, wait: Duration) -> bool {
+        let until = Instant::now() + wait;
+        let mut guard = self.0.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        while !self.synced() {
+            let Some(left) = until.checked_duration_since(Instant::now()) else { return false };
+            guard = self.0.changed.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
+
+fn run(cluster: &dyn Cluster, watched: &Watched, stop: &Stop, shared: &Shared, mut sink: impl FnMut(WatcherEvent)) {
+    let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+    while !stop.is_stopped() {
+        let resource = match cluster.resolve(&watched.api_version, &watched.kind) {
+            Ok(resource) => resource,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                sink(WatcherEvent::Init);
+                sink(WatcherEvent::InitDone);
+                synced(shared);
+                stop.wait(UNKNOWN_KIND_PAUSE);
+                continue;
+            }
+            Err(error) => {
+                back_off(&error, watched, stop, &mut backoff);
+                continue;
+            }
+        };
+        sink(WatcherEvent::Init);
+        let pages = pages(cluster, &resource, watched.list(), stop, |items| sink(WatcherEvent::InitPage(items)));
+        let version = match pages {
+            Ok(Some(version)) => {
+                sink(WatcherEvent::InitDone);
+                synced(shared);
+                version
+            }
+            Ok(None) => return,
+            Err(error) => {
+                back_off(&error, watched, stop, &mut backoff);
+                continue;
+            }
+        };
+        match follow(cluster, &resource, watched, version, stop, &mut backoff, &mut sink) {
+            Ok(()) => {}
+            // The kind is gone, or the cluster forgot where the watch stood: at once if that is the first time.
+            Err(error) if matches!(error.kind(), ErrorKind::Gone | ErrorKind::NotFound) && backoff.failures() == 0 => {
+                backoff.pause();
+            }
+            Err(error) => back_off(&error, watched, stop, &mut backoff),
+        }
+    }
+}
+
+fn synced(shared: &Shared) {
+    let _guard = shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
+    shared.synced.store(true, Ordering::Release);
+    shared.changed.notify_all();
+}
+
+fn back_off(error: &ClusterError, watched: &Watched, stop: &Stop, backoff: &mut Backoff) {
+    tracing::warn!(kind = %watched.kind, %error, "cannot watch");
+    stop.wait(backoff.pause());
+}
+
+/// All pages of a list, and the version to watch from.
+pub fn list(cluster: &dyn Cluster, resource: &Resource, filter: &Filter) -> Result<(Vec<Value>, Str), ClusterError> {
+    let query = ListQuery { filter: filter.clone(), ..ListQuery::default() };
+    let mut items = Vec::new();
+    let version = pages(cluster, resource, query, &Stop::new(), |page| items.extend(page))?;
+    Ok((items, version.unwrap_or_default()))
+}
+
+/// Takes a list page by page; gives the version to watch from, `None` if `stop` came first.
+pub fn pages(
+    cluster: &dyn Cluster,
+    resource: &Resource,
+    mut query: ListQuery,
+    stop: &Stop,
+    mut take: impl FnMut(Vec<Value>),
+) -> Result<Option<Str>, ClusterError> {
+    query.limit = PAGE;
+    while !stop.is_stopped() {
+        let page = cluster.list(resource, &query)?;
+        take(page.items);
+        match page.continue_token.filter(|token| !token.is_empty()) {
+            Some(token) => query.continue_token = Some(token),
+            None => return Ok(Some(page.resource_version)),
+        }
+    }
+    Ok(None)
+}
+
+/// Follows what happens, through watches that end without reason, until the cluster has forgotten where this one stands.
+/// A watch that fails is opened again where the last one stood; what goes well resets `backoff`.
+fn follow(
+    cluster: &dyn Cluster,
+    resource: &Resource,
+    watched: &Watched,
+    mut version: Str,
+    stop: &Stop,
+    backoff: &mut Backoff,
+    sink: &mut impl FnMut(WatcherEvent),
+) -> Result<(), ClusterError> {
+    let fails_for_now = |error: &ClusterError, backoff: &Backoff| {
+        error.kind() == ErrorKind::Transient && backoff.failures() < WATCH_FAILURES
+    };
+    while !stop.is_stopped() {
+        let query = WatchQuery {
+            filter: watched.filter.clone(),
+            resource_version: version.clone(),
+            bookmarks: true,
+            metadata_only: watched.metadata_only,
+        };
+        let mut watch = match cluster.watch(resource, &query) {
+            Ok(watch) => watch,
+            Err(error) if fails_for_now(&error, backoff) => {
+                back_off(&error, watched, stop, backoff);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let opened = Instant::now();
+        loop {
+            if stop.is_stopped() {
+                return Ok(());
+            }
+            let event = match watch.next(LOOK) {
+                Ok(Some(event)) => event,
+                Ok(None) => {
+                    // A watch on which nothing happens goes well when it lasts.
+                    if opened.elapsed() > LONGEST_PAUSE {
+                        backoff.reset();
+                    }
+                    continue;
+                }
+                Err(error) if fails_for_now(&error, backoff) => {
+                    back_off(&error, watched, stop, backoff);
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
+            backoff.reset();
+            if let Some(at) = event.object().and_then(|object| object.str_at(&["metadata", "resourceVersion"])) {
+                version = at.into();
+            }
+            match event {
+                WatchEvent::Bookmark(at) => version = at,
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => sink(WatcherEvent::Apply(object)),
+                WatchEvent::Deleted(object) => sink(WatcherEvent::Delete(object)),
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use ephor_cluster::{MemoryCluster, WriteOptions};
+    use ephor_faults::FaultyCluster;
+
+    use super::*;
+
+    /// Follows `ConfigMap`s until the watch of that number is opened; how often they were listed, and how long it took.
+    fn followed(watches: usize, error: fn() -> ClusterError) -> (usize, Duration) {
+        let (stop, mut opened) = (Stop::new(), 0);
+        let view = FaultyCluster::new(Arc::new(MemoryCluster::default())).before_watches({
+            let stop = stop.clone();
+            move || {
+                opened += 1;
+                if opened >= watches {
+                    stop.stop();
+                }
+                Some(error())
+            }
+        });
+        let begun = Instant::now();
+        run(&view, &Watched::all("v1", "ConfigMap"), &stop, &Shared::default(), |_| {});
+        (view.lists(), begun.elapsed())
+    }
+
+    #[test]
+    fn a_watch_that_cannot_be_opened_is_tried_again_without_listing() {
+        let (lists, _) = followed(3, || ClusterError::unreachable("no route"));
+        assert_eq!(lists, 1);
+    }
+
+    #[test]
+    fn a_version_that_is_forgotten_again_and_again_is_not_asked_for_without_pause() {
+        let (lists, took) = followed(3, || ClusterError::expired("too old"));
+        assert_eq!(lists, 3);
+        assert!(took >= FIRST_PAUSE, "{took:?}");
+    }
+
+    #[test]
+    fn a_large_list_comes_page_by_page() {
+        let cluster = MemoryCluster::default();
+        let kind = cluster.resolve("v1", "ConfigMap").unwrap();
+        for i in 0..=PAGE {
+            let text = format!(r#"{{"metadata":{{"name":"m{i}","namespace":"default"}}}}"#);
+            cluster.create(&kind, Value::from_json(&text).unwrap(), &WriteOptions::default()).unwrap();
+        }
+        let (stop, mut told) = (Stop::new(), Vec::new());
+        run(&cluster, &Watched::all("v1", "ConfigMap"), &stop, &Shared::default(), |event| {
+            told.push(match event {
+                WatcherEvent::InitPage(items) => items.len().to_string(),
+                other => format!("{other:?}"),
+            });
+            if told.last().is_some_and(|last| last == "InitDone") {
+                stop.stop();
+            }
+        });
+        assert_eq!(told, ["Init", "500", "1", "InitDone"]);
+    }
+
+    #[test]
+    fn a_sink_that_panics_ends_the_process_and_not_just_the_feed() {
+        let process = Stop::new();
+        let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
+        let feed = Feed::spawn(cluster, Watched::all("v1", "ConfigMap"), process.child(), |_| panic!("no room"));
+        while !process.wait(LOOK) {}
+        assert_eq!(process.failure().as_deref(), Some("thread `feed ConfigMap` panicked: no room"));
+        assert!(!feed.synced());
+    }
+}

@@ -1,0 +1,201 @@
+//! Kinds as a cluster serves them, and what rules say about them.
+//!
+//! The engine knows Kubernetes' own kinds. Here discovery tells about all kinds: which group serves a kind that a rule
+//! names without one, which kinds a rule can be about, and which a rule misspells.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ephor_cluster::discovery::priority;
+use ephor_cluster::{Discovery, Resource};
+use ephor_engine::check::MISSING_API_VERSION;
+use ephor_engine::diagnostic::Diagnostic;
+use ephor_engine::matching::{Gvk, KindSelector};
+use ephor_expr::value::Path;
+use ephor_expr::{Str, Value};
+
+/// A kind, whatever its version.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupKind {
+    /// The group; empty for the core group.
+    pub group: Str,
+    /// The kind.
+    pub kind: Str,
+}
+
+impl GroupKind {
+    /// The kind of objects with that `apiVersion`.
+    pub fn new(api_version: &str, kind: &str) -> Self {
+        let (group, _) = ephor_cluster::resource::split_api_version(api_version);
+        Self { group: group.into(), kind: kind.into() }
+    }
+}
+
+/// The document with an `apiVersion` where a target of a generate rule lacks it and one group alone serves its kind;
+/// `None` if nothing is missing, or nothing can be done about it.
+pub fn with_api_versions(document: &Value, discovery: &Discovery) -> Option<Value> {
+    let rules = document.at(&["spec", "rules"]).and_then(Value::as_array)?;
+    if !rules.iter().any(lacks_api_version) {
+        return None;
+    }
+    let complete = |block: &Value| -> Option<Value> {
+        let kind = without_api_version(block)?;
+        let mut block = block.clone();
+        block.as_object_mut()?.insert("apiVersion", only_version(kind, discovery)?);
+        Some(block)
+    };
+    let mut any = false;
+    let rules: Vec<Value> = rules
+        .iter()
+        .map(|rule| {
+            let mut rule = rule.clone();
+            let Some(generate) = rule.get("generate").cloned() else { return rule };
+            let mut after = complete(&generate).unwrap_or_else(|| generate.clone());
+            if let Some(loops) = generate.get("foreach").and_then(Value::as_array) {
+                let loops: Vec<Value> =
+                    loops.iter().map(|entry| complete(entry).unwrap_or_else(|| entry.clone())).collect();
+                if let Some(members) = after.as_object_mut() {
+                    members.insert("foreach", Value::array(loops));
+                }
+            }
+            any |= after != generate;
+            if let Some(members) = rule.as_object_mut() {
+                members.insert("generate", after);
+            }
+            rule
+        })
+        .collect();
+    let mut document = document.clone();
+    let spec = document.as_object_mut()?.entry("spec").as_object_mut()?;
+    spec.insert("rules", Value::array(rules));
+    any.then_some(document)
+}
+
+fn lacks_api_version(rule: &Value) -> bool {
+    let Some(generate) = rule.get("generate") else { return false };
+    let lacks = |block: &Value| without_api_version(block).is_some();
+    lacks(generate) || generate.get("foreach").and_then(Value::as_array).unwrap_or_default().iter().any(lacks)
+}
+
+/// The kind of a target that does not say its `apiVersion`.
+pub fn without_api_version(target: &Value) -> Option<&str> {
+    let text = |key: &str| target.str_at(&[key]).filter(|text| !text.is_empty());
+    text("kind").filter(|_| text("apiVersion").is_none())
+}
+
+/// The best version of a kind, if only one group serves it.
+pub fn only_version(kind: &str, discovery: &Discovery) -> Option<Str> {
+    let best = discovery.with_kind(kind).max_by_key(|resource| priority(&resource.version))?;
+    discovery.with_kind(kind).all(|other| other.group == best.group).then(|| best.api_version())
+}
+
+/// Whether a rule is about objects of whatever kind. They are not followed: watching everything is not worth it.
+pub fn is_for_any_kind(kinds: Option<&[KindSelector]>) -> bool {
+    let any = |selector: &KindSelector| selector.kind.as_str() == "*" && selector.group.as_str() == "*";
+    kinds.is_none_or(|kinds| kinds.iter().any(any))
+}
+
+/// Kinds that change all the time and that nobody's objects depend on: only rules that name them are about them.
+const RESTLESS: [&str; 3] = ["Event", "Lease", "UpdateRequest"];
+
+/// The kinds that a rule's triggers can have and that can be listed, each in its best version.
+pub fn trigger_kinds(kinds: Option<&[KindSelector]>, discovery: &Discovery) -> Vec<(Str, Str)> {
+    let selected = |resource: &Resource| {
+        let gvk = Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
+        let calm = !RESTLESS.contains(&resource.kind.as_str());
+        kinds.map_or(calm, |kinds| kinds.iter().any(|k| k.matches(&gvk, "") && (calm || k.exact_kind().is_some())))
+    };
+    let mut found: BTreeMap<GroupKind, Str> = BTreeMap::new();
+    for resource in discovery.iter().filter(|resource| resource.stored && selected(resource)) {
+        let id = GroupKind { group: resource.group.clone(), kind: resource.kind.clone() };
+        let version = found.entry(id).or_insert_with(|| resource.version.clone());
+        if priority(&resource.version) > priority(version) {
+            *version = resource.version.clone();
+        }
+    }
+    let named =
+        |(id, version): (GroupKind, Str)| (ephor_cluster::resource::join_api_version(&id.group, &version), id.kind);
+    found.into_iter().map(named).collect()
+}
+
+/// What there is to say about a target without `apiVersion`, of which `taken` is filled in.
+pub fn missing_group(kind: &str, taken: Option<&Str>, discovery: &Discovery, path: &Path) -> Diagnostic {
+    if let Some(api_version) = taken {
+        let message = format!("`apiVersion` is missing: `{api_version}` is taken, which alone serves `{kind}`");
+        return Diagnostic::warning(MISSING_API_VERSION, path.clone(), message);
+    }
+    let groups: BTreeSet<&str> = discovery.with_kind(kind).map(|resource| resource.group.as_str()).collect();
+    if groups.is_empty() {
+        let message = format!("`{kind}` is not defined in the cluster, so it cannot be generated yet");
+        return Diagnostic::warning("unknown-kind", path.key("kind"), message);
+    }
+    let groups: Vec<String> = groups.iter().map(|group| format!("`{group}`")).collect();
+    let message = format!("`apiVersion` is missing, and `{kind}` is served by several groups: {}", groups.join(", "));
+    Diagnostic::error(MISSING_API_VERSION, path.clone(), message)
+}
+
+/// The same for all targets of a policy's document whose kinds `discovery` knows.
+pub fn missing_groups(document: &Value, discovery: &Discovery) -> Vec<Diagnostic> {
+    let rules = document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
+    let mut found = Vec::new();
+    for (i, generate) in rules.iter().enumerate().filter_map(|(i, rule)| Some((i, rule.get("generate")?))) {
+        let path = Path::root().keys(&["spec", "rules"]).index(i).key("generate");
+        let loops = generate.get("foreach").and_then(Value::as_array).unwrap_or_default().iter().enumerate();
+        let targets = loops.map(|(i, entry)| (path.key("foreach").index(i), entry));
+        for (path, target) in std::iter::once((path.clone(), generate)).chain(targets) {
+            if let Some(kind) = without_api_version(target).filter(|kind| discovery.with_kind(kind).next().is_some()) {
+                found.push(missing_group(kind, only_version(kind, discovery).as_ref(), discovery, &path));
+            }
+        }
+    }
+    found
+}
+
+/// The kinds in `match` and `exclude` of a policy's document that are spelt as no kind is: in another case, or as the
+/// plural name. A kind that resembles none may be defined later.
+pub fn misspelt_kinds(document: &Value, discovery: &Discovery) -> Vec<Diagnostic> {
+    let rules = document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
+    let mut found = Vec::new();
+    for (i, rule) in rules.iter().enumerate() {
+        for block in ["match", "exclude"] {
+            let Some(value) = rule.get(block) else { continue };
+            let path = Path::root().keys(&["spec", "rules"]).index(i).key(block);
+            let mut filters = vec![(path.clone(), value)];
+            for list in ["any", "all"] {
+                let listed = value.get(list).and_then(Value::as_array).unwrap_or_default().iter().enumerate();
+                filters.extend(listed.map(|(i, filter)| (path.key(list).index(i), filter)));
+            }
+            for (path, filter) in filters {
+                let kinds = filter.at(&["resources", "kinds"]).and_then(Value::as_array).unwrap_or_default();
+                for (i, kind) in kinds.iter().enumerate().filter_map(|(i, kind)| Some((i, kind.as_str()?))) {
+                    let selector = KindSelector::parse(kind);
+                    if let Some(near) = meant(&selector, discovery) {
+                        let at = path.keys(&["resources", "kinds"]).index(i);
+                        let message = format!("there is no kind `{kind}`, so nothing matches it");
+                        let finding = Diagnostic::warning("unknown-kind", at, message);
+                        found.push(finding.with_help(did_you_mean(near)));
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The kind that a selector of an unknown kind means: one that differs in case alone, or that it names by its plural.
+pub fn meant<'d>(selector: &KindSelector, discovery: &'d Discovery) -> Option<&'d Str> {
+    let written = selector.exact_kind().filter(|kind| !kind.contains("{{"))?;
+    let known =
+        |resource: &Resource| resource.kind == *written || resource.subresources.iter().any(|sub| sub.kind == *written);
+    if discovery.iter().any(known) {
+        return None;
+    }
+    let near = |resource: &&Resource| {
+        resource.kind.eq_ignore_ascii_case(written) || resource.plural.eq_ignore_ascii_case(written)
+    };
+    discovery.iter().find(near).map(|resource| &resource.kind)
+}
+
+/// The help for a name that means another one.
+pub fn did_you_mean(kind: &Str) -> String {
+    format!("did you mean `{kind}`?")
+}

@@ -1,0 +1,217 @@
+//! Metrics under upstream's names, for Prometheus to fetch.
+//!
+//! Label sets are closed: every value comes from a fixed list, from a stored policy, or from a bounded number of kinds
+//! and namespaces; what is beyond the bound is counted under `_other`. What the `ConfigMap` `kyverno-metrics` switches
+//! off or cuts is not even stored. A handle of every counter that requests move is kept, so that counting costs a
+//! look-up and no text.
+
+mod background;
+mod counted;
+mod exposure;
+mod families;
+mod labels;
+mod observe;
+mod policies;
+pub mod text;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use ephor_cluster::Cluster;
+use ephor_expr::{Map, Str, Value};
+use prometheus_client::metrics::counter::Counter;
+
+use crate::feed::{Change, Feed, Watched};
+use crate::policies::{PolicyStore, Snapshot};
+use crate::stop::Stop;
+pub use background::{BackgroundStanding, Backlog};
+pub use counted::CountedCluster;
+pub use exposure::Exposure;
+use families::Families;
+
+/// All metrics of a process. Clones are the same metrics.
+#[derive(Clone)]
+pub struct Metrics(Arc<Shared>);
+
+struct Shared {
+    families: ArcSwap<Families>,
+    events_dropped: Counter,
+    /// The policies of the last change, for those of the next and for `kyverno_policy_rule_info_total`.
+    snapshot: Mutex<Arc<Snapshot>>,
+}
+
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new(Exposure::default())
+    }
+}
+
+/// A counter of controllers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reconciled {
+    /// Something was looked at.
+    Done,
+    /// It has to be looked at again.
+    Again {
+        /// How often it failed in a row.
+        failures: u32,
+    },
+    /// It was given up.
+    Dropped,
+}
+
+impl Metrics {
+    /// Metrics, told what to expose.
+    pub fn new(exposure: Exposure) -> Self {
+        let events_dropped = Counter::default();
+        Self(Arc::new(Shared {
+            families: ArcSwap::from_pointee(Families::new(exposure, events_dropped.clone())),
+            events_dropped,
+            snapshot: Mutex::default(),
+        }))
+    }
+
+    /// Follows the `ConfigMap` about metrics until `stop`. A change of what is exposed starts all counts over.
+    pub fn follow_config(&self, cluster: &Arc<dyn Cluster>, namespace: &str, name: &str, stop: &Stop) -> Feed {
+        let metrics = self.clone();
+        let watched = Watched::all("v1", "ConfigMap").in_namespace(namespace).named(name);
+        Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| {
+            let document = match change {
+                Change::Reset(documents) => documents.into_iter().next(),
+                Change::Set(document) => Some(document),
+                Change::Gone(_) => None,
+            };
+            let none = Map::new();
+            let data = document.as_ref().and_then(|document| document.get("data")).and_then(Value::as_object);
+            let (exposure, problems) = Exposure::of_data(data.unwrap_or(&none));
+            for problem in problems {
+                tracing::warn!(problem, "the ConfigMap about metrics");
+            }
+            metrics.expose(exposure);
+        })
+    }
+
+    fn expose(&self, exposure: Exposure) {
+        if self.families().exposure != exposure {
+            self.0.families.store(Arc::new(Families::new(exposure, self.0.events_dropped.clone())));
+        }
+    }
+
+    /// Counts changes of policies, and knows the rules there are.
+    pub fn follow_policies(&self, store: &PolicyStore) {
+        let metrics = self.clone();
+        store.subscribe(move |snapshot| {
+            let mut last = metrics.0.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+            policies::count_changes(&metrics.families(), &last, snapshot);
+            *last = Arc::clone(snapshot);
+            metrics.families().forget_handles();
+        });
+    }
+
+    fn families(&self) -> arc_swap::Guard<Arc<Families>> {
+        self.0.families.load()
+    }
+
+    /// The counter of Events that were dropped, for whoever drops them.
+    pub fn events_dropped(&self) -> Counter {
+        self.0.events_dropped.clone()
+    }
+
+    /// An HTTP request came in.
+    pub fn http_request(&self, method: &str, path: &str, took: std::time::Duration) {
+        let families = self.families();
+        let method = labels::method(method);
+        let url = labels::url(path);
+        let labels = [("http_method", method), ("http_url", &*url)];
+        families.http_requests.inc(&labels);
+        families.http_duration.observe(&labels, took);
+    }
+
+    /// A controller did something.
+    pub fn reconciled(&self, controller: &'static str, what: Reconciled) {
+        let families = self.families();
+        match what {
+            Reconciled::Done => families.reconcile.inc(&[("controller_name", controller)]),
+            Reconciled::Again { failures } => {
+                let requeues = failures.min(20).to_string();
+                families.requeue.inc(&[("controller_name", controller), ("num_requeues", &requeues)]);
+            }
+            Reconciled::Dropped => families.drop.inc(&[("controller_name", controller)]),
+        }
+    }
+
+    /// The cluster was asked something.
+    pub fn client_query(&self, operation: &'static str, kind: &str, namespace: &str) {
+        let namespace = labels::namespace(namespace);
+        self.families().client_queries.inc(&[
+            ("operation", operation),
+            ("client_type", "dynamic"),
+            ("resource_kind", kind),
+            ("resource_namespace", namespace),
+        ]);
+    }
+
+    /// Work was asked for of something that has a bound; whether it was dropped.
+    pub fn breaker(&self, circuit: &'static str, dropped: bool) {
+        let families = self.families();
+        families.breaker_total.inc(&[("circuit_name", circuit)]);
+        if dropped {
+            families.breaker_drops.inc(&[("circuit_name", circuit)]);
+        }
+    }
+
+    /// How many `UpdateRequest`s there are.
+    pub fn update_requests(&self, namespace: &str, count: usize) {
+        self.families()
+            .update_requests
+            .set(&[("resource_namespace", namespace)], i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// A cleanup policy deleted an object, or failed to.
+    pub fn cleaned_up(&self, policy_kind: &str, policy: (&str, &str), kind: &str, namespace: &str, done: bool) {
+        let families = self.families();
+        let labels = [
+            ("policy_type", policy_kind),
+            ("policy_namespace", labels::namespace(policy.0)),
+            ("policy_name", policy.1),
+            ("resource_kind", kind),
+            ("resource_namespace", labels::namespace(namespace)),
+        ];
+        if done { families.cleanup_deleted.inc(&labels) } else { families.cleanup_errors.inc(&labels) }
+    }
+
+    /// The label for lifetimes deleted an object, or failed to.
+    pub fn ttl(&self, resource: &ephor_cluster::Resource, namespace: &str, done: bool) {
+        let families = self.families();
+        let labels = [
+            ("resource_namespace", labels::namespace(namespace)),
+            ("resource_group", &*resource.group),
+            ("resource_version", &*resource.version),
+            ("resource_resource", &*resource.plural),
+        ];
+        if done { families.ttl_deleted.inc(&labels) } else { families.ttl_errors.inc(&labels) }
+    }
+
+    /// Everything, in Prometheus' text format.
+    pub fn text(&self) -> String {
+        let snapshot = Arc::clone(&*self.0.snapshot.lock().unwrap_or_else(PoisonError::into_inner));
+        let families = self.families();
+        policies::set_rules(&families, &snapshot);
+        text::classic(&families.registry)
+    }
+}
+
+/// A text label value, empty for none.
+type Label<'l> = (&'static str, &'l str);
+
+/// Shared text, for keys.
+type Text = Str;
+
+#[cfg(test)]
+mod tests;

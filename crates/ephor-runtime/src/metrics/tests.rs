@@ -1,0 +1,90 @@
+//! What Prometheus sees.
+
+use std::time::Duration;
+
+use ephor_expr::yaml::parse_value;
+
+use super::*;
+use crate::policies::ExceptionScope;
+
+fn store() -> PolicyStore {
+    PolicyStore::new(ExceptionScope::Disabled)
+}
+
+fn policy(name: &str, action: &str) -> Value {
+    parse_value(&format!(
+        "{{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {{name: {name}}}, spec: {{rules: [{{name: r, match: \
+         {{any: [{{resources: {{kinds: [Service]}}}}]}}, validate: {{failureAction: {action}, deny: {{}}}}}}]}}, status: \
+         {{conditions: [{{type: Ready, status: 'True'}}]}}}}"
+    ))
+    .unwrap()
+}
+
+fn lines(metrics: &Metrics, name: &str) -> Vec<String> {
+    let text = metrics.text();
+    let mut lines: Vec<String> = text.lines().filter(|line| line.contains(name)).map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn counters_are_declared_with_their_suffix() {
+    let metrics = Metrics::default();
+    metrics.http_request("POST", "/validate/fail", Duration::from_millis(1));
+    insta::assert_snapshot!(lines(&metrics, "kyverno_http_requests_total").join("\n"), @r#"
+# HELP kyverno_http_requests_total HTTP requests.
+# TYPE kyverno_http_requests_total counter
+kyverno_http_requests_total{http_method="POST",http_url="/validate/fail"} 1
+"#);
+    insta::assert_snapshot!(lines(&metrics, "kyverno_info").join("\n").replace(env!("CARGO_PKG_VERSION"), "VERSION"), @r#"
+# HELP kyverno_info Which version runs.
+# TYPE kyverno_info gauge
+kyverno_info{version="VERSION"} 1
+"#);
+    assert_eq!(lines(&metrics, "kyverno_events_dropped_total").last().unwrap(), "kyverno_events_dropped_total 0");
+    assert!(!metrics.text().contains("EOF"));
+}
+
+#[test]
+fn policies_and_their_changes_are_counted() {
+    let (metrics, store) = (Metrics::default(), store());
+    metrics.follow_policies(&store);
+    store.apply("ClusterPolicy", Change::Reset(vec![policy("a", "Audit"), policy("b", "Audit")]));
+    store.apply("ClusterPolicy", Change::Set(policy("a", "Enforce")));
+    store.apply("ClusterPolicy", Change::Gone(policy("b", "Audit")));
+    insta::assert_snapshot!(lines(&metrics, "kyverno_policy_").join("\n"), @r#"
+# HELP kyverno_policy_changes_total Policies created, updated and deleted.
+# HELP kyverno_policy_rule_info_total The rules there are.
+# TYPE kyverno_policy_changes_total counter
+# TYPE kyverno_policy_rule_info_total gauge
+kyverno_policy_changes_total{policy_validation_mode="audit",policy_type="cluster",policy_background_mode="true",policy_namespace="-",policy_name="a",policy_change_type="created"} 1
+kyverno_policy_changes_total{policy_validation_mode="audit",policy_type="cluster",policy_background_mode="true",policy_namespace="-",policy_name="b",policy_change_type="created"} 1
+kyverno_policy_changes_total{policy_validation_mode="audit",policy_type="cluster",policy_background_mode="true",policy_namespace="-",policy_name="b",policy_change_type="deleted"} 1
+kyverno_policy_changes_total{policy_validation_mode="enforce",policy_type="cluster",policy_background_mode="true",policy_namespace="-",policy_name="a",policy_change_type="updated"} 1
+kyverno_policy_rule_info_total{policy_validation_mode="enforce",policy_type="cluster",policy_background_mode="true",policy_namespace="-",policy_name="a",rule_name="r",rule_type="validate",status_ready="true"} 1
+"#);
+}
+
+#[test]
+fn what_is_switched_off_is_not_there_and_hidden_labels_are_summed() {
+    let exposure = |text: &str| {
+        let data = Map::from_iter([(Str::new("metricsExposure"), Value::from(text))]);
+        Exposure::of_data(&data).0
+    };
+    let metrics = Metrics::new(exposure("{kyverno_http_requests: {disabledLabelDimensions: [http_url]}}"));
+    metrics.http_request("POST", "/validate/fail", Duration::ZERO);
+    metrics.http_request("POST", "/mutate/fail", Duration::ZERO);
+    assert_eq!(lines(&metrics, "requests_total{"), [r#"kyverno_http_requests_total{http_method="POST"} 2"#]);
+    metrics.expose(exposure("{kyverno_http_requests: {enabled: false}}"));
+    metrics.http_request("POST", "/validate/fail", Duration::ZERO);
+    assert_eq!(lines(&metrics, "kyverno_http_requests_total"), [""; 0]);
+    assert_eq!(lines(&metrics, "seconds_count{").len(), 1);
+}
+
+#[test]
+fn the_number_of_events_dropped_outlives_a_change_of_exposure() {
+    let metrics = Metrics::default();
+    metrics.events_dropped().inc();
+    metrics.expose(Exposure::of_data(&Map::from_iter([(Str::new("bucketBoundaries"), Value::from("1"))])).0);
+    assert_eq!(lines(&metrics, "kyverno_events_dropped_total 1").len(), 1);
+}

@@ -1,0 +1,393 @@
+//! Stored policies and exceptions, compiled.
+//!
+//! A [`PolicyStore`] follows the `ClusterPolicy`, `Policy` and `PolicyException` objects of a cluster and keeps an
+//! immutable [`Snapshot`] of what they compile to. Readers take the snapshot and keep it for as long as they judge one
+//! request; a change makes a new one. Nothing is compiled twice unless it changed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use ephor_cluster::Cluster;
+use ephor_engine::compile::{Program, compile_served};
+use ephor_engine::diagnostic::Diagnostic;
+use ephor_engine::exceptions::{Exception, ExceptionSet};
+use ephor_engine::select::PolicySet;
+use ephor_expr::{Str, Value};
+
+use crate::feed::{Change, Feed, Watched, version_of};
+use crate::stop::Stop;
+
+/// The member of the status that says for which generation the rules have acted for existing triggers. It is no
+/// condition: what waits for policies expects `Ready` alone where nothing is wrong.
+pub const ACTED: &str = "existingTriggersGeneration";
+/// The member of the status that names, as `GENERATION//RULE`, the rules that have acted where not all of them are
+/// through; for a trigger that a rule still has to act for there is another entry, `GENERATION/UID/RULE`.
+pub const ACTED_RULES: &str = "existingTriggersRules";
+
+/// What a policy is called. Cluster-wide ones come first, each by name: the order in which policies are evaluated.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PolicyKey {
+    /// The namespace of a `Policy`; `None` for a `ClusterPolicy`.
+    pub namespace: Option<Str>,
+    /// The name.
+    pub name: Str,
+}
+
+impl PolicyKey {
+    /// The key of a policy document.
+    pub fn of(document: &Value) -> Self {
+        let namespaced = document.str_at(&["kind"]) == Some("Policy");
+        let namespace = document.str_at(&["metadata", "namespace"]).unwrap_or("default");
+        Self {
+            namespace: namespaced.then(|| Str::new(namespace)),
+            name: Str::new(document.str_at(&["metadata", "name"]).unwrap_or_default()),
+        }
+    }
+
+    /// The key that `namespace/name` or `name` stands for.
+    pub fn parse(text: &str) -> Self {
+        match text.split_once('/') {
+            Some((namespace, name)) => Self { namespace: Some(namespace.into()), name: name.into() },
+            None => Self { namespace: None, name: text.into() },
+        }
+    }
+}
+
+impl fmt::Display for PolicyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{namespace}/{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+/// A policy of the cluster and what it compiled to.
+#[derive(Debug)]
+pub struct StoredPolicy {
+    /// What it is called.
+    pub key: PolicyKey,
+    /// The document, without `metadata.managedFields`.
+    pub document: Value,
+    /// The program: of a refused policy the rules that nothing is wrong with, `None` if there are none.
+    pub program: Option<Arc<Program>>,
+    /// Errors and warnings.
+    pub findings: Vec<Diagnostic>,
+    /// Since when its spec is as it is (RFC 3339); empty if that is not known.
+    pub since: Str,
+    /// The version in which it was first seen so: it tells what came before and after within that second.
+    pub since_version: Str,
+}
+
+impl StoredPolicy {
+    /// Compiles a document.
+    pub fn new(mut document: Value) -> Self {
+        let since = unchanged_since(&document);
+        let since_version = Str::new(document.str_at(&["metadata", "resourceVersion"]).unwrap_or_default());
+        if let Some(metadata) = document.as_object_mut().and_then(|members| members.get_mut("metadata"))
+            && let Some(metadata) = metadata.as_object_mut()
+        {
+            metadata.remove("managedFields");
+        }
+        let compiled = compile_served(&document);
+        Self {
+            key: PolicyKey::of(&document),
+            document,
+            program: compiled.program.or(compiled.rest).map(Arc::new),
+            findings: compiled.findings,
+            since,
+            since_version,
+        }
+    }
+
+    /// `metadata.uid`.
+    pub fn uid(&self) -> &str {
+        self.document.str_at(&["metadata", "uid"]).unwrap_or_default()
+    }
+
+    /// `metadata.resourceVersion`.
+    pub fn resource_version(&self) -> &str {
+        self.document.str_at(&["metadata", "resourceVersion"]).unwrap_or_default()
+    }
+
+    /// `metadata.generation`.
+    pub fn generation(&self) -> i64 {
+        self.document.at(&["metadata", "generation"]).and_then(Value::as_i64).unwrap_or_default()
+    }
+}
+
+/// The time of the last write that was not to the status. Without managed fields only a policy that never changed says.
+fn unchanged_since(document: &Value) -> Str {
+    let managers = document.at(&["metadata", "managedFields"]).and_then(Value::as_array).unwrap_or_default();
+    let writes = managers.iter().filter(|entry| entry.str_at(&["subresource"]).is_none());
+    let last = writes.filter_map(|entry| entry.str_at(&["time"])).max();
+    let created = document.str_at(&["metadata", "creationTimestamp"]).unwrap_or_default();
+    let generation = document.at(&["metadata", "generation"]).and_then(Value::as_i64).unwrap_or(1);
+    Str::new(last.unwrap_or(if generation <= 1 { created } else { "" }))
+}
+
+/// The policies and exceptions at one moment.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    /// All programs, in the order of `programs` of the set: cluster-wide ones by name, then the others.
+    pub set: Arc<PolicySet>,
+    /// The exceptions that hold.
+    pub exceptions: Arc<ExceptionSet>,
+    /// All policies by key, also refused ones.
+    pub policies: BTreeMap<PolicyKey, Arc<StoredPolicy>>,
+    /// Grows with every change.
+    pub number: u64,
+}
+
+/// Which exceptions count.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ExceptionScope {
+    /// None (the default, as upstream's).
+    #[default]
+    Disabled,
+    /// Those of this namespace.
+    Namespace(Str),
+    /// All.
+    Everywhere,
+}
+
+/// The store. Clones are the same store.
+#[derive(Clone)]
+pub struct PolicyStore(Arc<Shared>);
+
+type Subscriber = Box<dyn Fn(&Arc<Snapshot>) + Send + Sync>;
+
+struct Shared {
+    snapshot: ArcSwap<Snapshot>,
+    state: Mutex<State>,
+    subscribers: Mutex<Vec<Subscriber>>,
+    scope: ExceptionScope,
+}
+
+#[derive(Default)]
+struct State {
+    policies: BTreeMap<PolicyKey, Arc<StoredPolicy>>,
+    exceptions: BTreeMap<(Str, Str), Value>,
+    compiled_exceptions: Arc<ExceptionSet>,
+    number: u64,
+    /// The version of the last end that was told, by kind.
+    ended: BTreeMap<Str, u64>,
+}
+
+impl fmt::Debug for PolicyStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PolicyStore({} policies)", self.snapshot().policies.len())
+    }
+}
+
+/// The feeds behind a store.
+#[derive(Debug, Clone)]
+pub struct PolicyFeeds(Vec<Feed>);
+
+impl PolicyFeeds {
+    /// Whether all stored policies and exceptions are known.
+    pub fn synced(&self) -> bool {
+        self.0.iter().all(Feed::synced)
+    }
+
+    /// Waits until all stored policies and exceptions are known, each kind at most as long as `wait`.
+    pub fn wait_synced(&self, wait: Duration) -> bool {
+        self.0.iter().all(|feed| feed.wait_synced(wait))
+    }
+}
+
+impl PolicyStore {
+    /// A store without policies.
+    pub fn new(scope: ExceptionScope) -> Self {
+        Self(Arc::new(Shared {
+            snapshot: ArcSwap::default(),
+            state: Mutex::default(),
+            subscribers: Mutex::default(),
+            scope,
+        }))
+    }
+
+    /// Follows the policies and exceptions of a cluster until `stop`.
+    pub fn follow(&self, cluster: &Arc<dyn Cluster>, stop: &Stop) -> PolicyFeeds {
+        let mut feeds = Vec::new();
+        for (version, kind) in
+            [("kyverno.io/v1", "ClusterPolicy"), ("kyverno.io/v1", "Policy"), ("kyverno.io/v2", "PolicyException")]
+        {
+            if kind == "PolicyException" && self.0.scope == ExceptionScope::Disabled {
+                continue;
+            }
+            let mut watched = Watched::all(version, kind);
+            if let (ExceptionScope::Namespace(namespace), "PolicyException") = (&self.0.scope, kind) {
+                watched = watched.in_namespace(namespace);
+            }
+            let store = self.clone();
+            feeds.push(Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| {
+                store.apply(kind, change);
+            }));
+        }
+        PolicyFeeds(feeds)
+    }
+
+    /// The present policies.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.0.snapshot.load_full()
+    }
+
+    /// Calls `subscriber` after each change, in the thread that made it. It must be quick.
+    pub fn subscribe(&self, subscriber: impl Fn(&Arc<Snapshot>) + Send + Sync + 'static) {
+        self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(subscriber));
+    }
+
+    /// Takes in a change of objects of `kind` (`ClusterPolicy`, `Policy` or `PolicyException`).
+    pub fn apply(&self, kind: &str, change: Change) {
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.is_late(kind, &change) {
+            return;
+        }
+        if kind == "PolicyException" {
+            state.apply_exception(change, &self.0.scope);
+        } else {
+            state.apply_policy(kind, change);
+        }
+        state.number += 1;
+        let snapshot = Arc::new(Snapshot {
+            set: state.set_after(&self.0.snapshot.load().set),
+            exceptions: Arc::clone(&state.compiled_exceptions),
+            policies: state.policies.clone(),
+            number: state.number,
+        });
+        self.0.snapshot.store(Arc::clone(&snapshot));
+        // Still under the lock, so that subscribers see changes in their order.
+        for subscriber in self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            subscriber(&snapshot);
+        }
+    }
+}
+
+impl State {
+    /// The programs as a set: the one before as long as they are the same, as when statuses are written.
+    fn set_after(&self, before: &Arc<PolicySet>) -> Arc<PolicySet> {
+        let programs: Vec<_> = self.policies.values().filter_map(|policy| policy.program.clone()).collect();
+        let known = before.programs();
+        if known.len() == programs.len() && known.iter().zip(&programs).all(|(one, other)| Arc::ptr_eq(one, other)) {
+            return Arc::clone(before);
+        }
+        Arc::new(PolicySet::new(programs))
+    }
+
+    /// Whether an event says nothing new: it was told before, or something newer was.
+    fn is_late(&mut self, kind: &str, change: &Change) -> bool {
+        let (Change::Set(document) | Change::Gone(document)) = change else {
+            self.ended.remove(kind);
+            return false;
+        };
+        let Some(version) = version_of(document) else { return false };
+        let known = match kind {
+            "PolicyException" => self.exceptions.get(&exception_key(document)),
+            _ => self.policies.get(&PolicyKey::of(document)).map(|policy| &policy.document),
+        };
+        let known = known.and_then(version_of);
+        match change {
+            Change::Gone(_) => {
+                let last = self.ended.entry(kind.into()).or_default();
+                *last = version.max(*last);
+                known.is_some_and(|known| version < known)
+            }
+            _ => known.or_else(|| self.ended.get(kind).copied()).is_some_and(|known| version <= known),
+        }
+    }
+
+    fn apply_policy(&mut self, kind: &str, change: Change) {
+        match change {
+            Change::Reset(documents) => {
+                let namespaced = kind == "Policy";
+                let mut old = std::mem::take(&mut self.policies);
+                self.policies = old.extract_if(.., |key, _| key.namespace.is_some() != namespaced).collect();
+                for document in documents {
+                    // What is unchanged since the feed was interrupted need not be compiled again.
+                    let kept = old.remove(&PolicyKey::of(&document)).filter(|policy| same_version(policy, &document));
+                    let policy = kept.unwrap_or_else(|| Arc::new(StoredPolicy::new(document)));
+                    self.policies.insert(policy.key.clone(), policy);
+                }
+            }
+            Change::Set(document) => self.set(document),
+            Change::Gone(document) => {
+                self.policies.remove(&PolicyKey::of(&document));
+            }
+        }
+    }
+
+    fn set(&mut self, document: Value) {
+        let key = PolicyKey::of(&document);
+        let policy = match self.policies.get(&key) {
+            // A write of the status only: what was compiled still holds.
+            Some(old) if same_rules(&old.document, &document) => Arc::new(StoredPolicy {
+                key: key.clone(),
+                program: old.program.clone(),
+                findings: old.findings.clone(),
+                since: old.since.clone(),
+                since_version: old.since_version.clone(),
+                document,
+            }),
+            _ => Arc::new(StoredPolicy::new(document)),
+        };
+        self.policies.insert(key, policy);
+    }
+
+    fn apply_exception(&mut self, change: Change, scope: &ExceptionScope) {
+        match change {
+            Change::Reset(documents) => {
+                self.exceptions = documents.into_iter().map(|document| (exception_key(&document), document)).collect();
+            }
+            Change::Set(document) => {
+                self.exceptions.insert(exception_key(&document), document);
+            }
+            Change::Gone(document) => {
+                self.exceptions.remove(&exception_key(&document));
+            }
+        }
+        let counts = |namespace: &Str| match scope {
+            ExceptionScope::Disabled => false,
+            ExceptionScope::Namespace(own) => own == namespace,
+            ExceptionScope::Everywhere => true,
+        };
+        let compiled = self.exceptions.iter().filter(|((namespace, _), _)| counts(namespace)).filter_map(
+            |((namespace, name), document)| match Exception::compile(document) {
+                // Where every namespace may have exceptions, its owner must not let anything off the Policies of others.
+                Ok(exception) if *scope == ExceptionScope::Everywhere => Some(exception.within(namespace)),
+                Ok(exception) => Some(exception),
+                Err(findings) => {
+                    let why: Vec<String> = findings.iter().map(ToString::to_string).collect();
+                    tracing::warn!(%namespace, %name, why = why.join("; "), "a policy exception is ignored");
+                    None
+                }
+            },
+        );
+        self.compiled_exceptions = Arc::new(ExceptionSet::new(compiled.collect()));
+    }
+}
+
+fn exception_key(document: &Value) -> (Str, Str) {
+    let text = |name| Str::new(document.str_at(&["metadata", name]).unwrap_or_default());
+    (text("namespace"), text("name"))
+}
+
+fn same_version(policy: &StoredPolicy, document: &Value) -> bool {
+    let version = document.str_at(&["metadata", "resourceVersion"]).unwrap_or_default();
+    !version.is_empty()
+        && version == policy.resource_version()
+        && document.str_at(&["metadata", "uid"]) == Some(policy.uid())
+}
+
+/// Whether two documents of one policy compile to the same: annotations count, the rest of the metadata does not.
+fn same_rules(old: &Value, new: &Value) -> bool {
+    old.get("spec") == new.get("spec")
+        && old.get("apiVersion") == new.get("apiVersion")
+        && old.at(&["metadata", "annotations"]) == new.at(&["metadata", "annotations"])
+}
+
+#[cfg(test)]
+mod tests;

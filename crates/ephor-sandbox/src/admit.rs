@@ -1,0 +1,171 @@
+//! Admission in process: what the API server asks Ephor over HTTPS in production, asked directly.
+//!
+//! The same handlers answer; only the way is shorter. Each webhook that would be registered is asked by itself, so that
+//! a refusal carries the name that it has on a real cluster.
+
+use std::hash::{Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use ephor_admission::policy_admission::PolicyAdmission;
+use ephor_admission::review::Handlers;
+use ephor_cluster::admission::{Admission, Attributes, Mutated, Operation};
+use ephor_cluster::{ClusterError, MemoryCluster};
+use ephor_engine::policy::FailurePolicy;
+use ephor_engine::rules::mutate::JsonPatch;
+use ephor_expr::Value;
+use ephor_expr::budget::Budget;
+use ephor_runtime::decision::path::Lane;
+use ephor_runtime::decision::{AdmissionRequest, Answer};
+use rustc_hash::FxHasher;
+
+use super::observe::ShownDecisions;
+use super::{accounts, scheduling};
+
+/// The label by which objects ask to be deleted in time.
+const TTL: &str = "cleanup.kyverno.io/ttl";
+
+/// The group of policies in CEL, which are known by name only.
+const CEL_POLICIES: &str = "policies.kyverno.io";
+/// What the cleanup controller would do is not done.
+const NOT_CLEANED_UP: &str = "it is stored, but nothing here deletes objects in time";
+
+/// The handlers as a cluster asks them.
+pub(super) struct InProcess {
+    cluster: MemoryCluster,
+    handlers: Handlers,
+    own: PolicyAdmission,
+    shown: Arc<ShownDecisions>,
+}
+
+impl InProcess {
+    /// Handlers of resources, and of Ephor's own kinds; who shows what they decide.
+    pub(super) fn new(
+        cluster: MemoryCluster,
+        handlers: Handlers,
+        own: PolicyAdmission,
+        shown: Arc<ShownDecisions>,
+    ) -> Self {
+        Self { cluster, handlers, own, shown }
+    }
+
+    /// What is asked about objects of Ephor's own kinds, under which name.
+    fn about_own(&self, request: &AdmissionRequest) -> Option<(&'static str, Answer)> {
+        if !request.sub_resource.is_empty() {
+            return None;
+        }
+        match request.resource.group.as_str() {
+            "kyverno.io" => {}
+            CEL_POLICIES if !request.object.is_null() => {
+                let message = format!("kind `{}` is not supported yet", request.kind.kind);
+                return Some(("validate-policy.kyverno.svc", Answer::deny(message)));
+            }
+            _ => return None,
+        }
+        match request.resource.resource.as_str() {
+            "clusterpolicies" | "policies" => Some(("validate-policy.kyverno.svc", self.own.policy(request))),
+            "policyexceptions" => Some(("kyverno-exception-validate.kyverno.svc", self.own.exception(request))),
+            "globalcontextentries" => Some(("kyverno-globalcontext.kyverno.svc", self.own.global_context(request))),
+            "cleanuppolicies" | "clustercleanuppolicies" => {
+                let warning = (!request.object.is_null()).then(|| NOT_CLEANED_UP.to_owned());
+                let answer = self.own.cleanup_policy(request).with_warnings(warning);
+                Some(("kyverno-cleanup-controller.kyverno.svc", answer))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The UID of all requests about one write.
+fn uid(attributes: &Attributes) -> String {
+    let mut hasher = FxHasher::default();
+    attributes.serial.hash(&mut hasher);
+    format!("{:08x}-0000-4000-8000-{:012x}", hasher.finish() >> 32, attributes.serial)
+}
+
+fn request(attributes: &Attributes) -> Result<AdmissionRequest, ClusterError> {
+    AdmissionRequest::of_value(&attributes.request(&uid(attributes)))
+        .map_err(|error| ClusterError::denied(500, "InternalError", error.to_string()))
+}
+
+const LANES: [(FailurePolicy, &str); 2] = [(FailurePolicy::Ignore, "ignore"), (FailurePolicy::Fail, "fail")];
+
+/// An answer as the API server takes it: warnings, or the refusal that the client sees.
+fn judged(webhook: &str, answer: Answer) -> Result<Vec<String>, ClusterError> {
+    if answer.allowed {
+        return Ok(answer.warnings);
+    }
+    let why = answer.message.filter(|message| !message.is_empty());
+    let message = match why {
+        Some(why) => format!("admission webhook {webhook:?} denied the request: {why}"),
+        None => format!("admission webhook {webhook:?} denied the request without explanation"),
+    };
+    Err(ClusterError::denied(answer.code.unwrap_or(400), "", message))
+}
+
+fn patched(object: &Value, patch: &Value) -> Result<Value, ClusterError> {
+    let fault = |why: String| ClusterError::denied(500, "InternalError", why);
+    let patch = JsonPatch::from_value(patch).map_err(|error| fault(error.to_string()))?;
+    patch.apply(object, &Budget::default()).map_err(|error| fault(error.to_string()))
+}
+
+impl Admission for InProcess {
+    fn mutate(&self, attributes: &Attributes) -> Result<Mutated, ClusterError> {
+        let mutated = self.ask_to_mutate(attributes);
+        if let Err(refused) = &mutated {
+            self.shown.finished(&uid(attributes), attributes, Some(refused));
+        }
+        mutated
+    }
+
+    fn validate(&self, attributes: &Attributes) -> Result<Vec<String>, ClusterError> {
+        let validated = self.ask_to_validate(attributes);
+        self.shown.finished(&uid(attributes), attributes, validated.as_ref().err());
+        validated
+    }
+}
+
+impl InProcess {
+    fn ask_to_mutate(&self, attributes: &Attributes) -> Result<Mutated, ClusterError> {
+        let mut mutated = Mutated::default();
+        // Ephor's own kinds are no resources of policies, and nothing mutates what goes.
+        if attributes.resource.group == "kyverno.io" || attributes.operation == Operation::Delete {
+            return Ok(mutated);
+        }
+        let mut attributes = attributes.clone();
+        if let Some(pod) = accounts::admitted(&self.cluster, &attributes) {
+            attributes.object = scheduling::admitted(&self.cluster, pod);
+            mutated.object = Some(attributes.object.clone());
+        }
+        for (failure, word) in LANES {
+            let request = request(&attributes)?;
+            let answer = self.handlers.mutate(&request, &Lane::Failing(failure));
+            let patch = answer.patch.clone();
+            mutated.warnings.extend(judged(&format!("mutate.kyverno.svc-{word}"), answer)?);
+            if let Some(patch) = patch {
+                attributes.object = patched(&attributes.object, &patch)?;
+                mutated.object = Some(attributes.object.clone());
+            }
+        }
+        Ok(mutated)
+    }
+
+    fn ask_to_validate(&self, attributes: &Attributes) -> Result<Vec<String>, ClusterError> {
+        let request = request(attributes)?;
+        let mut warnings = Vec::new();
+        if let Some((webhook, answer)) = self.about_own(&request) {
+            warnings.extend(judged(webhook, answer)?);
+        }
+        if attributes.resource.group == "kyverno.io" {
+            return Ok(warnings);
+        }
+        for (failure, word) in LANES {
+            let answer = self.handlers.validate(&request, &Lane::Failing(failure));
+            warnings.extend(judged(&format!("validate.kyverno.svc-{word}"), answer)?);
+        }
+        if request.object.at(&["metadata", "labels", TTL]).is_some() {
+            let answer = self.own.ttl(&request).with_warnings([NOT_CLEANED_UP.to_owned()]);
+            warnings.extend(judged("kyverno-cleanup-controller.kyverno.svc", answer)?);
+        }
+        Ok(warnings)
+    }
+}

@@ -1,0 +1,133 @@
+//! Ephor in the sandbox: the handlers and controllers of production, over the cluster in memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ephor_admission::policy_admission::{Accounts, PolicyAdmission};
+use ephor_admission::registration::RegistrationBoard;
+use ephor_admission::review::roles::Roles;
+use ephor_admission::review::{HandlerOptions, Handlers, Parts};
+use ephor_admission::status::StatusController;
+use ephor_admission::webhooks::{RegisteredFrom, WebhookSettings};
+use ephor_background::serve::{Background, lead};
+use ephor_background::standing::Readiness;
+use ephor_cluster::admission::User;
+use ephor_cluster::{Cluster, MemoryCluster};
+use ephor_runtime::config::ConfigStore;
+use ephor_runtime::decision::observe::Observer;
+use ephor_runtime::events::{EventSettings, Recorder};
+use ephor_runtime::facts::{Answers, ClusterFacts, NamespaceLabels};
+use ephor_runtime::feed::Feed;
+use ephor_runtime::globalcontext::GlobalContext;
+use ephor_runtime::lease::Term;
+use ephor_runtime::metrics::Metrics;
+use ephor_runtime::policies::{ExceptionScope, PolicyStore};
+use ephor_runtime::stop::Stop;
+use ephor_runtime::threads;
+
+use super::admit::InProcess;
+use super::namespaces;
+use super::observe::ShownDecisions;
+use crate::live::Live;
+
+/// Where Ephor's own objects are.
+pub(super) const NAMESPACE: &str = "kyverno";
+/// The `ConfigMap` that is followed.
+const CONFIG: &str = "kyverno";
+/// How long the start waits for what must be known first. In memory all of it is there at once.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Changes that come so soon after each other are swept up together.
+const SWEEP: Duration = Duration::from_millis(20);
+/// Threads of the background controllers.
+const BACKGROUND_WORKERS: usize = 2;
+
+/// Starts everything; it ends with `stop`. When this returns, every write is judged by the policies given back.
+pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, stop: &Stop) -> PolicyStore {
+    let account = |name: &str| -> Arc<dyn Cluster> {
+        Arc::new(cluster.acting_as(User::service_account(NAMESPACE, &format!("kyverno-{name}-controller"))))
+    };
+    let admission = account("admission");
+    let exceptions = ExceptionScope::Everywhere;
+    let policies = PolicyStore::new(exceptions.clone());
+    let config = ConfigStore::new(NAMESPACE, CONFIG);
+    let policy_feeds = policies.follow(&admission, stop);
+    let (namespaces, namespace_feed) = NamespaceLabels::follow(&admission, stop);
+    let (roles, role_feeds) = Roles::follow(&admission, stop);
+    let (global, global_feed) = GlobalContext::follow(&admission, None, stop);
+    let mut feeds = vec![config.follow(&admission, stop), namespace_feed, global_feed];
+    feeds.extend(role_feeds);
+    let facts = ClusterFacts::new(Arc::clone(&admission)).with_namespaces(namespaces.clone()).within(config.clone());
+    let answers: Arc<dyn Answers> = Arc::new(facts.with(Arc::new(global)));
+    let events = Recorder::start(
+        &admission,
+        EventSettings::default(),
+        prometheus_client::metrics::counter::Counter::default(),
+        stop,
+    );
+    events.follow(&config);
+    let shown = Arc::new(ShownDecisions::new(live.clone(), events.clone()));
+    let handlers = Handlers::new(
+        Parts {
+            cluster: Arc::clone(&admission),
+            policies: policies.clone(),
+            config: config.clone(),
+            answers: Arc::clone(&answers),
+            namespaces,
+            roles,
+            observer: Arc::clone(&shown) as Arc<dyn Observer>,
+        },
+        HandlerOptions { explained: true, ..HandlerOptions::in_process(NAMESPACE) },
+    );
+    policy_feeds.wait_synced(PATIENCE);
+    for feed in &feeds {
+        Feed::wait_synced(feed, PATIENCE);
+    }
+    let own = PolicyAdmission::new(Arc::clone(&admission), Accounts::default(), exceptions.clone());
+    cluster.set_admission(Arc::new(InProcess::new(cluster.clone(), handlers, own, Arc::clone(&shown))));
+
+    let term = Term::unlimited(stop);
+    // There are no webhooks to wait for: a policy that compiles is ready.
+    let settings = WebhookSettings { registered_from: RegisteredFrom::Static, ..WebhookSettings::default() };
+    let statuses =
+        StatusController::new(Arc::clone(&admission), policies.clone(), RegistrationBoard::default(), settings);
+    threads::spawn("statuses", threads::LARGE, stop, {
+        let term = term.clone();
+        move || statuses.run(&term, &ephor_runtime::metrics::Metrics::default())
+    });
+    let background = Background {
+        cluster: account("background"),
+        answers,
+        config,
+        namespace: NAMESPACE.into(),
+        identity: "sandbox".into(),
+        leader_retry: Duration::from_secs(2),
+        workers: BACKGROUND_WORKERS,
+        resync: Duration::from_hours(1),
+        exceptions,
+        events,
+        metrics: Metrics::default(),
+        readiness: Readiness::default(),
+        listener: Some(Arc::new(move |note| shown.worked(note))),
+    };
+    threads::spawn("background", threads::LARGE, stop, move || lead(&background, &term));
+    threads::spawn("cluster controllers", threads::LARGE, stop, {
+        let (cluster, certificate, stop) = (cluster.clone(), certificate.to_owned(), stop.clone());
+        move || sweep(&cluster, &certificate, &stop)
+    });
+    super::lists::show(cluster, live, &policies, stop);
+    policies
+}
+
+/// Kubernetes' own controllers: whenever something changed, what it leaves to do.
+fn sweep(cluster: &MemoryCluster, certificate: &str, stop: &Stop) {
+    let mut seen = 0;
+    while !stop.is_stopped() {
+        let revision = cluster.wait_for_change(seen, Duration::from_millis(250));
+        if revision != seen {
+            stop.wait(SWEEP);
+            cluster.reconcile();
+            namespaces::furnish(cluster, certificate);
+            seen = revision;
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Watches over HTTP: a line of JSON for each event, as long as the client listens.
+
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use ephor_cluster::raw::Target;
+use ephor_cluster::{Cluster as _, ClusterError, ListQuery, MemoryCluster, Watch, WatchEvent, WatchQuery};
+use ephor_expr::{Map, Str, Value};
+use ephor_runtime::stop::Stop;
+use futures::stream;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+use super::api::{Form, Reply, shaped};
+
+/// How often a quiet watch looks whether anybody still listens.
+const LOOK: Duration = Duration::from_millis(250);
+/// A quiet watch tells how far the cluster has moved on this often.
+const BOOKMARKS: Duration = Duration::from_secs(5);
+/// How long a watch goes on when the client does not say.
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
+/// How long it goes on at most, whatever the client says.
+const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
+/// How many events wait for a slow reader.
+const BACKLOG: usize = 64;
+
+/// A watch as it was asked for.
+pub(super) struct Asked {
+    pub(super) target: Target,
+    pub(super) query: WatchQuery,
+    pub(super) form: Form,
+    /// The query of the URL.
+    pub(super) text: String,
+}
+
+impl Asked {
+    fn parameter(&self, name: &str) -> Option<&str> {
+        self.text.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    fn timeout(&self) -> Duration {
+        let seconds = self.parameter("timeoutSeconds").and_then(|text| text.parse().ok());
+        seconds.filter(|seconds| *seconds > 0).map_or(DEFAULT_TIMEOUT, Duration::from_secs).min(LONGEST_TIMEOUT)
+    }
+
+    /// Whether the present objects come first, with a mark at their end.
+    fn wants_list(&self) -> bool {
+        self.parameter("sendInitialEvents") == Some("true")
+    }
+}
+
+/// Starts a watch; its events are the body. The permit is given back at its end.
+pub(super) fn respond(
+    cluster: MemoryCluster,
+    mut asked: Asked,
+    stop: Stop,
+    permit: OwnedSemaphorePermit,
+) -> Response<Body> {
+    let mut first = Vec::new();
+    if asked.wants_list() {
+        let query = ListQuery { filter: asked.query.filter.clone(), ..ListQuery::default() };
+        match cluster.list(&asked.target.resource, &query) {
+            Ok(list) => {
+                first.extend(list.items.into_iter().map(WatchEvent::Added));
+                asked.query.resource_version = list.resource_version;
+            }
+            Err(error) => return Reply::error(&error).into_response(),
+        }
+    }
+    let watch = match cluster.watch(&asked.target.resource, &asked.query) {
+        Ok(watch) => watch,
+        Err(error) => return Reply::error(&error).into_response(),
+    };
+    let (sender, receiver) = mpsc::channel(BACKLOG);
+    let teller = Teller { cluster, asked, sender };
+    // A thread of its own: a watch waits, and there may be hundreds. Its end is the end of one watch, and nothing else
+    // relies on it, so it is not supervised.
+    let spawned = std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
+        let _permit = permit;
+        teller.run(watch, first, &stop);
+    });
+    if spawned.is_err() {
+        return Reply::error(&ClusterError::unreachable("too many watches")).into_response();
+    }
+    let lines = stream::unfold(receiver, |mut receiver| async move {
+        receiver.recv().await.map(|line| (Ok::<Bytes, Infallible>(line), receiver))
+    });
+    let mut response = Response::new(Body::from_stream(lines));
+    *response.status_mut() = StatusCode::OK;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+struct Teller {
+    cluster: MemoryCluster,
+    asked: Asked,
+    sender: mpsc::Sender<Bytes>,
+}
+
+/// The client has gone.
+struct Gone;
+
+impl Teller {
+    fn run(&self, mut watch: Box<dyn Watch>, first: Vec<WatchEvent>, stop: &Stop) {
+        let _ = self.tell_all(&mut *watch, first, stop);
+    }
+
+    fn tell_all(&self, watch: &mut dyn Watch, first: Vec<WatchEvent>, stop: &Stop) -> Result<(), Gone> {
+        for event in first {
+            self.tell(&event)?;
+        }
+        if self.asked.wants_list() {
+            let annotations = Value::from([("k8s.io/initial-events-end", Value::from("true"))]);
+            self.bookmark(&self.asked.query.resource_version, Some(annotations))?;
+        }
+        let until = Instant::now() + self.asked.timeout();
+        let mut told = Instant::now();
+        let mut pending: Option<Str> = None;
+        while !stop.is_stopped() && Instant::now() < until {
+            match watch.next(LOOK) {
+                Ok(Some(WatchEvent::Bookmark(version))) => pending = Some(version),
+                Ok(Some(event)) => {
+                    pending = None;
+                    self.tell(&event)?;
+                }
+                Ok(None) if self.sender.is_closed() => return Err(Gone),
+                Ok(None) => {}
+                Err(error) => return self.send("ERROR", error.status()),
+            }
+            if told.elapsed() >= BOOKMARKS
+                && let Some(version) = pending.take()
+            {
+                told = Instant::now();
+                self.bookmark(&version, None)?;
+            }
+        }
+        match pending {
+            Some(version) => self.bookmark(&version, None),
+            None => Ok(()),
+        }
+    }
+
+    fn tell(&self, event: &WatchEvent) -> Result<(), Gone> {
+        let (word, object) = match event {
+            WatchEvent::Added(object) => ("ADDED", object),
+            WatchEvent::Modified(object) => ("MODIFIED", object),
+            WatchEvent::Deleted(object) => ("DELETED", object),
+            WatchEvent::Bookmark(version) => return self.bookmark(version, None),
+        };
+        let Asked { target, form, text, .. } = &self.asked;
+        self.send(word, shaped(&self.cluster, target, *form, text, object.clone()))
+    }
+
+    fn bookmark(&self, version: &Str, annotations: Option<Value>) -> Result<(), Gone> {
+        let mut metadata = Map::from_iter([
+            ("resourceVersion".into(), Value::from(version.clone())),
+            ("creationTimestamp".into(), Value::Null),
+        ]);
+        if let Some(annotations) = annotations {
+            metadata.insert("annotations", annotations);
+        }
+        let resource = &self.asked.target.resource;
+        let object = Value::from([
+            ("apiVersion", Value::from(resource.api_version())),
+            ("kind", Value::from(resource.kind.clone())),
+            ("metadata", Value::object(metadata)),
+        ]);
+        let Asked { target, form, text, .. } = &self.asked;
+        self.send("BOOKMARK", shaped(&self.cluster, target, *form, text, object))
+    }
+
+    fn send(&self, word: &str, object: Value) -> Result<(), Gone> {
+        let mut line = Value::from([("object", object), ("type", Value::from(word))]).to_json();
+        line.push('\n');
+        self.sender.blocking_send(Bytes::from(line)).map_err(|_| Gone)
+    }
+}

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ephor_engine::diagnostic::{Diagnostic, Severity};
 use ephor_expr::Str;
+use ephor_expr::cel;
 use ephor_expr::jmespath::{CompileError, EvalError, Expression};
 use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::value::Path;
@@ -108,6 +109,23 @@ impl Located {
             severity: Severity::Error,
             message: error.message,
             help: error.help,
+        }
+    }
+
+    /// What keeps a CEL expression from being a program, each fault at its place.
+    pub fn of_cel(error: &cel::CompileError, file: &Arc<SourceFile>) -> Vec<Self> {
+        let place = |message: &str, offset: Option<usize>| {
+            let mut located = Self::plain("invalid-expression", message);
+            located.file = Some(Arc::clone(file));
+            let bytes = offset.map(|n| file.text.char_indices().nth(n).map_or(file.text.len(), |(at, _)| at));
+            located.span = bytes.map(|at| (position(&file.text, at), position(&file.text, at)));
+            located
+        };
+        match error {
+            cel::CompileError::Issues { issues, .. } => {
+                issues.iter().map(|issue| place(&issue.message, issue.offset)).collect()
+            }
+            cel::CompileError::Constant(message) => vec![place(message, None)],
         }
     }
 

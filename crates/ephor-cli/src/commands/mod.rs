@@ -5,6 +5,7 @@ mod apply;
 #[cfg(test)]
 mod apply_tests;
 mod break_glass;
+mod cel;
 mod check;
 mod cluster;
 #[cfg(test)]
@@ -50,6 +51,8 @@ enum Command {
     Apply(Box<apply::Args>),
     /// Temporarily fail open when the webhook is unreachable.
     BreakGlass(break_glass::Args),
+    /// Evaluate, check and look up CEL expressions.
+    Cel(cel::Args),
     /// Lint policies and find deprecated syntax.
     Check(check::Args),
     /// Generate a shell completion script.
@@ -100,6 +103,7 @@ pub fn run(cli: Cli) -> Exit {
     let result = match cli.command {
         Command::Apply(args) => apply::run(&args, &ui),
         Command::BreakGlass(args) => break_glass::run(&args, &ui),
+        Command::Cel(args) => cel::run(&args, &ui),
         Command::Check(args) => check::run(&args, &ui),
         Command::Completion(args) => completion::run(&args, &ui),
         Command::Create(args) => create::run(&args, &ui),

@@ -109,6 +109,11 @@ impl Environment {
         self.variables.insert(name.into(), kind);
     }
 
+    /// Whether there is a variable with that name.
+    pub fn declares(&self, name: &str) -> bool {
+        self.variables.contains_key(name)
+    }
+
     /// Declares a type with fields, in place of one with the same name.
     pub fn declare_object(&mut self, object: ObjectType) {
         self.objects.insert(object.name.clone(), Arc::new(object));

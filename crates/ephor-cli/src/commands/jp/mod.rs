@@ -3,7 +3,9 @@
 mod function;
 mod parse;
 mod query;
-mod source;
+pub(super) mod source;
+
+pub(super) use query::single_document;
 
 use clap::Subcommand;
 

@@ -94,7 +94,8 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     Ok(Exit::Clean)
 }
 
-fn single_document(file: &Arc<SourceFile>) -> Result<Value, Box<Located>> {
+/// The only document of a file; null if there is none.
+pub(in crate::commands) fn single_document(file: &Arc<SourceFile>) -> Result<Value, Box<Located>> {
     let documents =
         parse_documents(&file.text, &Limits::default()).map_err(|error| Box::new(Located::of_yaml(error, file)))?;
     let found = documents.len();

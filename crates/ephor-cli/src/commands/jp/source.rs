@@ -14,7 +14,11 @@ use crate::ui::Ui;
 const ARGUMENT: &str = "expression";
 
 /// The expressions of `files`, one each, then those of `arguments`; standard input's if there are none.
-pub(super) fn expressions(files: &[PathBuf], arguments: &[String], ui: &Ui) -> Result<Vec<Arc<SourceFile>>, ReadError> {
+pub(in crate::commands) fn expressions(
+    files: &[PathBuf],
+    arguments: &[String],
+    ui: &Ui,
+) -> Result<Vec<Arc<SourceFile>>, ReadError> {
     if files.is_empty() && arguments.is_empty() {
         return Ok(vec![stdin("an expression", ui)?]);
     }
@@ -41,7 +45,7 @@ pub(super) fn compile(file: &Arc<SourceFile>) -> Result<Expression, Box<Located>
 }
 
 /// The line above the result of an expression.
-pub(super) fn heading(file: &SourceFile) -> String {
+pub(in crate::commands) fn heading(file: &SourceFile) -> String {
     let lines: Vec<&str> = file.text.trim().lines().collect();
     format!("# {}\n", lines.join("\n# "))
 }

@@ -5,9 +5,11 @@
 //!
 //! - [`entry`]: one result of one rule.
 //! - [`report`]: the report of one object, in the dialects `wgpolicyk8s.io` and `openreports.io`.
+//! - [`ephemeral`]: results that other roles leave for the one that writes reports.
 //! - [`merge`]: new results and a stored report in, the results to store out.
 
 pub mod entry;
+pub mod ephemeral;
 pub mod merge;
 pub mod report;
 

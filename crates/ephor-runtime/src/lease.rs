@@ -18,6 +18,9 @@ use ephor_expr::{Str, Value};
 
 use crate::stop::Stop;
 
+/// The lease of the reports role: other roles leave it results while somebody holds it.
+pub const REPORTS_LEASE: &str = "kyverno-reports-controller";
+
 /// How often a write of the lease is tried when another write comes between.
 const TRIES: usize = 3;
 

@@ -7,16 +7,14 @@ use std::collections::BTreeMap;
 
 use ephor_cluster::{ErrorKind, object};
 use ephor_expr::{Map, Str, Value};
-use ephor_reports::Scope;
 use ephor_reports::merge::{Rule, Stored};
+use ephor_reports::{Scope, ephemeral as ephemeral_report};
 use ephor_runtime::queue::{Moment, Settled};
 
 use crate::controller::{Controller, failed, timestamp};
 use crate::judge::text;
 use crate::settle::{Failure, results};
 
-/// The `apiVersion` of `EphemeralReport` and `ClusterEphemeralReport`.
-pub const API_VERSION: &str = "reports.kyverno.io/v1";
 /// How long an object that is not there yet is waited for, and how often it is looked for.
 const ORPHANED_AFTER: Moment = 120_000;
 const LOOK_AGAIN: Moment = 5_000;
@@ -37,8 +35,8 @@ impl Controller {
 
     fn try_adopt(&self, ephemeral: &Value, now: Moment) -> Result<Settled, Failure> {
         let cluster = &self.env().cluster;
-        let kind = if text(ephemeral, "namespace").is_empty() { "ClusterEphemeralReport" } else { "EphemeralReport" };
-        let own = cluster.resolve(API_VERSION, kind)?;
+        let own = cluster
+            .resolve(ephemeral_report::API_VERSION, ephemeral_report::kind(!text(ephemeral, "namespace").is_empty()))?;
         let Some(scope) = self.subject(ephemeral)? else {
             let created = text(ephemeral, "creationTimestamp").parse::<jiff::Timestamp>();
             let age =

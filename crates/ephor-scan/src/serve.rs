@@ -3,71 +3,22 @@
 //! Only the leader has a controller. Its memory begins with its term and ends with it.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use ephor_admission::http::plain;
 use ephor_cluster::{Cluster, Discovery};
 use ephor_expr::Str;
-use ephor_reports::Dialect;
+use ephor_reports::ephemeral::API_VERSION;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::facts::Answers;
 use ephor_runtime::feed::{Feed, Watched, WatcherEvent};
 use ephor_runtime::kinds::GroupKind;
-use ephor_runtime::lease::{self, LeaseOptions, Term};
-use ephor_runtime::metrics::Metrics;
+use ephor_runtime::lease::{self, LeaseOptions, REPORTS_LEASE, Term};
 use ephor_runtime::policies::{ExceptionScope, PolicyStore};
 use ephor_runtime::queue::Moment;
-use ephor_runtime::settings::ReportsSettings;
 use ephor_runtime::{Stop, threads};
-use ephor_server::serve::{RoleAnswers, ServeError, announce, counted};
 
-use crate::adopt::API_VERSION;
 use crate::controller::{Controller, Env, ReportOptions, Step};
-
-/// Keeps reports of the cluster until `stop`: `ephor serve reports`.
-pub fn reports(cluster: &Arc<dyn Cluster>, settings: &ReportsSettings, stop: &Stop) -> Result<(), ServeError> {
-    let common = &settings.common;
-    announce(common, "reports");
-    let metrics = Metrics::default();
-    let cluster = counted(cluster, common, &metrics, stop)?;
-    let config = ConfigStore::new(&common.namespace, &common.config_name);
-    let config_feed = config.follow(&cluster, stop);
-    metrics.follow_config(&cluster, &common.namespace, &common.metrics_config_name, stop);
-    let RoleAnswers { facts, mut feeds, .. } = RoleAnswers::follow(&cluster, common, &config, stop);
-    feeds.push(config_feed.clone());
-    if let Some(port) = settings.health_port {
-        let ready = Arc::new(move || feeds.iter().all(Feed::synced));
-        plain::listen("probes", (Ipv4Addr::UNSPECIFIED, port).into(), plain::probes(ready), stop)
-            .map_err(|error| ServeError::Listen { port, error })?;
-    }
-    // Which objects are filtered is in the settings.
-    while !config_feed.wait_synced(STOP_POLL_INTERVAL) {
-        if stop.is_stopped() {
-            return Ok(());
-        }
-    }
-    let role = Reports {
-        cluster,
-        answers: Arc::new(facts),
-        namespace: common.namespace.clone(),
-        identity: common.identity.clone(),
-        leader_retry: common.leader_retry,
-        workers: settings.workers,
-        scan_interval: settings.scan_interval,
-        config,
-        skip_filters: settings.skip_resource_filters,
-        exceptions: common.exceptions.clone(),
-        options: ReportOptions {
-            dialect: if settings.open_reports { Dialect::OpenReports } else { Dialect::WgPolicy },
-            allowed: Some(settings.allowed_results.clone()).filter(|allowed| !allowed.is_empty()),
-            ..ReportOptions::default()
-        },
-    };
-    run(&role, stop);
-    stop.failure().map_or(Ok(()), |reason| Err(ServeError::Failed(reason)))
-}
 
 /// What the role needs.
 #[derive(Clone)]
@@ -102,8 +53,6 @@ impl std::fmt::Debug for Reports {
     }
 }
 
-/// The name of the lease.
-pub const LEASE: &str = "kyverno-reports-controller";
 /// How often the kinds that must be followed are looked at.
 const KINDS_INTERVAL: Duration = Duration::from_millis(250);
 /// How many of these intervals pass between two looks at what is served.
@@ -117,7 +66,7 @@ const FULL_PAUSE: Duration = Duration::from_millis(5);
 pub fn run(reports: &Reports, stop: &Stop) {
     let options = LeaseOptions {
         namespace: reports.namespace.clone(),
-        name: LEASE.into(),
+        name: REPORTS_LEASE.into(),
         identity: reports.identity.clone(),
         retry: reports.leader_retry,
     };

@@ -6,6 +6,7 @@
 //! - `judge`: evaluation, at once or with questions to the cluster. `lanes`: which policies a webhook is for.
 //! - `mutate`, `validate`: the two webhooks. `audit`: what is judged after the reply. `update_requests`: work for the
 //!   background role.
+//! - [`results`]: what only a request knows, for the reports role.
 //! - `filter`, [`roles`], `kinds`: what is looked at before any policy.
 
 mod audit;
@@ -17,6 +18,7 @@ mod lanes;
 mod messages;
 mod mutate;
 mod patch;
+pub mod results;
 pub mod roles;
 #[cfg(test)]
 pub(crate) mod tests;

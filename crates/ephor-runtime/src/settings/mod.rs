@@ -68,6 +68,8 @@ pub struct CommonSettings {
     pub services: ServiceRules,
     /// Whether objects that Ephor made can be changed by Ephor only.
     pub protect_managed_resources: bool,
+    /// Sorts of rules whose results are reported (`validate`, `mutate` and so on).
+    pub reporting: Vec<String>,
     /// Flags that were given and have no effect, with the reason; for the log.
     pub without_effect: Vec<(&'static str, &'static str)>,
 }
@@ -129,6 +131,8 @@ pub struct AdmissionSettings {
     pub force_failure_policy_ignore: bool,
     /// Whether results of admission are reported: webhooks then have side effects.
     pub admission_reports: bool,
+    /// How many results of admission may wait to be taken over in the cluster.
+    pub max_admission_reports: usize,
     /// How many threads evaluate audit policies.
     pub audit_workers: usize,
     /// How many requests wait for audit at most.
@@ -219,6 +223,7 @@ impl AdmissionSettings {
             exclude_bootstrap_resources: values.switch("excludeBootstrapResources"),
             force_failure_policy_ignore: values.switch("forceFailurePolicyIgnore"),
             admission_reports: values.switch("admissionReports"),
+            max_admission_reports: usize::try_from(values.count("maxAdmissionReports")).unwrap_or(usize::MAX),
             audit_workers: usize::try_from(values.count("maxAuditWorkers")).unwrap_or(usize::MAX),
             audit_capacity: usize::try_from(values.count("maxAuditCapacity")).unwrap_or(usize::MAX),
             dump_payload: values.switch("dumpPayload"),
@@ -351,6 +356,7 @@ impl CommonSettings {
                 },
             )?,
             protect_managed_resources: values.switch("protectManagedResources"),
+            reporting: values.list("enableReporting"),
             without_effect: values.without_effect.clone(),
         })
     }

@@ -140,7 +140,7 @@ impl Harness {
             });
         }
         for kind in ["EphemeralReport", "ClusterEphemeralReport"] {
-            self.follow(crate::adopt::API_VERSION, kind, |event| controller.observe_ephemerals(event, now));
+            self.follow(ephor_reports::ephemeral::API_VERSION, kind, |event| controller.observe_ephemerals(event, now));
         }
     }
 

@@ -13,20 +13,25 @@ use ephor_runtime::stop::Stop;
 
 /// What answers, and what it follows.
 #[derive(Debug)]
-pub struct RoleAnswers {
+pub(super) struct RoleAnswers {
     /// All of it together.
-    pub facts: ClusterFacts,
+    pub(super) facts: ClusterFacts,
     /// The labels of namespaces.
-    pub namespaces: NamespaceLabels,
+    pub(super) namespaces: NamespaceLabels,
     /// The entries that are loaded.
-    pub global: GlobalContext,
+    pub(super) global: GlobalContext,
     /// Followed until stopped; what they know is needed before anything is answered.
-    pub feeds: Vec<Feed>,
+    pub(super) feeds: Vec<Feed>,
 }
 
 impl RoleAnswers {
     /// Follows what is needed until `stop`.
-    pub fn follow(cluster: &Arc<dyn Cluster>, common: &CommonSettings, config: &ConfigStore, stop: &Stop) -> Self {
+    pub(super) fn follow(
+        cluster: &Arc<dyn Cluster>,
+        common: &CommonSettings,
+        config: &ConfigStore,
+        stop: &Stop,
+    ) -> Self {
         let (namespaces, namespace_feed) = NamespaceLabels::follow(cluster, stop);
         let limits = Limits { answer: common.max_api_response, timeout: common.api_call_timeout };
         let services: Arc<dyn Source> = Arc::new(Network::of_cluster(common.services.clone(), limits));

@@ -3,7 +3,7 @@
 //! [`admission`]: every replica follows policies, configuration, namespaces, roles and certificates, and answers
 //! webhooks as soon as it knows them and has a certificate. One of them leads ([`Leading`]). A signal to stop ends
 //! leading at once, so that another replica goes on, and then serving, when the requests in work are answered.
-//! [`background()`] has a file of its own.
+//! [`background()`] and [`reports()`] have files of their own.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
@@ -15,6 +15,7 @@ use ephor_admission::certs::{CertFeeds, CertSettings, CertStore};
 use ephor_admission::http::{self, Callers, CallersError, Limits, Reviews};
 use ephor_admission::leading::Leading;
 use ephor_admission::policy_admission::{Accounts, PolicyAdmission};
+use ephor_admission::review::results::{ResultQueue, ResultSettings};
 use ephor_admission::review::roles::Roles;
 use ephor_admission::review::{Effort, HandlerOptions, Handlers, Parts, Waiting};
 use ephor_admission::webhooks::paths;
@@ -35,9 +36,11 @@ use jiff::Timestamp;
 mod answers;
 mod background;
 mod metrics;
+mod reports;
 
-pub use answers::RoleAnswers;
+use answers::RoleAnswers;
 pub use background::background;
+pub use reports::reports;
 
 /// Why a role does not serve.
 #[derive(Debug, thiserror::Error)]
@@ -95,7 +98,7 @@ pub fn admission(cluster: &Arc<dyn Cluster>, settings: &AdmissionSettings, stop:
 }
 
 /// The cluster with what it is asked counted, and metrics served where the settings say.
-pub fn counted(
+fn counted(
     cluster: &Arc<dyn Cluster>,
     common: &CommonSettings,
     metrics: &Metrics,
@@ -109,7 +112,7 @@ pub fn counted(
 }
 
 /// Writes to the log which role begins, and which of its flags have no effect.
-pub fn announce(common: &CommonSettings, role: &str) {
+fn announce(common: &CommonSettings, role: &str) {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         identity = %common.identity,
@@ -246,7 +249,7 @@ impl Admission {
     }
 }
 
-/// Who is told of decisions: metrics, and Events unless this is a shadow, which writes nothing.
+/// Who is told of decisions: metrics, and unless this is a shadow, which writes nothing, Events and reports.
 fn observers(
     cluster: &Arc<dyn Cluster>,
     settings: &AdmissionSettings,
@@ -259,6 +262,16 @@ fn observers(
         return observers;
     }
     observers.push(Arc::new(background::recorder(cluster, &settings.common, metrics, config, stop)));
+    if settings.admission_reports {
+        let reported = |sort: &str| settings.common.reporting.iter().any(|word| word == sort);
+        let results = ResultSettings {
+            mutate: reported("mutate"),
+            validate: reported("validate"),
+            max_ephemeral: settings.max_admission_reports,
+            lease: Some(settings.common.namespace.clone()),
+        };
+        observers.push(Arc::new(ResultQueue::start(cluster, results, stop)));
+    }
     observers
 }
 

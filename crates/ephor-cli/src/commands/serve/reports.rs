@@ -1,7 +1,7 @@
 //! `ephor serve reports`.
 
 use ephor_runtime::settings::{ReportsSettings, environment};
-use ephor_scan::serve;
+use ephor_server::serve;
 
 use super::super::{CommandError, CommandResult};
 use super::start::{self, Writes};

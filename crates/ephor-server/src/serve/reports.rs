@@ -1,0 +1,67 @@
+//! `ephor serve reports`: everything the role consists of, wired together.
+//!
+//! Every replica follows the configuration and answers probes and questions for metrics; one of them leads and does
+//! the work ([`ephor_scan::serve`]).
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ephor_admission::http::plain;
+use ephor_cluster::Cluster;
+use ephor_reports::Dialect;
+use ephor_runtime::Stop;
+use ephor_runtime::config::ConfigStore;
+use ephor_runtime::feed::Feed;
+use ephor_runtime::metrics::Metrics;
+use ephor_runtime::settings::ReportsSettings;
+use ephor_scan::controller::ReportOptions;
+use ephor_scan::serve::{Reports, run};
+
+use super::{RoleAnswers, ServeError, announce, counted};
+
+/// How often the stop signal is looked at while the settings are not known.
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Keeps reports of the cluster until `stop`.
+pub fn reports(cluster: &Arc<dyn Cluster>, settings: &ReportsSettings, stop: &Stop) -> Result<(), ServeError> {
+    let common = &settings.common;
+    announce(common, "reports");
+    let metrics = Metrics::default();
+    let cluster = counted(cluster, common, &metrics, stop)?;
+    let config = ConfigStore::new(&common.namespace, &common.config_name);
+    let config_feed = config.follow(&cluster, stop);
+    metrics.follow_config(&cluster, &common.namespace, &common.metrics_config_name, stop);
+    let RoleAnswers { facts, mut feeds, .. } = RoleAnswers::follow(&cluster, common, &config, stop);
+    feeds.push(config_feed.clone());
+    if let Some(port) = settings.health_port {
+        let ready = Arc::new(move || feeds.iter().all(Feed::synced));
+        plain::listen("probes", (Ipv4Addr::UNSPECIFIED, port).into(), plain::probes(ready), stop)
+            .map_err(|error| ServeError::Listen { port, error })?;
+    }
+    // Which objects are filtered is in the settings.
+    while !config_feed.wait_synced(STOP_POLL_INTERVAL) {
+        if stop.is_stopped() {
+            return Ok(());
+        }
+    }
+    let role = Reports {
+        cluster,
+        answers: Arc::new(facts),
+        namespace: common.namespace.clone(),
+        identity: common.identity.clone(),
+        leader_retry: common.leader_retry,
+        workers: settings.workers,
+        scan_interval: settings.scan_interval,
+        config,
+        skip_filters: settings.skip_resource_filters,
+        exceptions: common.exceptions.clone(),
+        options: ReportOptions {
+            dialect: if settings.open_reports { Dialect::OpenReports } else { Dialect::WgPolicy },
+            allowed: Some(settings.allowed_results.clone()).filter(|allowed| !allowed.is_empty()),
+            ..ReportOptions::default()
+        },
+    };
+    run(&role, stop);
+    stop.failure().map_or(Ok(()), |reason| Err(ServeError::Failed(reason)))
+}

@@ -63,6 +63,24 @@ pub enum Fetch {
         /// The namespace.
         name: Str,
     },
+    /// The Namespace of the object that is judged, as the whole object.
+    Namespace {
+        /// Its name.
+        name: Str,
+    },
+    /// Parameter objects of a policy, as an array; empty if there are none.
+    Parameters {
+        /// Their API version.
+        api_version: Str,
+        /// Their kind.
+        kind: Str,
+        /// The namespace that the policy names. A kind without namespaces must not have one.
+        namespace: Option<Str>,
+        /// The namespace of the object that is judged (empty: none), for policies that name none.
+        home: Str,
+        /// The only one that is meant.
+        name: Option<Str>,
+    },
     /// One object of the cluster.
     Object {
         /// Its API version.

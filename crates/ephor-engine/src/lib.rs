@@ -21,6 +21,7 @@
 )]
 
 pub mod autogen;
+pub mod cel;
 pub mod check;
 pub mod cleanup;
 pub mod compile;

@@ -138,7 +138,7 @@ impl Review {
 }
 
 /// `request.userInfo`: what the API server sends, empty parts left out.
-fn user_value(user: &UserInfo) -> Map {
+pub(crate) fn user_value(user: &UserInfo) -> Map {
     let mut map = Map::new();
     for (key, text) in [("username", &user.username), ("uid", &user.uid)] {
         if !text.is_empty() {

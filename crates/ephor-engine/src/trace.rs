@@ -38,6 +38,15 @@ pub enum Note {
         /// Whether it holds.
         holds: bool,
     },
+    /// A CEL expression was evaluated.
+    Evaluated {
+        /// Where it stands in the policy.
+        path: Path,
+        /// The expression.
+        text: Str,
+        /// Its value, or why it has none.
+        value: Result<Value, String>,
+    },
 }
 
 /// How one filter of a `match` or `exclude` block judged an object.

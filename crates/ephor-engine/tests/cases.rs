@@ -104,6 +104,10 @@ struct GivenFact {
     global: Option<Str>,
     image: Option<Str>,
     namespace_labels: Option<Str>,
+    /// The Namespace of the object.
+    namespace: Option<Str>,
+    /// Parameter objects.
+    parameters: Option<GivenParameters>,
     /// `apiVersion kind namespace/name`.
     object: Option<Str>,
     /// `apiVersion kind`, in all namespaces.
@@ -113,6 +117,17 @@ struct GivenFact {
     missing: Option<bool>,
     failed: Option<String>,
     unavailable: Option<String>,
+}
+
+/// A question for parameter objects.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+struct GivenParameters {
+    api_version: Str,
+    kind: Str,
+    namespace: Option<Str>,
+    home: Str,
+    name: Option<Str>,
 }
 
 impl GivenFact {
@@ -143,6 +158,11 @@ impl GivenFact {
             Fetch::Image { reference: reference.clone(), credentials: None }
         } else if let Some(name) = &self.namespace_labels {
             Fetch::NamespaceLabels { name: name.clone() }
+        } else if let Some(name) = &self.namespace {
+            Fetch::Namespace { name: name.clone() }
+        } else if let Some(params) = &self.parameters {
+            let GivenParameters { api_version, kind, namespace, home, name } = params.clone();
+            Fetch::Parameters { api_version, kind, namespace, home, name }
         } else if let Some(text) = &self.objects {
             let (api_version, kind) = text.split_once(' ').expect("two words");
             Fetch::Objects { api_version: api_version.into(), kind: kind.into(), namespace: Str::default() }

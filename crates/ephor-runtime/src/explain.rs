@@ -176,6 +176,15 @@ fn step(note: &Note, rule: &Path) -> ExplainedStep {
             let text = format!("{}: {comparison}: {word}", relative(path, rule));
             ExplainedStep { path: Some(path.clone()), text: text.into() }
         }
+        Note::Evaluated { path, text, value } => {
+            let value = match value {
+                Ok(value) => format!("= {}", short(value)),
+                Err(error) => format!("fails: {error}"),
+            };
+            let expression = shortened(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+            let text = format!("{}: `{expression}` {value}", relative(path, rule));
+            ExplainedStep { path: Some(path.clone()), text: text.into() }
+        }
     }
 }
 
@@ -188,18 +197,21 @@ fn selection(filter: &FilterNote, rule: &Path, selects: &str) -> ExplainedStep {
     ExplainedStep { path: Some(filter.path.clone()), text: text.into() }
 }
 
-/// A path as seen from the rule.
+/// A path as seen from the rule; one that leads elsewhere in the policy as it is.
 fn relative(path: &Path, rule: &Path) -> String {
-    Path(path.0.get(rule.0.len()..).unwrap_or_default().to_vec()).to_string()
+    Path(path.0.strip_prefix(rule.0.as_slice()).unwrap_or(&path.0).to_vec()).to_string()
 }
 
 /// How much of a value is shown.
 const SHOWN: usize = 100;
 
 fn short(value: &Value) -> String {
-    let text = value.to_json();
+    shortened(&value.to_json())
+}
+
+fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
+        None => text.to_owned(),
     }
 }

@@ -52,7 +52,11 @@ pub fn secrets_in<'s>(
     }
     match fetch {
         Fetch::Api { path, .. } if path.is_about_secrets() => Some(answer.clone()),
-        Fetch::Object { kind, .. } | Fetch::Objects { kind, .. } if kind == "Secret" => Some(answer.clone()),
+        Fetch::Object { kind, .. } | Fetch::Objects { kind, .. } | Fetch::Parameters { kind, .. }
+            if kind == "Secret" =>
+        {
+            Some(answer.clone())
+        }
         // The source of entries knows; their data may be long lists, which are not searched for every request.
         Fetch::Global { .. } => None,
         _ => secrets_of(answer),
@@ -172,7 +176,14 @@ pub fn ask(cluster: &dyn Cluster, fetch: &Fetch, dry_run: bool) -> Option<Fact> 
         Fetch::NamespaceLabels { name } => {
             fact(get(cluster, "v1", "Namespace", "", name).map(|namespace| labels_of(&namespace)))
         }
+        Fetch::Namespace { name } => fact(get(cluster, "v1", "Namespace", "", name)),
         Fetch::ConfigMap { namespace, name } => fact(get(cluster, "v1", "ConfigMap", namespace, name)),
+        Fetch::Parameters { api_version, kind, namespace, home, name } => {
+            match parameters(cluster, (api_version, kind), (namespace.as_deref(), home), name.as_deref()) {
+                Ok(found) => Fact::Found(Value::array(found)),
+                Err(error) => Fact::Failed(error.to_string()),
+            }
+        }
         Fetch::Object { api_version, kind, namespace, name } => match kind.split_once('/') {
             None => fact(get(cluster, api_version, kind, namespace, name)),
             Some((kind, subresource)) => below(cluster, api_version, kind, subresource, (namespace, name)),
@@ -290,6 +301,38 @@ pub fn objects(cluster: &dyn Cluster, api_version: &str, kind: &str, namespace: 
         found.extend(list(cluster, resource, &filter)?.0);
     }
     Ok(Value::array(found))
+}
+
+/// The parameter objects that a policy names: of a kind in the namespace that it names, else in that of the object which
+/// it judges. With a name it is the one of that name.
+fn parameters(
+    cluster: &dyn Cluster,
+    (api_version, kind): (&str, &str),
+    (namespace, home): (Option<&str>, &str),
+    name: Option<&str>,
+) -> Result<Vec<Value>, ClusterError> {
+    let resource = cluster.resolve(api_version, kind)?;
+    let within = match (resource.namespaced, namespace) {
+        (false, None) => None,
+        (false, Some(_)) => {
+            let message = "paramRef.namespace must not be provided for a cluster-scoped `paramKind`";
+            return Err(ClusterError::bad_request(message));
+        }
+        (true, None) if home.is_empty() => {
+            let message = "can't use namespaced paramRef to match cluster-scoped resources";
+            return Err(ClusterError::bad_request(message));
+        }
+        (true, named) => Some(named.unwrap_or(home)),
+    };
+    let Some(name) = name else {
+        let filter = ephor_cluster::query::Filter { namespace: within.map(Str::new), ..Default::default() };
+        return Ok(list(cluster, &resource, &filter)?.0);
+    };
+    match cluster.get(&resource, within, name) {
+        Ok(object) => Ok(vec![object]),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 /// A call of the API.

@@ -1,7 +1,7 @@
 //! `ClusterPolicy` and `Policy`.
 
 use ephor_engine::check::check_update;
-use ephor_engine::compile::compile_served;
+use ephor_engine::compile::compile;
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::policy::{Operation, Policy};
 use ephor_expr::Value;
@@ -12,7 +12,7 @@ use super::{PolicyAdmission, accounts, kinds, match_conditions, needs, text};
 
 /// Everything about a policy that is created or changed.
 pub(super) fn check(host: &PolicyAdmission, request: &AdmissionRequest, document: &Value) -> Answer {
-    let mut findings = compile_served(document).findings;
+    let mut findings = compile(document).findings;
     if let (Some(policy), _) = decode_rest::<Policy>(document) {
         if request.operation == Operation::Update
             && let Ok(old) = decode::<Policy>(&request.old_object)

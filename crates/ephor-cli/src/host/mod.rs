@@ -76,6 +76,17 @@ fn unanswered(fetch: &Fetch) -> Fact {
                 Value::from(name.clone()),
             )]));
         }
+        Fetch::Namespace { name } => {
+            let metadata = Value::from([("name", Value::from(name.clone()))]);
+            return Fact::Found(Value::from([
+                ("apiVersion", Value::from("v1")),
+                ("kind", Value::from("Namespace")),
+                ("metadata", metadata),
+            ]));
+        }
+        Fetch::Parameters { kind, .. } => {
+            format!("objects of kind {kind} are not available offline: give them as resources")
+        }
         Fetch::ConfigMap { namespace, name } => {
             format!(
                 "ConfigMap `{namespace}/{name}` is not available offline: give its data in a values file or as a resource"

@@ -62,7 +62,7 @@ impl Source for ObjectsAtHand {
             }
             Fetch::Api { .. } if !self.api => None,
             // Offline these are not known to be missing: they are not available offline, which others say better.
-            Fetch::ConfigMap { .. } | Fetch::NamespaceLabels { .. } => {
+            Fetch::ConfigMap { .. } | Fetch::NamespaceLabels { .. } | Fetch::Namespace { .. } => {
                 ask(self.cluster(), fetch, true).filter(|fact| matches!(fact, Fact::Found(_)))
             }
             // Nor is it known that a cluster would refuse a call: no `default` of the policy may stand in for it.

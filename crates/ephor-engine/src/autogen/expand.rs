@@ -6,7 +6,7 @@ use ephor_expr::{Map, Str, Value};
 
 use super::controllers::{controllers, selector};
 use super::eligible::{eligible, selects_pods};
-use super::rewrite::{Template, rewrite_text};
+use super::rewrite::{Language, Template, rewrite_text};
 use crate::policy::Policy;
 
 /// A rule that auto-gen made.
@@ -86,7 +86,9 @@ fn for_kinds(rule: &Value, name: Str, kinds: &[Str], template: Template) -> Valu
         wrap_patches(mutate, template);
     }
     map.remove("imageExtractors");
-    rewrite_text(&Value::object(map), template)
+    let uses_cel = map.get("validate").is_some_and(|validate| validate.get("cel").is_some());
+    let language = if uses_cel { Language::Cel } else { Language::JmesPath };
+    rewrite_text(&Value::object(map), language, template)
 }
 
 /// Wraps the patch of a `mutate` block and of its loops, nested ones included.

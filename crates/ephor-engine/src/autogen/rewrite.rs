@@ -32,17 +32,38 @@ impl Template {
     }
 }
 
-/// Rewrites `request.object.spec` and `.metadata` (and those of `oldObject`) in all strings of a rule, keys included.
-/// Only whole names count: `request.object.specials` stays (upstream rewrites it too). `request."object".metadata` is
-/// how an author keeps a path.
-pub(super) fn rewrite_text(value: &Value, template: Template) -> Value {
+/// The language of a rule's expressions, which decides how they name the object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Language {
+    /// `request.object` and `request.oldObject`.
+    JmesPath,
+    /// `object` and `oldObject`.
+    Cel,
+}
+
+impl Language {
+    fn roots(self) -> [&'static str; 2] {
+        match self {
+            Language::JmesPath => ["request.object.", "request.oldObject."],
+            Language::Cel => ["object.", "oldObject."],
+        }
+    }
+}
+
+/// Rewrites `request.object.spec` and `.metadata` (and those of `oldObject`) in all strings of a rule, keys included; in
+/// a rule with CEL `object.spec` and `.metadata`. Only whole names count: `request.object.specials` stays (upstream
+/// rewrites it too). `request."object".metadata` is how an author keeps a path.
+pub(super) fn rewrite_text(value: &Value, language: Language, template: Template) -> Value {
+    let rewrite = |value| rewrite_text(value, language, template);
     match value {
-        Value::String(text) if text.contains("$(") => Value::String(moved(&moved_reference(text, template), template)),
-        Value::String(text) => Value::String(moved(text, template)),
-        Value::Array(items) => Value::array(items.iter().map(|item| rewrite_text(item, template)).collect()),
-        Value::Object(map) => Value::object(
-            map.iter().map(|(key, member)| (moved(key, template), rewrite_text(member, template))).collect(),
-        ),
+        Value::String(text) if text.contains("$(") => {
+            Value::String(moved(&moved_reference(text, template), language, template))
+        }
+        Value::String(text) => Value::String(moved(text, language, template)),
+        Value::Array(items) => Value::array(items.iter().map(rewrite).collect()),
+        Value::Object(map) => {
+            Value::object(map.iter().map(|(key, member)| (moved(key, language, template), rewrite(member))).collect())
+        }
         _ => value.clone(),
     }
 }
@@ -53,33 +74,28 @@ fn moved_reference(text: &Str, template: Template) -> Str {
     text.replace(PATCH, &format!("{PATCH}{}/", template.path().join("/"))).into()
 }
 
-fn moved(text: &Str, template: Template) -> Str {
-    if !text.contains("request.object.") && !text.contains("request.oldObject.") {
-        return text.clone();
-    }
+fn moved(text: &Str, language: Language, template: Template) -> Str {
+    let roots = language.roots();
+    let found = |text: &str, from: usize| {
+        let rest = text.get(from..)?;
+        roots.iter().filter_map(|root| Some((from + rest.find(root)?, root.len()))).min()
+    };
+    let Some(first) = found(text, 0) else { return text.clone() };
     let into = template.path().join(".");
     let mut out = String::with_capacity(text.len() + 32);
-    let mut rest = text.as_str();
-    while let Some(at) = rest.find("request.") {
-        let (before, found) = rest.split_at(at);
-        out.push_str(before);
-        let moved = ["request.object.", "request.oldObject."].into_iter().find_map(|prefix| {
-            let tail = found.strip_prefix(prefix)?;
-            let name = ["spec", "metadata"].into_iter().find(|name| is_word(tail, name))?;
-            Some((prefix, name))
-        });
-        if let Some((prefix, name)) = moved {
-            out.push_str(prefix);
+    let (mut next, mut written) = (Some(first), 0);
+    while let Some((at, length)) = next {
+        let (before, tail) = (text.get(..at).unwrap_or_default(), text.get(at + length..).unwrap_or_default());
+        let is_whole = !before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        if is_whole && ["spec", "metadata"].into_iter().any(|name| is_word(tail, name)) {
+            out.push_str(text.get(written..at + length).unwrap_or_default());
             out.push_str(&into);
             out.push('.');
-            out.push_str(name);
-            rest = found.get(prefix.len() + name.len()..).unwrap_or_default();
-        } else {
-            out.push_str("request.");
-            rest = found.get("request.".len()..).unwrap_or_default();
+            written = at + length;
         }
+        next = found(text, at + length);
     }
-    out.push_str(rest);
+    out.push_str(text.get(written..).unwrap_or_default());
     out.into()
 }
 
@@ -107,11 +123,30 @@ mod tests {
                 "request.object.spec.template.spec.[a, b][] || request.object.spec.template.spec.c",
             ),
         ] {
-            assert_eq!(moved(&Str::new(text), Template::Workload), want);
+            assert_eq!(moved(&Str::new(text), Language::JmesPath, Template::Workload), want);
         }
         assert_eq!(
-            moved(&Str::new("request.object.spec.x"), Template::CronJob),
+            moved(&Str::new("request.object.spec.x"), Language::JmesPath, Template::CronJob),
             "request.object.spec.jobTemplate.spec.template.spec.x"
         );
+    }
+
+    #[test]
+    fn expressions_of_cel_move_by_their_own_names() {
+        for (text, want) in [
+            ("object.spec.containers.all(c, true)", "object.spec.template.spec.containers.all(c, true)"),
+            (
+                "has(object.metadata.labels) || oldObject.spec.a == object.spec.a",
+                concat!(
+                    "has(object.spec.template.metadata.labels) || ",
+                    "oldObject.spec.template.spec.a == object.spec.template.spec.a"
+                ),
+            ),
+            ("object.kind == 'x' && myobject.spec", "object.kind == 'x' && myobject.spec"),
+            ("object.specials", "object.specials"),
+            ("namespaceObject.metadata.name", "namespaceObject.metadata.name"),
+        ] {
+            assert_eq!(moved(&Str::new(text), Language::Cel, Template::Workload), want);
+        }
     }
 }

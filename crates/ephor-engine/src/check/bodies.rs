@@ -3,9 +3,8 @@
 use ephor_expr::Value;
 use ephor_expr::value::{Path, Segment};
 
-use super::context;
 use super::kinds::{self, Place};
-use super::policy::not_built;
+use super::{cel, context};
 use crate::conditions::Operator;
 use crate::diagnostic::Diagnostic;
 use crate::policy::{
@@ -23,6 +22,9 @@ pub(super) fn check(policy: &Policy, rule: &Rule, path: &Path, found: &mut Vec<D
     conditions(rule.preconditions.as_ref(), &path.key("preconditions"), found);
     if let Some(validate) = &rule.validate {
         check_validate(policy, validate, &path.key("validate"), found);
+        if let Some(block) = &validate.cel {
+            cel::check(rule, block, path, found);
+        }
     }
     if let Some(mutate) = &rule.mutate {
         check_mutate(policy, mutate, &path.key("mutate"), found);
@@ -43,9 +45,6 @@ fn one_of(names: &[(&str, bool)], what: &str, path: &Path, found: &mut Vec<Diagn
 }
 
 fn check_validate(policy: &Policy, validate: &Validate, path: &Path, found: &mut Vec<Diagnostic>) {
-    if validate.cel.is_some() {
-        found.push(not_built("cel", path.key("cel")));
-    }
     if validate.assert.is_some() {
         let message = "`assert` has no effect";
         let finding = Diagnostic::error("no-effect", path.key("assert"), message).at_key();

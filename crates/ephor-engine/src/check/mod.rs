@@ -6,6 +6,7 @@
 
 mod autogen;
 mod bodies;
+mod cel;
 mod cleanup;
 mod context;
 mod cron;
@@ -26,6 +27,7 @@ pub use cleanup::check_cleanup;
 pub use exception::check_exception;
 pub use generate::{MISSING_API_VERSION, check_namespaces};
 pub use global_context::check_global_context;
-pub use policy::{MATCH_CONDITIONS, check_policy};
+pub(crate) use match_conditions::compile as compile_match_conditions;
+pub use policy::check_policy;
 pub use update::check_update;
 pub use variables::REQUEST_MEMBERS;

@@ -12,9 +12,6 @@ use crate::rules::references;
 /// Names of policies and rules have at most this many bytes: they become label values.
 const MAX_NAME: usize = 63;
 
-/// The finding about conditions that only an API server can evaluate: whoever works behind one drops it.
-pub const MATCH_CONDITIONS: &str = "match-conditions";
-
 /// Everything wrong with a policy that can be told without a cluster. `document` is what it was decoded from.
 pub fn check_policy(policy: &Policy, document: &Value) -> Vec<Diagnostic> {
     let mut found = Vec::new();
@@ -90,10 +87,7 @@ fn settings(policy: &Policy, found: &mut Vec<Diagnostic>) {
         }
         timeout(webhook.timeout_seconds, &at.key("timeoutSeconds"), found);
         if let Some(conditions) = webhook.match_conditions.as_ref().filter(|c| !c.is_empty()) {
-            let at = at.key("matchConditions");
-            match_conditions::check(conditions, &at, found);
-            let message = "`matchConditions` are evaluated by the API server, and there is none";
-            found.push(Diagnostic::error(MATCH_CONDITIONS, at, message).at_key());
+            match_conditions::check(conditions, &at.key("matchConditions"), found);
         }
     }
     timeout(spec.webhook_timeout_seconds, &path.key("webhookTimeoutSeconds"), found);

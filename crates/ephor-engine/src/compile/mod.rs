@@ -12,7 +12,7 @@ mod rule;
 mod validate;
 
 pub use action::FailureActions;
-pub use policy::{Compiled, compile, compile_served, decode_finding};
+pub use policy::{Compiled, compile, decode_finding};
 pub use program::{Program, Scoring};
 pub(crate) use rule::selector_of;
 pub use rule::{

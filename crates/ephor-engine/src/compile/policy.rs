@@ -31,23 +31,13 @@ pub struct Compiled {
     pub findings: Vec<Diagnostic>,
 }
 
-/// Compiles a `ClusterPolicy` or `Policy` document for requests that an API server has sent, and so has seen the
-/// policy's `matchConditions` hold.
-pub fn compile_served(document: &Value) -> Compiled {
-    compile_where(document, |finding| finding.code != check::MATCH_CONDITIONS)
-}
-
 /// Compiles a `ClusterPolicy` or `Policy` document.
 pub fn compile(document: &Value) -> Compiled {
-    compile_where(document, |_| true)
-}
-
-fn compile_where(document: &Value, keep: impl Fn(&Diagnostic) -> bool) -> Compiled {
     // What is left beside faulty fields is checked too, so that one run tells everything.
     let (policy, faults) = decode_rest::<Policy>(document);
     let mut findings: Vec<Diagnostic> = faults.into_iter().map(decode_finding).collect();
     let Some(policy) = policy else { return Compiled { program: None, rest: None, findings } };
-    findings.extend(check::check_policy(&policy, document).into_iter().filter(keep));
+    findings.extend(check::check_policy(&policy, document));
     let program = program(&policy, document, &mut findings);
     if findings.iter().any(Diagnostic::is_error) {
         let rest = rest(program, &policy, document, &findings);
@@ -123,6 +113,9 @@ fn program(policy: &Policy, document: &Value, findings: &mut Vec<Diagnostic>) ->
         }
     };
     let webhook = spec.webhook_configuration.as_ref();
+    let match_conditions = webhook.and_then(|w| w.match_conditions.clone()).unwrap_or_default();
+    // What does not compile is reported by the policy's check.
+    let requests = check::compile_match_conditions(&match_conditions, &conditions_path()).unwrap_or_default();
     Program {
         kind: policy.kind,
         name: metadata.name.clone(),
@@ -132,7 +125,8 @@ fn program(policy: &Policy, document: &Value, findings: &mut Vec<Diagnostic>) ->
         background: spec.background.unwrap_or(true),
         apply_rules: spec.apply_rules.unwrap_or_default(),
         failure_policy: webhook.and_then(|w| w.failure_policy).or(spec.failure_policy).unwrap_or_default(),
-        match_conditions: webhook.and_then(|w| w.match_conditions.clone()).unwrap_or_default(),
+        match_conditions,
+        requests,
         emit_warning: spec.emit_warning.unwrap_or(false),
         scoring: Scoring {
             unscored: metadata.annotation("policies.kyverno.io/scored") == Some("false"),
@@ -141,6 +135,11 @@ fn program(policy: &Policy, document: &Value, findings: &mut Vec<Diagnostic>) ->
         },
         rules,
     }
+}
+
+/// Where the conditions of a policy's webhook stand.
+fn conditions_path() -> Path {
+    Path::root().keys(&["spec", "webhookConfiguration", "matchConditions"])
 }
 
 /// A rule that auto-gen made, compiled.
@@ -192,7 +191,7 @@ fn compile_rule(
         })
         .collect();
     let body = if let Some(validate) = &rule.validate {
-        Body::Validate(Box::new(validate_body(spec, rule, validate, &path.key("validate"), &mut compiler)))
+        Body::Validate(Box::new(validate_body(spec, rule, validate, path, &mut compiler)))
     } else if let Some(mutate) = &rule.mutate {
         Body::Mutate(Box::new(mutate_body(spec, mutate, &path.key("mutate"), &mut compiler)))
     } else {

@@ -3,6 +3,7 @@
 use ephor_expr::{Str, Value};
 
 use super::rule::CompiledRule;
+use crate::cel::Body;
 use crate::policy::{ApplyRules, FailurePolicy, PolicyKind};
 
 /// A policy, compiled: immutable, shared by all evaluations.
@@ -25,8 +26,10 @@ pub struct Program {
     /// What an error means for an admission request.
     pub failure_policy: FailurePolicy,
     /// CEL conditions on requests, each with `name` and `expression`. The API server evaluates them before it calls
-    /// the policy's own webhook; nobody else can.
+    /// the policy's own webhook.
     pub match_conditions: Vec<Value>,
+    /// The same conditions, compiled: for reviews that no API server has sent.
+    pub requests: Body,
     /// Whether audit results come back as warnings.
     pub emit_warning: bool,
     /// How reports rate it.

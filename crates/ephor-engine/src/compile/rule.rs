@@ -9,6 +9,7 @@ use crate::matching::{Matcher, Selector};
 use crate::outcome::RuleKind;
 use crate::policy::Order;
 use crate::rules::mutate::JsonPatch;
+use crate::rules::validate::cel::CelCheck;
 use crate::rules::validate::manifests::ManifestCheck;
 use crate::rules::validate::pattern::Pattern;
 use crate::rules::validate::pod_security::PodSecurityCheck;
@@ -102,6 +103,8 @@ pub enum ValidateCheck {
     PodSecurity(Box<PodSecurityCheck>),
     /// Signatures over the object.
     Manifests(Box<ManifestCheck>),
+    /// CEL expressions.
+    Cel(Box<CelCheck>),
 }
 
 /// A pattern, compiled ahead if it has no variables.

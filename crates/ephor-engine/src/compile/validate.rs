@@ -7,8 +7,9 @@ use super::action::FailureActions;
 use super::policy::{conditions, list, selector_finding};
 use super::rule::{ForEach, PatternBody, ValidateBody, ValidateCheck};
 use crate::diagnostic::Diagnostic;
-use crate::policy::{Deny, Rule, Spec, Validate, ValidateForEach};
+use crate::policy::{Cel, Deny, Rule, Spec, Validate, ValidateForEach};
 use crate::rules::references;
+use crate::rules::validate::cel::{CelCheck, CelRule};
 use crate::rules::validate::manifests::ManifestCheck;
 use crate::rules::validate::pattern::{Pattern, Scalars};
 use crate::rules::validate::pod_security::PodSecurityCheck;
@@ -18,9 +19,10 @@ pub(super) fn validate_body(
     spec: &Spec,
     rule: &Rule,
     validate: &Validate,
-    path: &Path,
+    rule_path: &Path,
     compiler: &mut Compiler<'_>,
 ) -> ValidateBody {
+    let path = &rule_path.key("validate");
     let actions = FailureActions::compile(spec, validate, path).unwrap_or_else(|error| {
         compiler.report(selector_finding(&error, &Path::root()));
         FailureActions::default()
@@ -37,6 +39,8 @@ pub(super) fn validate_body(
                 ValidateCheck::Deny(None)
             }
         }
+    } else if let Some(cel) = &validate.cel {
+        cel_check(cel, rule, rule_path, compiler)
     } else if let Some(pod_security) = &validate.pod_security {
         match PodSecurityCheck::compile(pod_security) {
             Ok(check) => ValidateCheck::PodSecurity(Box::new(check)),
@@ -65,6 +69,20 @@ pub(super) fn validate_body(
         allow_existing_violations: validate.allow_existing_violations.unwrap_or(true),
         pass_message: format!("validation rule '{}' passed.", rule.name).into(),
         path: path.clone(),
+    }
+}
+
+fn cel_check(cel: &Cel, rule: &Rule, path: &Path, compiler: &mut Compiler<'_>) -> ValidateCheck {
+    let message = rule.validate.as_ref().and_then(|validate| validate.message.as_ref());
+    let preconditions = rule.cel_preconditions.as_deref().unwrap_or_default();
+    match CelCheck::compile(&CelRule { cel, preconditions, message, path }) {
+        Ok(check) => ValidateCheck::Cel(Box::new(check)),
+        Err(findings) => {
+            for finding in findings {
+                compiler.report(finding);
+            }
+            ValidateCheck::Deny(None)
+        }
     }
 }
 

@@ -6,13 +6,14 @@ use ephor_expr::jmespath::Runtime as _;
 use ephor_expr::{Map, Str, Value};
 
 use super::step::Meter;
+use crate::cel::{self, Matched, Stop};
 use crate::compile::{Body, CompiledRule, Program, ValidateBody, ValidateCheck};
 use crate::exceptions::ExceptionSet;
 use crate::fetch::{Fact, Facts, Fetch};
 use crate::gate::{AllowedFetch, Asker};
 use crate::matching::{MatchError, MatchInput, NamespaceLabels, UserInfo, applies};
 use crate::outcome::{Detail, Outcome, RuleKind, Verdict};
-use crate::policy::Operation;
+use crate::policy::{FailurePolicy, Operation};
 use crate::review::{Mode, Review};
 use crate::rules::conditions;
 use crate::rules::judgement::{Judgement, Pending};
@@ -150,10 +151,10 @@ impl<'e> RuleRun<'e> {
         if let Err(judgement) = matched {
             return Ok(Some((judgement, None)));
         }
-        // Only the API server can tell whether the conditions hold; a request that reaches a webhook has met them.
-        if !self.program.match_conditions.is_empty() && self.review.mode != Mode::Admission {
-            let text = "cannot tell whether the rule matches: only the API server evaluates `matchConditions`";
-            return Ok(Some((Judgement::new(Verdict::Error, text), None)));
+        match self.meets_conditions(world)? {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(judgement) => return Ok(Some((judgement, None))),
         }
         let request = self.derived.request.get_or_init(|| Value::object(self.review.request_value())).clone();
         let mut scope = Scope::new(world, self.review, request, &self.rule.declared, &self.rule.context);
@@ -186,6 +187,28 @@ impl<'e> RuleRun<'e> {
         let judgement =
             if properties.is_empty() { judgement } else { judgement.with(|detail| detail.properties = properties) };
         Ok(Some((judgement, after)))
+    }
+
+    /// Whether the review meets the conditions of the policy's webhook; an error judgement if they fail. Requests of an
+    /// API server have met them.
+    fn meets_conditions(&self, world: &World<'_>) -> Result<Result<bool, Judgement>, Pending> {
+        if self.program.requests.is_unconditional() || self.review.mode == Mode::Admission {
+            return Ok(Ok(true));
+        }
+        let inputs = cel::Inputs::new(self.review, world);
+        let failed = |text: String| {
+            let text = format!("cannot tell whether the rule matches: {text}");
+            Ok(Err(Judgement::new(Verdict::Error, text)))
+        };
+        match cel::Evaluator::new(&self.program.requests, &inputs, &Value::Null).matches() {
+            Ok(Matched::Yes) => Ok(Ok(true)),
+            Ok(Matched::No(_)) => Ok(Ok(false)),
+            // The API server does not call the webhook then.
+            Ok(Matched::Failed(_)) if self.program.failure_policy == FailurePolicy::Ignore => Ok(Ok(false)),
+            Ok(Matched::Failed(text)) => failed(text),
+            Err(Stop::Pending) => Err(Pending),
+            Err(Stop::Spent(error)) => failed(error.to_string()),
+        }
     }
 
     fn properties(&self, scope: &mut Scope<'_>) -> Result<Map, Pending> {
@@ -294,9 +317,9 @@ impl<'e> RuleRun<'e> {
     fn tolerated(&self, body: &'e ValidateBody, world: &World<'_>) -> Result<Option<Judgement>, Pending> {
         let review = self.review;
         let both = !review.object.is_null() && !review.old_object.is_null();
-        // Nobody has signed the old object either, but that is no reason to let the new one in.
-        let signed = matches!(body.check, ValidateCheck::Manifests(_));
-        if signed || !body.allow_existing_violations || !body.actions.enforces() || !both {
+        // Without a signature the old object is no reason to admit the new one, and CEL compares the two itself.
+        let strict = matches!(body.check, ValidateCheck::Manifests(_) | ValidateCheck::Cel(_));
+        if strict || !body.allow_existing_violations || !body.actions.enforces() || !both {
             return Ok(None);
         }
         if review.operation != Operation::Update {

@@ -1,7 +1,8 @@
 //! The one gate between a policy and the outside: what a policy may ask for.
 //!
 //! A namespaced policy reads objects of its own namespace and nothing else: no `ConfigMaps` of others, no
-//! cluster-scoped objects (its own Namespace is one), no services. A fetch that has passed is an [`AllowedFetch`], and
+//! cluster-scoped objects, no services. Its own Namespace is cluster-scoped too: only CEL reads it, as
+//! `namespaceObject`, in the fields that Kubernetes declares. A fetch that has passed is an [`AllowedFetch`], and
 //! executors take nothing else.
 
 mod path;
@@ -137,7 +138,10 @@ fn check_names(fetch: &Fetch) -> Result<(), Refused> {
     let names = match fetch {
         Fetch::ConfigMap { namespace, name } | Fetch::Object { namespace, name, .. } => [namespace.as_str(), name],
         Fetch::Objects { namespace, .. } => [namespace.as_str(), ""],
-        Fetch::NamespaceLabels { name } => [name.as_str(), ""],
+        Fetch::NamespaceLabels { name } | Fetch::Namespace { name } => [name.as_str(), ""],
+        Fetch::Parameters { namespace, name, .. } => {
+            [namespace.as_deref().unwrap_or_default(), name.as_deref().unwrap_or_default()]
+        }
         Fetch::Api { .. } | Fetch::Service { .. } | Fetch::Global { .. } | Fetch::Image { .. } | Fetch::Host { .. } => {
             return Ok(());
         }
@@ -159,6 +163,8 @@ fn check_own(fetch: &Fetch, own: &str) -> Result<(), Refused> {
     match fetch {
         Fetch::ConfigMap { namespace, .. } => foreign("ConfigMaps", namespace),
         Fetch::Object { namespace, .. } | Fetch::Objects { namespace, .. } => foreign("objects", namespace),
+        Fetch::Namespace { name } => foreign("Namespaces", name),
+        Fetch::Parameters { namespace, home, .. } => foreign("parameters", namespace.as_deref().unwrap_or(home)),
         Fetch::Service { .. } => Err(Refused::Service),
         Fetch::Api { method, path, .. } => check_own_path(*method, path, own),
         Fetch::Host { name } => Err(Refused::LookUp { name: name.escape_debug().to_string() }),

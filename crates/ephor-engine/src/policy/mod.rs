@@ -6,6 +6,7 @@
 
 mod attestors;
 mod blocks;
+mod cel;
 mod cleanup;
 mod conditions;
 mod context;
@@ -23,6 +24,9 @@ mod validate;
 use blocks::filled;
 
 pub use attestors::{Attestor, AttestorSet, StaticKeys};
+pub use cel::{
+    AuditAnnotation, Cel, CelValidation, CelVariable, MatchCondition, ParamKind, ParamRef, ParameterNotFound,
+};
 pub use cleanup::{CleanupPolicy, CleanupSpec, DeletionPropagation};
 pub use conditions::{AnyAll, Condition, Conditions};
 pub use context::{

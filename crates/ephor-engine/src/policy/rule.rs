@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ephor_expr::{Str, Value};
 use serde::{Deserialize, Serialize};
 
-use super::{Conditions, ContextEntry, Generate, Match, Mutate, Validate, filled};
+use super::{Conditions, ContextEntry, Generate, Match, MatchCondition, Mutate, Validate, filled};
 
 /// One rule of a policy.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -26,9 +26,9 @@ pub struct Rule {
     /// When it applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preconditions: Option<Conditions>,
-    /// CEL preconditions, only with `validate.cel`; not built yet.
+    /// CEL preconditions, only with `validate.cel`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cel_preconditions: Option<Value>,
+    pub cel_preconditions: Option<Vec<MatchCondition>>,
     /// Where images stand in custom kinds, only with `verifyImages`; not built yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_extractors: Option<Value>,

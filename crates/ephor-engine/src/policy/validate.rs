@@ -3,7 +3,7 @@
 use ephor_expr::{Str, Value};
 use serde::{Deserialize, Serialize};
 
-use super::{AttestorSet, Conditions, ContextEntry, FailureAction, FailureActionOverride};
+use super::{AttestorSet, Cel, Conditions, ContextEntry, FailureAction, FailureActionOverride, filled};
 
 /// A `validate` block: one of its bodies, and what to do about violations.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -37,9 +37,9 @@ pub struct Validate {
     /// The Kubernetes Pod Security Standards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_security: Option<PodSecurity>,
-    /// CEL expressions; not built yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cel: Option<Value>,
+    /// CEL expressions.
+    #[serde(deserialize_with = "filled", skip_serializing_if = "Option::is_none")]
+    pub cel: Option<Cel>,
     /// Signatures of manifests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manifests: Option<Manifests>,

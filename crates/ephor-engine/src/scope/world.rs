@@ -122,7 +122,7 @@ impl<'e> World<'e> {
         let single = std::slice::from_ref(found);
         let objects = match fetch {
             Fetch::Object { .. } => single,
-            Fetch::Objects { .. } => found.as_array().unwrap_or(single),
+            Fetch::Objects { .. } | Fetch::Parameters { .. } => found.as_array().unwrap_or(single),
             _ => return None,
         };
         let object = objects.iter().find(|object| object.str_at(&["metadata", "namespace"]) != Some(own))?;

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
-use ephor_engine::compile::{Compiled, compile_served};
+use ephor_engine::compile::{Compiled, compile};
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::evaluation::{Evaluation, Step};
 use ephor_engine::exceptions::{Exception, ExceptionSet};
@@ -85,7 +85,7 @@ pub(crate) fn set(policies: &[Value]) -> PolicySet {
         policies
             .iter()
             .map(|document| {
-                let Compiled { program, findings, .. } = compile_served(document);
+                let Compiled { program, findings, .. } = compile(document);
                 Arc::new(program.unwrap_or_else(|| panic!("refused: {:#?}", texts(&findings))))
             })
             .collect(),

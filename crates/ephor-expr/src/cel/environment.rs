@@ -120,7 +120,7 @@ impl Environment {
     }
 
     /// Adds fields to a declared type.
-    pub fn extend_object(&mut self, name: &str, fields: impl IntoIterator<Item = (&'static str, Type)>) {
+    pub fn extend_object(&mut self, name: &str, fields: impl IntoIterator<Item = (impl Into<Str>, Type)>) {
         if let Some(object) = self.objects.get_mut(name) {
             Arc::make_mut(object).fields.extend(fields.into_iter().map(|(name, kind)| (name.into(), kind)));
         }

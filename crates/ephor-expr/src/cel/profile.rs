@@ -123,10 +123,14 @@ pub enum Kubernetes {
     PolicyWithoutParams,
     /// `messageExpression`: no authorizer.
     Message,
+    /// The same in a policy without `paramKind`.
+    MessageWithoutParams,
     /// Match conditions of webhooks.
     Webhook,
     /// `MutatingAdmissionPolicy`.
     Mutation,
+    /// The same in a policy without `paramKind`.
+    MutationWithoutParams,
     /// As [`Kubernetes::Policy`], in Kubernetes 1.36.
     Policy136,
 }
@@ -137,10 +141,11 @@ impl Kubernetes {
         let mut libraries = KUBERNETES.to_vec();
         libraries.push(library::TWO_VARIABLES);
         let head = self == Kubernetes::Policy136;
+        let mutates = matches!(self, Kubernetes::Mutation | Kubernetes::MutationWithoutParams);
         if !head {
             libraries.push(library::DURATION_OF_INT);
         }
-        if self == Kubernetes::Mutation {
+        if mutates {
             libraries.push(library::KUBERNETES_JSON_PATCH);
         }
         let options = Options {
@@ -148,20 +153,27 @@ impl Kubernetes {
             cost_limit: Some(COST_LIMIT),
             edition: if head { Edition::Head } else { Edition::Kubernetes134 },
             quoted_fields: head,
-            open_object: (self == Kubernetes::Mutation).then_some("Object"),
+            open_object: mutates.then_some("Object"),
         };
         let mut environment = Environment::new(&libraries, options);
-        declare_objects(&mut environment, self == Kubernetes::Mutation);
+        declare_objects(&mut environment, mutates);
         environment.declare("object", Type::Dyn);
         environment.declare("oldObject", Type::Dyn);
         environment.declare("request", Type::Object("kubernetes.AdmissionRequest".into()));
         environment.declare("namespaceObject", Type::Object("kubernetes.Namespace".into()));
         environment.declare(super::MEMBERS, Type::Object(VARIABLES.into()));
         environment.declare_object(ObjectType { name: VARIABLES.into(), fields: Vec::new(), constructible: false });
-        if !matches!(self, Kubernetes::PolicyWithoutParams | Kubernetes::Webhook) {
+        let without_params = matches!(
+            self,
+            Kubernetes::PolicyWithoutParams
+                | Kubernetes::MessageWithoutParams
+                | Kubernetes::MutationWithoutParams
+                | Kubernetes::Webhook
+        );
+        if !without_params {
             environment.declare("params", Type::Dyn);
         }
-        if self != Kubernetes::Message {
+        if !matches!(self, Kubernetes::Message | Kubernetes::MessageWithoutParams) {
             let authorizer = |name: &str| Type::Opaque(format!("kubernetes.authorization.{name}").into());
             environment.declare("authorizer", authorizer("Authorizer"));
             environment.declare("authorizer.requestResource", authorizer("ResourceCheck"));

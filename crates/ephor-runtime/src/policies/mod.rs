@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use ephor_cluster::Cluster;
-use ephor_engine::compile::{Program, compile_served};
+use ephor_engine::compile::{Program, compile};
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::exceptions::{Exception, ExceptionSet};
 use ephor_engine::select::PolicySet;
@@ -92,7 +92,7 @@ impl StoredPolicy {
         {
             metadata.remove("managedFields");
         }
-        let compiled = compile_served(&document);
+        let compiled = compile(&document);
         Self {
             key: PolicyKey::of(&document),
             document,

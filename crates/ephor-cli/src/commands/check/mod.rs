@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::ValueEnum;
 use ephor_cluster::{Cluster, Discovery};
-use ephor_engine::check::MATCH_CONDITIONS;
 use similar::TextDiff;
 
 use super::CommandResult;
@@ -106,11 +105,8 @@ struct Checked {
 fn check(mut loaded: LoadedPolicies, args: &Args, ui: &Ui) -> Checked {
     let mut found = std::mem::take(&mut loaded.findings);
     found.extend(exceptions::strays(&loaded));
-    if args.cluster.cluster {
-        // There the API server evaluates them.
-        found.retain(|finding| finding.code != MATCH_CONDITIONS);
-    } else {
-        // What a cluster has stored is no text to rewrite.
+    // What a cluster has stored is no text to rewrite.
+    if !args.cluster.cluster {
         for file in &loaded.files {
             fix::point_out(file, &mut found);
         }

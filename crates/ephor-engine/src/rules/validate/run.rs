@@ -55,6 +55,7 @@ impl<'e> Run<'e> {
             ValidateCheck::ForEach(loops) => self.loops(loops, at, scope),
             ValidateCheck::Pattern(pattern) => self.pattern(pattern, path, subject, scope),
             ValidateCheck::AnyPattern(patterns) => self.any_pattern(patterns, path, subject, scope),
+            ValidateCheck::Cel(check) => check.judge(scope, &self.body.pass_message),
             _ if deleting => Ok(None),
             ValidateCheck::PodSecurity(check) => {
                 Ok(Some(pod_security_judgement(check.evaluate(at.subject, &self.rule.name, &[]))))

@@ -37,7 +37,6 @@ fn rules_have_one_body() {
 #[test]
 fn what_is_not_built_is_refused_by_name() {
     check_rules(&[
-        ("{validate: {cel: {expressions: [{expression: 'true'}]}}}", &["E not-supported /validate/cel"]),
         (
             "{validate: {manifests: {attestors: [{entries: [{keyless: {subject: a}}]}]}}}",
             &["E not-supported /validate/manifests/attestors/0/entries/0/keyless"],
@@ -46,6 +45,45 @@ fn what_is_not_built_is_refused_by_name() {
         ("{celPreconditions: [], validate: {deny: {}}}", &["E cel-preconditions /celPreconditions"]),
         ("{imageExtractors: {}, validate: {deny: {}}}", &["E not-supported /imageExtractors"]),
         ("{verifyImages: [{imageReferences: ['*']}]}", &["E not-supported /verifyImages"]),
+    ]);
+}
+
+#[test]
+fn fields_of_cel_belong_together() {
+    let expressions = "expressions: [{expression: 'true'}]";
+    let rule = |cel: &str| format!("{{validate: {{cel: {{{cel}}}}}}}");
+    let kind = "paramKind: {apiVersion: v1, kind: ConfigMap}";
+    check_rules(&[
+        (&rule(expressions), &[]),
+        (&rule("generate: true"), &["E cel /validate/cel/expressions"]),
+        (&rule("expressions: [{message: m}]"), &["E cel /validate/cel/expressions/0/expression"]),
+        (&rule(&format!("{expressions}, {kind}")), &["E cel /validate/cel/paramRef"]),
+        (&rule(&format!("{expressions}, paramRef: {{name: a}}")), &["E cel /validate/cel/paramKind"]),
+        (&rule(&format!("{expressions}, {kind}, paramRef: {{name: a, parameterNotFoundAction: Allow}}")), &[]),
+        (
+            &rule(&format!("{expressions}, {kind}, paramRef: {{name: a, selector: {{}}}}")),
+            &["E cel /validate/cel/paramRef"],
+        ),
+        (
+            &rule(&format!("{expressions}, {kind}, paramRef: {{parameterNotFoundAction: Deny}}")),
+            &["E cel /validate/cel/paramRef"],
+        ),
+        (
+            &rule(&format!("{expressions}, auditAnnotations: [{{valueExpression: \"'a'\"}}]")),
+            &["E cel /validate/cel/auditAnnotations/0/key"],
+        ),
+        (
+            &rule(&format!("{expressions}, variables: [{{name: a, expression: '1'}}, {{name: a, expression: '2'}}]")),
+            &["E cel /validate/cel/variables/1/name"],
+        ),
+        (
+            "{context: [{name: a, variable: {value: b}}], validate: {cel: {expressions: [{expression: 'true'}]}}}",
+            &["E cel-context /context"],
+        ),
+        (
+            "{celPreconditions: [{name: a, expression: '1'}], validate: {cel: {expressions: [{expression: 'nope'}]}}}",
+            &["E cel /celPreconditions/0/expression", "E cel /validate/cel/expressions/0/expression"],
+        ),
     ]);
 }
 

@@ -1,0 +1,257 @@
+//! Compiling bodies: every expression with the variables of its place and the type that it must have.
+
+use ephor_expr::Str;
+use ephor_expr::cel::profile::{Kubernetes, VARIABLES};
+use ephor_expr::cel::{CompileError, Environment, Program, Type};
+use ephor_expr::value::Path;
+
+use crate::policy::{AuditAnnotation, CelValidation, CelVariable, MatchCondition};
+
+/// Where a body stands. It decides which variables and functions the expressions have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// A `validate.cel` rule or a `ValidatingAdmissionPolicy`; whether it has `params`.
+    Validation {
+        /// Whether it names a `paramKind`.
+        params: bool,
+    },
+    /// A `MutatingAdmissionPolicy`; whether it has `params`.
+    Mutation {
+        /// Whether it names a `paramKind`.
+        params: bool,
+    },
+    /// A webhook, which has match conditions only.
+    Webhook,
+}
+
+impl Place {
+    /// The environment of messages, which cannot ask the authorizer.
+    fn messages(self) -> Environment {
+        let profile = match self {
+            Place::Validation { params: true } | Place::Mutation { params: true } => Kubernetes::Message,
+            _ => Kubernetes::MessageWithoutParams,
+        };
+        profile.environment()
+    }
+
+    fn environment(self) -> Environment {
+        let profile = match self {
+            Place::Validation { params: true } => Kubernetes::Policy,
+            Place::Validation { params: false } => Kubernetes::PolicyWithoutParams,
+            Place::Mutation { params: true } => Kubernetes::Mutation,
+            Place::Mutation { params: false } => Kubernetes::MutationWithoutParams,
+            Place::Webhook => Kubernetes::Webhook,
+        };
+        profile.environment()
+    }
+}
+
+/// A list of a document, and where it stands.
+#[derive(Debug, Clone)]
+pub struct Listed<'p, T> {
+    /// The items.
+    pub items: &'p [T],
+    /// The path of the list.
+    pub path: Path,
+}
+
+impl<T> Default for Listed<'_, T> {
+    fn default() -> Self {
+        Self { items: &[], path: Path::root() }
+    }
+}
+
+impl<'p, T> Listed<'p, T> {
+    fn iter(&self, field: &'static str) -> impl Iterator<Item = (&'p T, Path)> {
+        self.items.iter().enumerate().map(move |(i, item)| (item, self.path.index(i).key(field)))
+    }
+}
+
+/// What a body is compiled from.
+#[derive(Debug, Clone)]
+pub struct Source<'p> {
+    /// Where it stands.
+    pub place: Place,
+    /// Named expressions, each of which may read those before it.
+    pub variables: Listed<'p, CelVariable>,
+    /// Which requests it applies to.
+    pub conditions: Listed<'p, MatchCondition>,
+    /// What must be true.
+    pub validations: Listed<'p, CelValidation>,
+    /// Texts for the audit log.
+    pub annotations: Listed<'p, AuditAnnotation>,
+}
+
+impl Source<'_> {
+    /// An empty body there.
+    pub fn at(place: Place) -> Self {
+        Self {
+            place,
+            variables: Listed::default(),
+            conditions: Listed::default(),
+            validations: Listed::default(),
+            annotations: Listed::default(),
+        }
+    }
+}
+
+/// Why an expression does not compile.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Fault {
+    /// Where the expression stands.
+    pub path: Path,
+    /// Where in its text, as a byte offset.
+    pub offset: Option<usize>,
+    /// What is wrong, in the words of Kubernetes.
+    pub message: String,
+}
+
+/// A compiled expression and where it stands.
+#[derive(Debug)]
+pub(super) struct Expression {
+    pub(super) program: Program,
+    pub(super) path: Path,
+}
+
+/// A compiled variable.
+#[derive(Debug)]
+pub(super) struct Variable {
+    pub(super) name: Str,
+    pub(super) expression: Expression,
+}
+
+/// A compiled condition.
+#[derive(Debug)]
+pub(super) struct Condition {
+    pub(super) name: Str,
+    pub(super) expression: Expression,
+}
+
+/// A compiled validation.
+#[derive(Debug)]
+pub(super) struct Validation {
+    pub(super) expression: Expression,
+    pub(super) message: Option<Str>,
+    pub(super) message_expression: Option<Expression>,
+    pub(super) reason: Option<Str>,
+}
+
+/// A compiled audit annotation.
+#[derive(Debug)]
+pub(super) struct CompiledAnnotation {
+    pub(super) key: Str,
+    pub(super) expression: Expression,
+}
+
+/// A compiled body: immutable, shared by all evaluations.
+#[derive(Debug, Default)]
+pub struct Body {
+    pub(super) variables: Vec<Variable>,
+    pub(super) conditions: Vec<Condition>,
+    pub(super) validations: Vec<Validation>,
+    pub(super) annotations: Vec<CompiledAnnotation>,
+}
+
+impl Body {
+    /// Compiles a body; every expression that does not compile is a fault.
+    pub fn compile(source: &Source<'_>) -> Result<Self, Vec<Fault>> {
+        let mut compiler = Compiler { environment: source.place.environment(), faults: Vec::new() };
+        let mut messages = None;
+        let mut body = Self::default();
+        let mut fields: Vec<(Str, Type)> = Vec::new();
+        for (variable, path) in source.variables.iter("expression") {
+            let Some(expression) = compiler.compile(&variable.expression, path, &[]) else { continue };
+            let field = (variable.name.clone(), visible_type(expression.program.kind()));
+            compiler.environment.extend_object(VARIABLES, [field.clone()]);
+            fields.push(field);
+            body.variables.push(Variable { name: variable.name.clone(), expression });
+        }
+        for (condition, path) in source.conditions.iter("expression") {
+            if let Some(expression) = compiler.compile(&condition.expression, path, &[Type::Bool]) {
+                body.conditions.push(Condition { name: condition.name.clone(), expression });
+            }
+        }
+        for (i, (validation, path)) in source.validations.iter("expression").enumerate() {
+            let expression = compiler.compile(&validation.expression, path, &[Type::Bool]);
+            let text = validation.message_expression.as_ref().filter(|text| !text.is_empty());
+            let message_expression = text.and_then(|text| {
+                let environment = messages.get_or_insert_with(|| {
+                    let mut environment = source.place.messages();
+                    environment.extend_object(VARIABLES, fields.iter().cloned());
+                    environment
+                });
+                let path = source.validations.path.index(i).key("messageExpression");
+                compile(text, path, &[Type::String], environment, &mut compiler.faults)
+            });
+            body.validations.extend(expression.map(|expression| Validation {
+                expression,
+                message: validation.message.clone(),
+                message_expression,
+                reason: validation.reason.clone(),
+            }));
+        }
+        for (annotation, path) in source.annotations.iter("valueExpression") {
+            let wanted = [Type::String, Type::Null];
+            if let Some(expression) = compiler.compile(&annotation.value_expression, path, &wanted) {
+                body.annotations.push(CompiledAnnotation { key: annotation.key.clone(), expression });
+            }
+        }
+        if compiler.faults.is_empty() { Ok(body) } else { Err(compiler.faults) }
+    }
+
+    /// Whether it applies to all requests.
+    pub fn is_unconditional(&self) -> bool {
+        self.conditions.is_empty()
+    }
+}
+
+struct Compiler {
+    environment: Environment,
+    faults: Vec<Fault>,
+}
+
+impl Compiler {
+    fn compile(&mut self, text: &str, path: Path, wanted: &[Type]) -> Option<Expression> {
+        compile(text, path, wanted, &self.environment, &mut self.faults)
+    }
+}
+
+/// Compiles `text`, whose type must be one of `wanted`; none wanted = any.
+fn compile(
+    text: &str,
+    path: Path,
+    wanted: &[Type],
+    environment: &Environment,
+    faults: &mut Vec<Fault>,
+) -> Option<Expression> {
+    let mut report = |offset, message| faults.push(Fault { path: path.clone(), offset, message });
+    match Program::compile(text, environment) {
+        Ok(program) if wanted.is_empty() || wanted.contains(program.kind()) || *program.kind() == Type::Any => {
+            return Some(Expression { program, path });
+        }
+        Ok(program) => match wanted {
+            [only] => report(None, format!("must evaluate to {only} but got {}", program.kind())),
+            several => {
+                let names: Vec<String> = several.iter().map(ToString::to_string).collect();
+                report(None, format!("must evaluate to one of [{}]", names.join(" ")));
+            }
+        },
+        Err(CompileError::Issues { issues, .. }) => {
+            for issue in issues {
+                let byte = |offset| text.char_indices().nth(offset).map_or(text.len(), |(at, _)| at);
+                report(issue.offset.map(byte), issue.message);
+            }
+        }
+        Err(CompileError::Constant(message)) => report(None, format!("program instantiation failed: {message}")),
+    }
+    None
+}
+
+/// The type as which others see a variable: types that declarations cannot name are `dyn`.
+fn visible_type(kind: &Type) -> Type {
+    match kind {
+        Type::Optional(_) | Type::TypeOf(_) | Type::Opaque(_) | Type::Object(_) => Type::Dyn,
+        other => other.clone(),
+    }
+}

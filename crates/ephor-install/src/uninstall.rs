@@ -153,7 +153,7 @@ impl Uninstall {
     fn rest(&self) -> Result<Vec<Removal>, InstallError> {
         // With these values the chart has every object that any values give it.
         let settings = [
-            format!("fullnameOverride={},crds.install={}", self.name, self.definitions),
+            format!("fullnameOverride={},crds.install={},openreports.installCrds=true", self.name, self.definitions),
             "admissionController.replicas=2,backgroundController.replicas=2".to_owned(),
             "admissionController.rbac.clusterRole.extraResources[0].verbs={get}".to_owned(),
             "backgroundController.rbac.clusterRole.extraResources[0].verbs={get}".to_owned(),
@@ -310,7 +310,7 @@ mod tests {
         {
             assert!(left.iter().any(|name| name == stays), "{stays}: {left:?}");
         }
-        assert_eq!(left.iter().filter(|name| name.starts_with("CustomResourceDefinition")).count(), 7);
+        assert_eq!(left.iter().filter(|name| name.starts_with("CustomResourceDefinition")).count(), 11);
         let gone = ["Role", "Deployment", "Lease", "Service", "ConfigMap kyverno/kyverno", "NetworkPolicy", "Pod"];
         let ours = |name: &&String| gone.iter().any(|kind| name.split(' ').next() == Some(kind));
         assert_eq!(left.iter().filter(ours).collect::<Vec<_>>(), Vec::<&String>::new());

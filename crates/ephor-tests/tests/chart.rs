@@ -124,7 +124,8 @@ fn helm_renders_what_ephor_prints() {
             .args(&arguments)
             .output()
             .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{said}");
         let text = String::from_utf8(output.stdout).unwrap();
         let documents = parse_values(&text, &Limits::default()).unwrap();
         let theirs = by_name(&documents.into_iter().filter(|d| !d.is_null()).collect::<Vec<_>>());
@@ -276,8 +277,8 @@ fn helm_says_how_to_see_it_work_how_to_uninstall_and_what_has_no_effect() {
         "  kubectl --namespace policies rollout status deployment/kyverno-admission-controller",
         "  ephor uninstall --namespace policies",
         "  helm uninstall ours --namespace kyverno",
-        "reportsController: this role is not part of Ephor yet; its settings are ignored.",
-        "cleanupController: this role is not part of Ephor yet; its settings are ignored.",
+        "reportsController: this role is not part of Ephor's chart yet; its settings are ignored.",
+        "cleanupController: this role is not part of Ephor's chart yet; its settings are ignored.",
     ] {
         assert!(notes.lines().any(|found| found == line), "{line}\n---\n{notes}");
     }

@@ -22,7 +22,7 @@ fn the_default_installation() {
 #[test]
 fn switches_leave_parts_out() {
     let everything = rendered(&[]);
-    assert_eq!(names(&everything, "CustomResourceDefinition").len(), 7);
+    assert_eq!(names(&everything, "CustomResourceDefinition").len(), 11);
     assert_eq!(names(&everything, "PodDisruptionBudget").len(), 0);
     assert_eq!(names(&everything, "Deployment"), ["kyverno-admission-controller", "kyverno-background-controller"]);
 
@@ -57,6 +57,33 @@ fn no_account_but_that_of_admission_may_create_update_requests() {
         let creates = rules.iter().any(|rule| has(rule, "resources", "updaterequests") && has(rule, "verbs", "create"));
         assert_eq!(creates, (kind, name) == ("Role", "kyverno:admission-controller"), "{kind} {name}");
     }
+}
+
+#[test]
+fn values_give_no_rights_but_those_that_they_name() {
+    let roles = |objects: Vec<Value>| -> Vec<(String, Value)> {
+        let named = objects
+            .iter()
+            .filter(|object| object.get("rules").is_some())
+            .map(|role| (role.str_at(&["metadata", "name"]).unwrap().to_owned(), role.get("rules").cloned().unwrap()));
+        named.filter(|(name, _)| !name.ends_with(":additional")).collect()
+    };
+    let mut given = parse_value(FROM_KYVERNO).unwrap();
+    // Names of Secrets hold the namespace.
+    given.as_object_mut().unwrap().remove("namespaceOverride");
+    let (ours, theirs) = (roles(rendered(&[])), roles(rendered_from(&given).objects));
+    assert_eq!(ours, theirs);
+    assert!(ours.len() > 8, "{}", ours.len());
+}
+
+#[test]
+fn kinds_are_left_out_one_by_one() {
+    let all = names(&rendered(&["openreports.installCrds=true"]), "CustomResourceDefinition");
+    assert_eq!(all.len(), crate::crds::files().len());
+    let fewer = "crds.groups.kyverno.policies=false,crds.groups.reports.ephemeralreports=false";
+    let definitions = names(&rendered(&[fewer, "openreports.installCrds=true"]), "CustomResourceDefinition");
+    let gone: Vec<_> = all.iter().filter(|name| !definitions.contains(name)).collect();
+    assert_eq!(gone, ["policies.kyverno.io", "ephemeralreports.reports.kyverno.io"]);
 }
 
 #[test]

@@ -86,6 +86,9 @@ pub(super) fn call(name: &str, arguments: &[Value]) -> Result<Value, String> {
         ("printf", [format, arguments @ ..]) => formatted(&text(format), arguments)?.into(),
         ("quote", [value]) => quoted(&text(value)).into(),
         ("replace", [from, to, value]) => text(value).replace(&text(from), &text(to)).into(),
+        ("splitList", [separator, value]) => {
+            Value::array(text(value).split(&text(separator)).map(Value::from).collect())
+        }
         ("toJson", [value]) => value.to_json().into(),
         ("toString", [value]) => text(value).into(),
         ("toYaml", [value]) => to_yaml(value).trim_end_matches('\n').into(),
@@ -93,8 +96,8 @@ pub(super) fn call(name: &str, arguments: &[Value]) -> Result<Value, String> {
         (
             "and" | "contains" | "deepCopy" | "default" | "dict" | "empty" | "eq" | "fail" | "fromJson" | "fromYaml"
             | "gt" | "has" | "hasKey" | "hasSuffix" | "indent" | "index" | "int" | "join" | "kindIs" | "lt" | "merge"
-            | "mergeOverwrite" | "ne" | "nindent" | "not" | "or" | "printf" | "quote" | "replace" | "toJson"
-            | "toString" | "toYaml" | "trim",
+            | "mergeOverwrite" | "ne" | "nindent" | "not" | "or" | "printf" | "quote" | "replace" | "splitList"
+            | "toJson" | "toString" | "toYaml" | "trim",
             _,
         ) => return wrong(),
         _ => return Err(format!("unknown function `{name}`")),

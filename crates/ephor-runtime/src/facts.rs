@@ -1,14 +1,16 @@
 //! Answers to the engine's questions, and the one loop around the engine.
 //!
-//! [`evaluate`] takes a review through a phase and asks an [`Answers`] for whatever the policies need; admission,
-//! background, sandbox and command line all call it. [`ClusterFacts`] answers from a cluster.
+//! [`evaluate`] takes a review through a phase, [`clean`] through a cleanup policy; both ask an [`Answers`] for what the
+//! policies need. All roles, the sandbox and the command line call them. [`ClusterFacts`] answers from a cluster.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use ephor_cluster::raw::RawRequest;
 use ephor_cluster::{Cluster, ClusterError, ErrorKind, Resource};
+use ephor_engine::cleanup::{Cleaned, CleanupProgram, CleanupVerdict};
 use ephor_engine::evaluation::{Done, Evaluation, Step};
 use ephor_engine::exceptions::ExceptionSet;
 use ephor_engine::fetch::{Fact, Facts, Fetch};
@@ -76,9 +78,43 @@ pub fn evaluate(
 
 /// Takes an evaluation to its end.
 pub fn drive(mut evaluation: Evaluation<'_>, answers: &(impl Answers + ?Sized)) -> Done {
+    until_done(answers, |facts| match evaluation.step(facts) {
+        Step::Done => ControlFlow::Break(()),
+        Step::Need(fetches) => ControlFlow::Continue(fetches),
+    });
+    evaluation.finish()
+}
+
+/// How often a cleanup policy may ask for more facts.
+const MAX_CLEANUP_ROUNDS: u32 = 64;
+
+/// Takes a review through a cleanup policy, asking `answers` for what the policy needs.
+pub fn clean(program: &CleanupProgram, review: &Review, answers: &(impl Answers + ?Sized)) -> CleanupVerdict {
+    let mut rounds = 0;
+    until_done(answers, |facts| {
+        rounds += 1;
+        match program.evaluate(review, facts) {
+            Cleaned::Done(verdict) => ControlFlow::Break(verdict),
+            Cleaned::Need(_) if rounds == MAX_CLEANUP_ROUNDS => {
+                ControlFlow::Break(CleanupVerdict::Error("the policy asks for data without end".into(), None))
+            }
+            Cleaned::Need(fetches) => ControlFlow::Continue(fetches),
+        }
+    })
+}
+
+/// The one loop around the engine: asks for what each step needs, until a step needs nothing more.
+fn until_done<T>(
+    answers: &(impl Answers + ?Sized),
+    mut step: impl FnMut(&Facts) -> ControlFlow<T, Vec<AllowedFetch>>,
+) -> T {
     let mut facts = Facts::new();
     let (limit, mut taken) = (answers.context_limit(), 0);
-    while let Step::Need(fetches) = evaluation.step(&facts) {
+    loop {
+        let fetches = match step(&facts) {
+            ControlFlow::Break(done) => return done,
+            ControlFlow::Continue(fetches) => fetches,
+        };
         for fetch in fetches {
             let mut fact = answers.answer(&fetch);
             if let (Fact::Found(value), 1..) = (&fact, limit) {
@@ -90,7 +126,6 @@ pub fn drive(mut evaluation: Evaluation<'_>, answers: &(impl Answers + ?Sized)) 
             facts.insert(fetch.into_fetch(), fact);
         }
     }
-    evaluation.finish()
 }
 
 /// Somebody who answers questions of one family, such as service calls; `None` for all others.
@@ -424,6 +459,30 @@ mod tests {
 
     fn objects(api_version: &str, kind: &str, namespace: &str) -> Fetch {
         Fetch::Objects { api_version: api_version.into(), kind: kind.into(), namespace: namespace.into() }
+    }
+
+    #[test]
+    fn cleanup_policies_share_the_loop_and_its_limit() {
+        struct Labels(u64);
+        impl Answers for Labels {
+            fn answer(&self, _: &AllowedFetch) -> Fact {
+                Fact::Found(Value::from([("team", Value::from("a"))]))
+            }
+            fn context_limit(&self) -> u64 {
+                self.0
+            }
+            fn secrets(&self, _: &Fetch, _: &Value) -> Option<Value> {
+                None
+            }
+        }
+        let policy = "{apiVersion: kyverno.io/v2, kind: ClusterCleanupPolicy, metadata: {name: c}, spec: {schedule: \
+                      '* * * * *', match: {any: [{resources: {kinds: [Pod], namespaceSelector: {matchLabels: {team: a}}}}]}}}";
+        let program = CleanupProgram::compile(&yaml::parse_value(policy).unwrap()).unwrap();
+        let pod = yaml::parse_value("{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team-a}}").unwrap();
+        let review = Review::of_object(pod, jiff::Timestamp::UNIX_EPOCH);
+        assert_eq!(clean(&program, &review, &Labels(0)), CleanupVerdict::Delete);
+        let beyond = clean(&program, &review, &Labels(5));
+        assert!(matches!(&beyond, CleanupVerdict::Error(text, _) if text.contains("maxContextSize")), "{beyond:?}");
     }
 
     #[test]

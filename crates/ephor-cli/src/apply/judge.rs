@@ -14,12 +14,12 @@ use ephor_engine::review::Review;
 use ephor_expr::value::Path;
 use ephor_expr::yaml::{Options, PrintStyle, RawDocument};
 use ephor_expr::{Str, Value};
+use ephor_runtime::facts;
 use ephor_runtime::redact::Learning;
 
 use super::plan::{Keep, Lane, Plan};
 use super::row::{Action, Row, Subject, Tally};
 use super::sink::Write;
-use crate::drive;
 use crate::host::Host;
 use crate::load::{ValuesError, expand_lists, normalise};
 use crate::locate::{Located, Origin, SourceFile};
@@ -201,13 +201,13 @@ impl Resource<'_> {
         for lane in &plan.validations {
             let own = plan.with_values(review, lane)?;
             let done =
-                drive::evaluate(&lane.set, &plan.exceptions, Review::clone(&own), Phase::Validate, &self.answers);
+                facts::evaluate(&lane.set, &plan.exceptions, Review::clone(&own), Phase::Validate, &self.answers);
             self.keep(lane, done.outcomes, &own);
         }
         for lane in &plan.creations {
             let own = plan.with_values(review, lane)?;
             for phase in [Phase::Generate, Phase::MutateExisting] {
-                let done = drive::evaluate(&lane.set, &plan.exceptions, Review::clone(&own), phase, &self.answers);
+                let done = facts::evaluate(&lane.set, &plan.exceptions, Review::clone(&own), phase, &self.answers);
                 self.create(lane, done.outcomes, &own);
             }
         }
@@ -216,7 +216,7 @@ impl Resource<'_> {
 
     /// Asks a cleanup policy. As upstream counts: deletion is a pass, anything else a failure.
     fn clean(&mut self, card: usize, program: &CleanupProgram, review: &Review) {
-        let verdict = drive::clean(program, review, &self.answers);
+        let verdict = facts::clean(program, review, &self.answers);
         let mut fault = None;
         let (verdict, message) = match verdict {
             CleanupVerdict::Delete => (Verdict::Pass, Str::new_static("resource would be deleted")),
@@ -251,7 +251,7 @@ impl Resource<'_> {
     /// Takes the resource through one policy's mutations and gives it as it is then.
     fn mutate(&mut self, lane: &Lane, review: &Review) -> Value {
         let plan = self.plan;
-        let done = drive::evaluate(&lane.set, &plan.exceptions, review.clone(), Phase::Mutate, &self.answers);
+        let done = facts::evaluate(&lane.set, &plan.exceptions, review.clone(), Phase::Mutate, &self.answers);
         self.answers.learn([&done.object]);
         let changed = done.outcomes.iter().any(|o| o.verdict == Verdict::Pass);
         if changed && plan.print_changes {

@@ -10,10 +10,10 @@ use ephor_engine::review::Review;
 use ephor_engine::select::PolicySet;
 use ephor_expr::Value;
 use ephor_expr::value::Path as FieldPath;
+use ephor_runtime::facts::evaluate;
 use ephor_runtime::redact::Learning;
 
 use super::case::Case;
-use crate::drive::evaluate;
 use crate::host::{Host, ObjectsAtHand};
 use crate::load::{ValuesError, parse_operation};
 

@@ -3,6 +3,7 @@
 //! `cargo xtask check` is what a commit must pass, `cargo xtask ci` what CI runs, `cargo xtask fuzz` a short run of
 //! every fuzz target, `cargo xtask cluster up` a real control plane.
 
+mod arrows;
 mod cel;
 mod chart;
 mod ci;
@@ -30,7 +31,8 @@ usage: cargo xtask <command>
   generate --check fails if what is written is not what the code says
   image [BINARY]   a container image in target/image, an OCI layout: the binary (built for release unless named) and
                    the libraries it needs; --ca-certificates FILE adds roots that service calls trust
-  purity           the engine's dependency tree stays fit for wasm32
+  purity           the engine's dependency tree stays fit for wasm32; crates depend on each other only as allowed,
+                   and modules form no new circles
   chart            the chart under Helm, which is built once (needs Go); its tests need `cluster build` too
   cluster up       a real control plane until Ctrl-C: etcd, kube-apiserver, kube-controller-manager
   cluster build    only builds the executables: needs Go, takes minutes once; KUBEBUILDER_ASSETS or

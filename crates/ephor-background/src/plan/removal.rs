@@ -6,7 +6,8 @@
 //! | source gone | deleted | deleted |
 //! | rule renders another name | deleted | deleted |
 //! | rule or policy gone | deleted, unless orphaned | stays |
-//! | author moved target or source | stays, on its own | stays, on its own |
+//! | author moved the target | stays, on its own | stays, on its own |
+//! | author moved the source, and the new one is not there | deleted | stays |
 //!
 //! An object that the rule did not create stays in all cases but that of the source, and loses the rule's labels.
 //!
@@ -87,6 +88,10 @@ pub fn plan_removal(removal: &Removal<'_>) -> Option<Change> {
     if moved && cause == Cause::NoLongerRendered {
         let action = Action::Replace { before: live.clone(), after: released(live) };
         return Some(Change::of(live, action, Reason::Released));
+    }
+    // It was not copied from the source that is missing.
+    if moved && cause == Cause::SourceGone && stamp.is_some_and(|stamp| stamp.form == Form::Clone) {
+        return None;
     }
     // Upstream's scenarios have even a copy that was there before go with its source.
     if stamp.is_some_and(|stamp| stamp.adopted) && !created && cause != Cause::SourceGone {

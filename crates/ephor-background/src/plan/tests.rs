@@ -229,6 +229,18 @@ fn a_moved_target_is_released() {
 }
 
 #[test]
+fn a_copy_does_not_go_with_a_source_that_it_was_not_copied_from() {
+    let sync = terms(true);
+    let edited = Terms { references: "r2".into(), ..terms(true) };
+    for (form, terms, stays) in
+        [(Form::Clone, &sync, false), (Form::Clone, &edited, true), (Form::CloneList, &edited, false)]
+    {
+        let live = stored(&wanted(&sync, form, "a").object);
+        assert_eq!(removed(Some(terms), &live, Cause::SourceGone, true).is_none(), stays, "{form:?}");
+    }
+}
+
+#[test]
 fn what_was_there_before_is_deleted_with_its_source_alone() {
     let sync = terms(true);
     let live = stored(&wanted(&sync, Form::Clone, "a").adopted().object);

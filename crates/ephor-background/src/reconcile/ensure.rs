@@ -118,7 +118,7 @@ impl Work<'_, '_> {
 
     /// What is known of a wanted object: whether it is settled; `None` if it is not known to exist.
     pub(super) fn known(&self, rule: &GenerateInfo, wanted: &Wanted) -> Option<bool> {
-        let state = self.pass.lock();
+        let mut state = self.pass.lock();
         let Some(seen) = state.index.find(&wanted.id) else {
             // Of kinds that nobody follows nothing is known. For a trigger that changes it was made before, most likely.
             let admission = self.asked.and_then(|asked| asked.admission.as_ref());
@@ -138,7 +138,13 @@ impl Work<'_, '_> {
         let as_written = state.written.get(&wanted.id).is_some_and(|w| {
             w.stored == downstream.essence && w.sent == sent && (w.applied || !rule.terms.server_side_apply)
         });
-        Some(as_written || downstream.essence == sent)
+        let settled = as_written || downstream.essence == sent;
+        if settled && !as_written {
+            let stored = downstream.essence.clone();
+            let written = Written { sent, stored, applied: false, created: None };
+            state.written.entry(wanted.id.clone()).or_insert(written);
+        }
+        Some(settled)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ephor_expr::Value;
+
 use super::pass::{Asked, Done, Failure, LOOK_AGAIN, Pass};
 use super::work::Work;
 use crate::plan::{Cause, ObjectId};
@@ -33,6 +35,7 @@ impl Pass<'_> {
             key,
             info: &info,
             trigger,
+            object: Value::Null,
             asked,
             forced,
             rendered: BTreeMap::new(),

@@ -14,7 +14,7 @@ use crate::index::Seen;
 use crate::plan::claim::CLONE_SOURCE;
 use crate::plan::{Cause, Claim, ObjectId, Owner, Wanted, plan_restamp};
 use crate::rules::GenerateInfo;
-use crate::state::{key_of, label_parts};
+use crate::state::{Inputs, key_of, label_parts};
 use crate::trigger::TriggerRef;
 
 impl Work<'_, '_> {
@@ -61,6 +61,10 @@ impl Work<'_, '_> {
             if rule.terms.synchronize {
                 self.rendered.insert(wanted.id.clone(), rule.name.clone());
             }
+            if own.contains(&wanted.id) && self.waits(&wanted.id, downstream.source.as_ref()) {
+                self.record(&wanted.id);
+                continue;
+            }
             if varying != Varying::Nothing && own.contains(&wanted.id) {
                 self.restamp(rule, std::slice::from_ref(&wanted.id))?;
                 self.record(&wanted.id);
@@ -81,9 +85,19 @@ impl Work<'_, '_> {
         }
         for id in own.iter().filter(|id| !wanted_ids.contains(*id)) {
             let cause = if unsourced.contains(id) { Cause::SourceGone } else { Cause::NoLongerRendered };
+            if cause == Cause::SourceGone && self.waits(id, None) {
+                self.rendered.insert(id.clone(), rule.name.clone());
+                continue;
+            }
             self.done.changes += self.pass.remove(self.key, id, cause, Some(&rule.terms))?;
         }
         first_failure.map_or(Ok(()), Err)
+    }
+
+    /// Whether a copy stays as it is because the author named another source, and nothing has changed since.
+    fn waits(&self, id: &ObjectId, source: Option<&Value>) -> bool {
+        let mut state = self.pass.lock();
+        state.may_wait(id) && state.waits(id, source, &Inputs::of(source, &self.object))
     }
 
     /// Holds on to objects that the rule made, as they are, and tells which they are. Others only say that they are its.

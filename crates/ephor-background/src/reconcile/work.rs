@@ -28,6 +28,8 @@ pub(super) struct Work<'w, 'p> {
     pub(super) key: &'w WorkKey,
     pub(super) info: &'w PolicyInfo,
     pub(super) trigger: Option<TriggerRef>,
+    /// The trigger as it is stored; `null` if it is gone.
+    pub(super) object: Value,
     pub(super) asked: Option<&'w Asked>,
     pub(super) forced: BTreeSet<Str>,
     pub(super) rendered: BTreeMap<ObjectId, Str>,
@@ -89,6 +91,9 @@ impl Work<'_, '_> {
             return Ok(());
         }
         self.done.trigger_gone = found == Found::Gone;
+        if let Found::Live(object) = &found {
+            self.object = object.clone();
+        }
         let mut judged = BTreeMap::new();
         for rule in &self.info.generate {
             let none = Vec::new();

@@ -50,6 +50,7 @@ impl State {
     pub fn forget_kind(&mut self, kind: &GroupKind) {
         self.index.forget(kind);
         self.written.retain(|id, _| id.group_kind() != *kind);
+        self.waiting.retain(|id, _| id.group_kind() != *kind);
     }
 
     /// Finds out which kinds are to be followed now.

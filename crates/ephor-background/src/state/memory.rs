@@ -19,6 +19,7 @@ use super::names::key_of;
 use super::policies::GIVEN_UP;
 use super::reads::Reads;
 use super::requests::{Finished, Pending};
+use super::waiting::Waiting;
 use crate::contest::Contests;
 use crate::index::{Index, Seen};
 use crate::plan::{ObjectId, Owner, Terms};
@@ -69,6 +70,8 @@ pub struct State {
     pub(super) relabelled: BTreeMap<Str, Value>,
     /// What was written last.
     pub written: BTreeMap<ObjectId, Written>,
+    /// Copies whose rule names another source now.
+    pub(super) waiting: BTreeMap<ObjectId, Waiting>,
     /// Rules that an event has brought into force for a key.
     pub forced: BTreeMap<WorkKey, BTreeSet<Str>>,
     /// Triggers that were named.
@@ -150,6 +153,7 @@ impl State {
             self.rendered.insert(key.clone(), rendered);
         }
         for id in lost {
+            self.waiting.remove(&id);
             if let Some(keys) = self.wanted_by.get_mut(&id) {
                 keys.remove(key);
                 if keys.is_empty() {

@@ -4,6 +4,7 @@
 //! - `objects`, `policies`, `requests`: what is seen, and the work that it asks for. `bygone`: requests that have ended.
 //! - `contexts`: requests that rules cannot be judged without.
 //! - `reads`: objects that keys were judged by. `entries`: global context entries that were asked.
+//! - `waiting`: copies whose rule names another source.
 //! - `kinds`: what must be watched. `names`: policies and keys, as labels name them.
 
 mod bygone;
@@ -16,6 +17,7 @@ mod objects;
 mod policies;
 mod reads;
 mod requests;
+mod waiting;
 
 pub use kinds::Watch;
 pub use memory::{Acted, Standing, State};
@@ -23,3 +25,4 @@ pub use names::{key_of, label_parts, policy_key};
 pub use policies::GIVEN_UP;
 pub use reads::{Dependency, Reading};
 pub use requests::Pending;
+pub use waiting::Inputs;

@@ -57,6 +57,7 @@ impl State {
     /// must go, too: the watch will say nothing new.
     pub fn lose_own(&mut self, id: &ObjectId, now: Moment) {
         self.written.remove(id);
+        self.waiting.remove(id);
         let Some(uid) = self.index.find(id).map(|seen| seen.uid.clone()) else { return };
         if let Some(touched) = self.index.lose(&id.group_kind(), &uid) {
             self.touched_as_input(&touched, now);
@@ -81,6 +82,9 @@ impl State {
         let appeared = touched.before.is_none() || touched.after.is_none();
         // A feed of downstreams reports an object as gone when it loses their labels. While a key wants the object, the
         // UID of the one that was created is kept, so that the controller knows it again.
+        if touched.after.is_none() {
+            self.waiting.remove(&seen.id);
+        }
         if touched.after.is_none() && !self.wanted_by.contains_key(&seen.id) {
             self.written.remove(&seen.id);
         }

@@ -73,6 +73,9 @@ impl State {
                 self.former.remove(&(key.clone(), rule.name.clone()));
             }
             if let Some(info) = after.as_ref().filter(|_| !unchanged) {
+                if let Some(before) = before {
+                    self.await_changes(before, info);
+                }
                 self.policy_changed(info, before.is_none(), now);
             }
             self.enqueue_policy(&key, now);

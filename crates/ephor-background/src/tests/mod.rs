@@ -4,6 +4,7 @@ mod actions;
 mod adopted;
 mod bed;
 mod behaviour;
+mod clone_source;
 mod contest;
 mod counted;
 mod door;

@@ -5,6 +5,7 @@
 
 mod beat;
 mod cells;
+mod copies;
 mod plan;
 mod processes;
 mod remote;

@@ -1,0 +1,90 @@
+//! Copies whose rule names another source than the one they were copied from.
+//!
+//! An edit of a rule's `clone` leaves its copies as they are. A copy follows the new source once that source changes, its
+//! trigger changes, or somebody edits the copy.
+//!
+//! Only the memory of this process lets a copy wait. Everything that an object says about itself its owner can write,
+//! and an owner who could make a copy wait could keep any content in it. So after a restart all copies follow their rule.
+
+use ephor_engine::outcome::Form;
+use ephor_expr::Value;
+use ephor_runtime::content::{essence, fingerprint, set_entry};
+
+use super::memory::State;
+use super::names::label_parts;
+use crate::index::Seen;
+use crate::plan::ObjectId;
+use crate::plan::claim::CLONE_SOURCE;
+use crate::rules::PolicyInfo;
+
+/// A copy that waits.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    /// Fingerprint of the copy when the rule was edited.
+    essence: String,
+    /// What it waits for a change of; `None` until its key is looked at.
+    inputs: Option<Inputs>,
+}
+
+/// Fingerprints of what a copy is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inputs {
+    source: Option<String>,
+    trigger: String,
+}
+
+impl Inputs {
+    /// Of the source, if it exists, and the trigger.
+    pub fn of(source: Option<&Value>, trigger: &Value) -> Self {
+        let unmarked = |source: &Value| {
+            let mut source = source.clone();
+            // Ephor itself marks sources.
+            set_entry(&mut source, "labels", CLONE_SOURCE, None);
+            fingerprint(&essence(&source))
+        };
+        Self { source: source.map(unmarked), trigger: fingerprint(&essence(trigger)) }
+    }
+}
+
+impl State {
+    /// Lets the copies of rules wait that name other sources or targets now. Only a copy that is as this process knows
+    /// it to be right waits: an edit of it that was not corrected yet must not stay.
+    pub(super) fn await_changes(&mut self, before: &PolicyInfo, after: &PolicyInfo) {
+        let edited = |rule: &str| match (before.rule(rule), after.rule(rule)) {
+            (Some(a), Some(b)) => b.terms.synchronize && b.copies && a.terms.references != b.terms.references,
+            _ => false,
+        };
+        let (namespace, name) = label_parts(&after.key);
+        let triggers = self.index.triggers_of(namespace, name);
+        let owned = triggers.iter().flat_map(|trigger| self.index.owned(namespace, name, trigger));
+        let waiting = owned.filter_map(|id| {
+            let seen = self.index.find(&id)?;
+            let downstream = seen.downstream.as_ref()?;
+            let copied = downstream.claim.stamp.as_ref().is_some_and(|stamp| stamp.form == Form::Clone);
+            let right = self.written.get(&id).is_some_and(|written| written.stored == downstream.essence);
+            let waits = copied && right && edited(&downstream.claim.owner.rule);
+            waits.then(|| (id, Waiting { essence: downstream.essence.clone(), inputs: None }))
+        });
+        let waiting: Vec<_> = waiting.collect();
+        self.waiting.extend(waiting);
+    }
+
+    /// Whether an object may wait for a change of what it is made of.
+    pub fn may_wait(&self, id: &ObjectId) -> bool {
+        self.waiting.contains_key(id)
+    }
+
+    /// Whether a copy still waits, made of these inputs by now. One that was copied from that very source does not.
+    pub fn waits(&mut self, id: &ObjectId, source: Option<&Value>, inputs: &Inputs) -> bool {
+        let Some(waiting) = self.waiting.get_mut(id) else { return false };
+        let copy = self.index.find(id).and_then(|seen: &Seen| seen.downstream.as_ref());
+        let uid = source.and_then(|source| source.str_at(&["metadata", "uid"]));
+        let unchanged =
+            copy.is_some_and(|copy| copy.essence == waiting.essence && uid.is_none_or(|uid| copy.claim.source != uid));
+        let waits = unchanged && waiting.inputs.get_or_insert_with(|| inputs.clone()) == inputs;
+        if !waits {
+            self.waiting.remove(id);
+        }
+        waits
+    }
+}

@@ -293,7 +293,8 @@ const WIDGETS: &str = r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomR
     "spec":{"group":"example.com","scope":"Namespaced","names":{"kind":"Widget","plural":"widgets"},"versions":[
     {"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}},
      "additionalPrinterColumns":[{"name":"Size","type":"integer","jsonPath":".spec.size"}]},
-    {"name":"v1beta1","served":true,"storage":false,"deprecated":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-validations":[{"rule":"true"}]}}}]}}"#;
+    {"name":"v1beta1","served":true,"storage":false,"deprecated":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-validations":[{"rule":"self.metadata.name != 'bad'","message":"not this one"}]}}}],
+    "conversion":{"strategy":"Webhook"}}}"#;
 
 #[test]
 fn definitions_and_old_versions_come_with_warnings() {
@@ -301,8 +302,7 @@ fn definitions_and_old_versions_come_with_warnings() {
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let (code, head, _) = running.send("POST", definitions, &[("Content-Type", "application/json")], WIDGETS);
     assert_eq!(code, 201);
-    let warning =
-        "warning: 299 - \"x-kubernetes-validations of version v1beta1 are stored, but nothing here evaluates them\"";
+    let warning = "warning: 299 - \"the conversion webhook is stored, but nothing here calls it\"";
     assert!(head.contains(warning), "{head}");
     let (_, head, _) = running.send("GET", "/apis/example.com/v1beta1/namespaces/default/widgets", &[], "");
     let warning = "warning: 299 - \"example.com/v1beta1 Widget is deprecated; use example.com/v1 Widget\"";
@@ -314,6 +314,27 @@ fn definitions_and_old_versions_come_with_warnings() {
     let columns = columns.get("columnDefinitions").and_then(Value::as_array).unwrap();
     let names: Vec<&str> = columns.iter().filter_map(|column| column.str_at(&["name"])).collect();
     assert_eq!(names, ["Name", "Size"]);
+}
+
+#[test]
+fn rules_of_definitions_are_enforced() {
+    let running = run(&[]);
+    running.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", WIDGETS);
+    let post = |name: &str| {
+        let body = format!(r#"{{"apiVersion":"example.com/v1beta1","kind":"Widget","metadata":{{"name":"{name}"}}}}"#);
+        let head = [("Content-Type", "application/json")];
+        running.send("POST", "/apis/example.com/v1beta1/namespaces/default/widgets", &head, &body)
+    };
+    assert_eq!(post("good").0, 201);
+    let (code, _, body) = post("bad");
+    assert_eq!(code, 422);
+    assert!(body.contains(r#"Invalid value: \"object\": not this one"#), "{body}");
+    let broken = WIDGETS.replace("self.metadata.name", "self.metadata.nope").replace("widgets", "gadgets");
+    let head = [("Content-Type", "application/json")];
+    let (code, _, body) =
+        running.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &head, &broken);
+    assert_eq!(code, 422);
+    assert!(body.contains("undefined field 'nope'"), "{body}");
 }
 
 #[test]

@@ -239,8 +239,8 @@ fn mistakes_are_told_as_an_api_server_tells_them() {
     other.fails(&["conflict with \"kubectl\": .data.a"]);
     let forced = "apply --server-side --field-manager=other --force-conflicts -f -";
     kubectl.feed(forced, &map("3")).says(&["serverside-applied"]);
-    let rules = DEFINITION.replace("description: How large it is.", "x-kubernetes-validations: [{rule: 'true'}]");
-    kubectl.feed("apply --warnings-as-errors -f -", &rules).fails(&["nothing here evaluates them"]);
+    let rules = DEFINITION.replace("description: How large it is.", "x-kubernetes-validations: [{rule: nope}]");
+    kubectl.feed("apply -f -", &rules).fails(&["undeclared reference to 'nope'"]);
 }
 
 #[test]

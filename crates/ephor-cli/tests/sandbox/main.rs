@@ -6,5 +6,6 @@ mod files;
 mod hostile;
 mod kubectl;
 mod process;
+mod rules;
 mod state;
 mod tenancy;

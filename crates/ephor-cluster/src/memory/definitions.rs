@@ -4,8 +4,8 @@ use ephor_expr::Value;
 use ephor_expr::scalar::go_regex;
 
 use crate::error::Cause;
-use crate::schema::Schema;
 use crate::schema::validate::validate;
+use crate::schema::{Schema, cel};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
@@ -33,10 +33,19 @@ fn versions(definition: &Value, causes: &mut Vec<Cause>) {
         let why = "must have exactly one version marked as storage version";
         causes.push(Cause::invalid_raw("spec.versions", &Value::from(shown).to_json(), why));
     }
-    for (index, version) in versions.iter().enumerate() {
-        let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
+    let schema = |version: &Value| version.at(&["schema", "openAPIV3Schema"]).cloned();
+    // A schema that all versions share is looked at once, under the name that it has for the API server.
+    let is_shared = versions.windows(2).all(|pair| matches!(pair, [a, b] if schema(a) == schema(b)));
+    for (index, version) in versions.iter().enumerate().take(if is_shared { 1 } else { versions.len() }) {
+        let path = match version.at(&["schema", "openAPIV3Schema"]) {
+            Some(_) if is_shared => "spec.validation.openAPIV3Schema".to_owned(),
+            _ => format!("spec.versions[{index}].schema.openAPIV3Schema"),
+        };
         match version.at(&["schema", "openAPIV3Schema"]) {
-            Some(schema) => node(schema, &path, causes, MAX_DEPTH),
+            Some(schema) => {
+                cel::check(schema, &path, true, causes);
+                node(schema, &path, causes, MAX_DEPTH);
+            }
             None => causes.push(Cause::required(path, "")),
         }
     }
@@ -63,11 +72,15 @@ fn node(schema: &Value, path: &str, causes: &mut Vec<Cause>, depth: usize) {
     }
     let properties = schema.get("properties").and_then(Value::as_object);
     for (key, property) in properties.into_iter().flat_map(ephor_expr::Map::iter) {
-        node(property, &format!("{path}.properties[{key}]"), causes, depth);
+        let path = format!("{path}.properties[{key}]");
+        cel::check(property, &path, false, causes);
+        node(property, &path, causes, depth);
     }
     for key in ["items", "additionalProperties", "not"] {
         if let Some(below) = schema.get(key).filter(|below| below.as_object().is_some()) {
-            node(below, &format!("{path}.{key}"), causes, depth);
+            let path = format!("{path}.{key}");
+            cel::check(below, &path, false, causes);
+            node(below, &path, causes, depth);
         }
     }
     for key in ["allOf", "anyOf", "oneOf"] {
@@ -103,7 +116,7 @@ mod tests {
     #[test]
     fn schemas_that_nothing_can_be_held_against_are_refused() {
         let field = |rules: &str| with_schema(&format!(r#"{{"type":"object","properties":{{"a":{rules}}}}}"#));
-        let at = "spec.versions[0].schema.openAPIV3Schema.properties[a]";
+        let at = "spec.validation.openAPIV3Schema.properties[a]";
         for (rules, want) in [
             (r#"{"type":"string","pattern":"^a$","default":"a"}"#, String::new()),
             (r#"{"type":"string","default":null,"nullable":true}"#, String::new()),

@@ -6,7 +6,8 @@
 //! kinds with server-side apply, and [`Admission`](crate::admission::Admission) before every write.
 //!
 //! With [`Options::server`] it also holds objects against the schemas of their kinds: defaults, unknown fields, the
-//! rules of definitions (but for those in CEL, of which it warns: `unenforced`), and who owns which field.
+//! rules of definitions, those in CEL included, and who owns which field. What it only stores, it warns of
+//! (`unenforced`).
 //!
 //! The way of a write (`write`): `create` and `update` compute the new state, `view` says which part of an object a
 //! request is about, `patch` and `ownership` apply patches, `defaults`, `schemas` and `rules` make the result one of

@@ -12,7 +12,7 @@ use crate::object;
 use crate::resource::{Origin, Resource};
 use crate::schema::conform::conform;
 use crate::schema::fill::fill;
-use crate::schema::{Schema, validate};
+use crate::schema::{Schema, cel, validate};
 use crate::write::FieldValidation;
 
 /// The schema of a kind, wherever it is written down.
@@ -118,7 +118,12 @@ impl State {
             return Ok(());
         }
         let causes: Vec<Cause> = match self.schema_of(resource) {
-            KindSchema::Custom(document) => validate::validate(Schema::custom(&document), object),
+            KindSchema::Custom(document) => {
+                let schema = Schema::custom(&document);
+                let causes = validate::validate(schema, object);
+                // Rules expect values of the right types.
+                if causes.is_empty() { cel::validate(schema, object, before) } else { causes }
+            }
             KindSchema::BuiltIn(schema) => rules::check(resource, schema, object, before),
             KindSchema::Unknown => Vec::new(),
         };

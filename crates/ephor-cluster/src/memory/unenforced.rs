@@ -5,9 +5,6 @@ use ephor_expr::Value;
 
 use crate::resource::Resource;
 
-/// How deep schemas are looked into.
-const MAX_DEPTH: usize = 64;
-
 /// What to warn of when `object` is written.
 pub(super) fn warnings(resource: &Resource, object: &Value) -> Vec<String> {
     let kind = resource.kind.as_str();
@@ -24,28 +21,10 @@ pub(super) fn warnings(resource: &Resource, object: &Value) -> Vec<String> {
 }
 
 fn definition(object: &Value) -> Vec<String> {
-    let versions = object.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
-    let judged = versions.iter().filter(|version| has_rules(version.at(&["schema", "openAPIV3Schema"]), MAX_DEPTH));
-    let mut warnings: Vec<String> = judged
-        .filter_map(|version| version.str_at(&["name"]))
-        .map(|name| format!("x-kubernetes-validations of version {name} are stored, but nothing here evaluates them"))
-        .collect();
     if object.str_at(&["spec", "conversion", "strategy"]) == Some("Webhook") {
-        warnings.push("the conversion webhook is stored, but nothing here calls it".to_owned());
+        return vec!["the conversion webhook is stored, but nothing here calls it".to_owned()];
     }
-    warnings
-}
-
-fn has_rules(schema: Option<&Value>, depth: usize) -> bool {
-    let (Some(schema), Some(depth)) = (schema, depth.checked_sub(1)) else { return false };
-    match schema {
-        Value::Object(members) => {
-            members.get("x-kubernetes-validations").and_then(Value::as_array).is_some_and(|rules| !rules.is_empty())
-                || members.values().any(|below| has_rules(Some(below), depth))
-        }
-        Value::Array(items) => items.iter().any(|below| has_rules(Some(below), depth)),
-        _ => false,
-    }
+    Vec::new()
 }
 
 #[cfg(test)]
@@ -59,10 +38,7 @@ mod tests {
             (
                 "CustomResourceDefinition",
                 r#"{"spec":{"conversion":{"strategy":"Webhook"},"versions":[{"name":"v1","schema":{"openAPIV3Schema":{"properties":{"spec":{"x-kubernetes-validations":[{"rule":"false"}]}}}}},{"name":"v2","schema":{"openAPIV3Schema":{"properties":{}}}}]}}"#,
-                &[
-                    "x-kubernetes-validations of version v1 are stored, but nothing here evaluates them",
-                    "the conversion webhook is stored, but nothing here calls it",
-                ][..],
+                &["the conversion webhook is stored, but nothing here calls it"][..],
             ),
             ("CustomResourceDefinition", r#"{"spec":{"versions":[{"name":"v1"}]}}"#, &[]),
             (

@@ -8,6 +8,7 @@
 //! - [`wire`]: objects as protocol buffers, which typed Go clients send.
 //! - [`fill`]: the defaults of custom resources. [`validate`](validate::validate): their rules, and the formats of texts.
 
+pub(crate) mod cel;
 pub mod conform;
 pub mod fill;
 mod format;

@@ -1,6 +1,7 @@
 //! The rules that a definition sets: types, bounds, patterns, alternatives.
 //!
-//! Messages are those of the API server's validator. Rules in CEL (`x-kubernetes-validations`) are not evaluated.
+//! Messages are those of the API server's validator. Rules in CEL (`x-kubernetes-validations`) have a place of their
+//! own, `cel`.
 
 use std::collections::BTreeSet;
 

@@ -334,16 +334,30 @@ pub fn kyverno_image_reference() -> Environment {
 /// The type of `variables` in Kyverno.
 pub const KYVERNO_VARIABLES: &str = "kyverno.variables";
 
-/// The environment of rules of a `CustomResourceDefinition` with this schema: `self` and `oldSelf`.
+/// Where a rule of a `CustomResourceDefinition` stands.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RulePlace {
+    /// Whether values there are objects with `apiVersion`, `kind` and `metadata`.
+    pub is_resource: bool,
+    /// Whether `oldSelf` is an optional, so that the rule also holds where there was no value before.
+    pub optional_old: bool,
+}
+
+/// The environment of rules of a `CustomResourceDefinition` for whole objects with this schema.
 pub fn definition_rule(schema: &Value) -> Environment {
+    rule_at(schema, RulePlace { is_resource: true, optional_old: false })
+}
+
+/// The environment of rules of a `CustomResourceDefinition` for values with this schema: `self` and `oldSelf`.
+pub fn rule_at(schema: &Value, place: RulePlace) -> Environment {
     let mut libraries: Vec<Library> =
         KUBERNETES.into_iter().filter(|library| library.name != library::KUBERNETES_AUTHORIZER.name).collect();
     libraries.extend([library::TWO_VARIABLES, library::DURATION_OF_INT]);
     let options = Options { literals: Literals::Strict, cost_limit: Some(COST_LIMIT), ..Options::default() };
     let mut environment = Environment::new(&libraries, options);
-    let kind = schema::declare(&mut environment, schema);
+    let kind = schema::declare(&mut environment, schema, place.is_resource);
     environment.declare("self", kind.clone());
-    environment.declare("oldSelf", kind);
+    environment.declare("oldSelf", if place.optional_old { Type::optional(kind) } else { kind });
     environment
 }
 

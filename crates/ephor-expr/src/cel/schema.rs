@@ -47,9 +47,9 @@ const KEYWORDS: [&str; 21] = [
     "while",
 ];
 
-/// Declares the types of `schema` and gives that of the whole object.
-pub fn declare(environment: &mut Environment, schema: &Value) -> Type {
-    kind(environment, &with_meta(schema), ROOT, 0)
+/// Declares the types of `schema` and gives that of the whole value, which is an object of Kubernetes or not.
+pub fn declare(environment: &mut Environment, schema: &Value, is_resource: bool) -> Type {
+    if is_resource { kind(environment, &with_meta(schema), ROOT, 0) } else { kind(environment, schema, ROOT, 0) }
 }
 
 /// The schema of an object with those parts that every object of Kubernetes has.
@@ -112,6 +112,11 @@ fn escaped(name: &str) -> Str {
     }
     let dunder = name.replace("__", "__underscores__");
     dunder.replace('.', "__dot__").replace('-', "__dash__").replace('/', "__slash__").into()
+}
+
+/// The value of an object of Kubernetes by its schema, with its kind, name and the like.
+pub fn typed_resource(value: &Value, schema: &Value) -> Val<'static> {
+    by_schema(value, &with_meta(schema), 0)
 }
 
 /// The value of an object by its schema. What every object has is left out unless the schema names it.

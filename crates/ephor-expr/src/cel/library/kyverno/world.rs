@@ -352,16 +352,6 @@ fn argument(value: &Val<'_>, depth: usize) -> std::result::Result<Value, EvalErr
     })
 }
 
-/// Whether `value` has more than `depth` levels.
-fn nests_deeper(value: &Value, depth: usize) -> bool {
-    let Some(depth) = depth.checked_sub(1) else { return true };
-    match value {
-        Value::Array(items) => items.iter().any(|item| nests_deeper(item, depth)),
-        Value::Object(map) => map.iter().any(|(_, item)| nests_deeper(item, depth)),
-        _ => false,
-    }
-}
-
 fn question(call: &Call<'_, '_>) -> std::result::Result<Value, EvalError> {
     let target = call.args.first().and_then(|value| value.downcast::<Context>()).map_or("", |context| context.kind);
     let arguments = call.args.iter().map(|value| argument(value, MAX_WALK)).collect::<std::result::Result<_, _>>()?;
@@ -372,7 +362,7 @@ fn question(call: &Call<'_, '_>) -> std::result::Result<Value, EvalError> {
 fn ask<'v>(call: &Call<'_, 'v>) -> Result<'v> {
     let answer = question(call)?;
     call.budget.charge_tree(&answer)?;
-    if nests_deeper(&answer, MAX_WALK) {
+    if answer.nests_deeper(MAX_WALK) {
         return Err(EvalError::Other(format!("the answer of {} nests too deep", call.function)));
     }
     Ok(match (call.function, &answer) {

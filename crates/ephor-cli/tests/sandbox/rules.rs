@@ -1,0 +1,148 @@
+//! Rules of definitions in CEL: the sandbox and a real API server say the same of the same objects.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use ephor_testbed::{Assets, ControlPlane, Controllers, Options};
+
+use crate::process::{Sandbox, eventually};
+
+/// A schema of `spec`, as a kind with this plural, and the values to create, with what each is changed to.
+type Case = (&'static str, &'static str, &'static [(&'static str, Option<&'static str>)]);
+
+const CASES: &[Case] = &[
+    (
+        "bounds",
+        "{type: integer, x-kubernetes-validations: [{rule: self <= 3, message: too large}, {rule: 'self > 0'}]}",
+        &[("3", None), ("4", None), ("0", None), ("2", Some("5"))],
+    ),
+    (
+        "grows",
+        "{type: integer, x-kubernetes-validations: [{rule: self >= oldSelf, \
+         messageExpression: \"'it went ' + 'down'\"}]}",
+        &[("3", Some("4")), ("3", Some("2"))],
+    ),
+    (
+        "range",
+        "{type: object, properties: {min: {type: integer}, max: {type: integer}}, x-kubernetes-validations: \
+         [{rule: self.min <= self.max, fieldPath: .min, reason: FieldValueForbidden}]}",
+        &[("{min: 1, max: 2}", None), ("{min: 2, max: 1}", None), ("{min: 1}", None)],
+    ),
+    (
+        "names",
+        "{type: array, items: {type: string, maxLength: 50}, maxItems: 10, x-kubernetes-validations: \
+         [{rule: \"self.all(n, n.startsWith('a'))\"}, {rule: self.size() < 3, reason: FieldValueRequired}]}",
+        &[("[a, ab]", None), ("[a, b]", None), ("[a, a, a]", None), ("[b, b, b]", None)],
+    ),
+    (
+        "ports",
+        "{type: array, maxItems: 5, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], items: \
+         {type: object, required: [name], properties: {name: {type: string}, port: {type: integer}}, \
+         x-kubernetes-validations: [{rule: self.port == oldSelf.port, message: fixed}]}}",
+        &[
+            ("[{name: a, port: 1}]", Some("[{name: b, port: 2}, {name: a, port: 1}]")),
+            ("[{name: a, port: 1}]", Some("[{name: a, port: 2}]")),
+        ],
+    ),
+    (
+        "labels",
+        "{type: object, maxProperties: 5, additionalProperties: {type: string, maxLength: 9, \
+         x-kubernetes-validations: [{rule: int(self) > 0}]}}",
+        &[("{k: '1'}", None), ("{k: '0'}", None), ("{k: x}", None)],
+    ),
+    (
+        "either",
+        "{x-kubernetes-int-or-string: true, x-kubernetes-validations: [{rule: self > 1}]}",
+        &[("2", None), ("1", None), ("two", None)],
+    ),
+    (
+        "once",
+        "{type: string, maxLength: 9, x-kubernetes-validations: [{rule: \
+         '!oldSelf.hasValue() || oldSelf.value() == self', optionalOldSelf: true}]}",
+        &[("a", Some("a")), ("a", Some("b"))],
+    ),
+    (
+        "when",
+        "{type: string, format: date-time, x-kubernetes-validations: [{rule: \"self.getFullYear() > 2000\"}]}",
+        &[("'2020-01-01T00:00:00Z'", None), ("'1999-01-01T00:00:00Z'", None)],
+    ),
+];
+
+/// Rules that are no good, as a schema of `spec`.
+const BROKEN: &[&str] = &[
+    "{type: integer, x-kubernetes-validations: [{rule: self.nope}]}",
+    "{type: integer, x-kubernetes-validations: [{rule: '1'}]}",
+    "{type: integer, x-kubernetes-validations: [{rule: 'true', messageExpression: '1'}]}",
+    "{type: integer, x-kubernetes-validations: [{rule: ' '}]}",
+    "{type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: has(self.b)}]}",
+];
+
+fn definition(plural: &str, schema: &str) -> String {
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+         metadata: {{name: {plural}.rules.example.com}}\nspec:\n  group: rules.example.com\n  scope: Namespaced\n  \
+         names: {{plural: {plural}, kind: K{plural}}}\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    \
+         schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          spec: {schema}\n        \
+         x-kubernetes-validations: [{{rule: \"self.metadata.name != 'refused'\", message: not this name}}]\n"
+    )
+}
+
+fn object(plural: &str, name: &str, spec: &str) -> String {
+    format!(
+        "apiVersion: rules.example.com/v1\nkind: K{plural}\nmetadata: {{name: {name}, namespace: default}}\nspec: {spec}\n"
+    )
+}
+
+/// What kubectl says at the server of `kubeconfig`.
+fn kubectl(kubeconfig: &Path, line: &str, input: &str) -> String {
+    let mut command = Command::new(Assets::locate().tool("kubectl"));
+    command.args(line.split(' ')).env("KUBECONFIG", kubeconfig);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("kubectl is built");
+    child.stdin.take().expect("it is piped").write_all(input.as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+#[test]
+#[ignore = "needs a control plane: cargo xtask cluster build"]
+fn rules_of_definitions_judge_as_a_real_server_does() {
+    let plane = ControlPlane::start(&Options { controllers: Controllers::Absent, ..Options::default() })
+        .expect("a control plane");
+    let sandbox = Sandbox::start(&[]);
+    let (real, ours) = (plane.kubeconfig(), sandbox.kubeconfig());
+    let mut differences = Vec::new();
+    let mut compare = |line: &str, input: &str| {
+        let (wanted, found) = (kubectl(&real, line, input), kubectl(&ours, line, input));
+        if wanted != found {
+            differences.push(format!("{input}\nreal: {wanted}ours: {found}"));
+        }
+    };
+    for (plural, schema, values) in CASES {
+        compare("create -f -", &definition(plural, schema));
+        // What one server refuses to serve has been compared.
+        let known = format!("get crd {plural}.rules.example.com -o name");
+        if [&real, &ours].into_iter().any(|server| kubectl(server, &known, "").contains("NotFound")) {
+            continue;
+        }
+        for server in [&real, &ours] {
+            eventually("the definition is served", || {
+                let line = format!("get {plural}.rules.example.com");
+                kubectl(server, &line, "").contains("No resources found").then_some(())
+            });
+        }
+        for (index, (value, changed)) in values.iter().enumerate() {
+            let name = format!("o{index}");
+            compare("create -f -", &object(plural, &name, value));
+            if let Some(changed) = changed {
+                compare("replace -f -", &object(plural, &name, changed));
+            }
+        }
+        compare("create -f -", &object(plural, "refused", values[0].0));
+    }
+    for (index, schema) in BROKEN.iter().enumerate() {
+        compare("create -f -", &definition(&format!("broken{index}"), schema));
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}

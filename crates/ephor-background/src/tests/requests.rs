@@ -184,6 +184,113 @@ fn a_forged_request_of_a_user_without_the_right_is_dropped() {
     assert_eq!(made(&bed).unwrap().str_at(&["data", "k"]), Some("ann"));
 }
 
+/// A bed in which `ann` and the group `admins` have all rights and others have none. Its policy notes who did what to a Namespace of the
+/// layer `business`, and who opened a shell in a Pod.
+fn bed_of_ann() -> Bed {
+    let cluster = MemoryCluster::new(Options::default());
+    let view = FaultyCluster::new(Arc::new(as_controller(&cluster))).with_rights(|review| {
+        let groups = review.at(&["spec", "groups"]).and_then(Value::as_array).unwrap_or_default();
+        review.str_at(&["spec", "user"]) == Some("ann") || groups.contains(&Value::from("admins"))
+    });
+    let mut bed = Bed::over(cluster, Arc::new(view));
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: notes}}");
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: plain}}");
+    bed.apply(
+        &POLICY
+            .replace("spec:\n  rules", "spec:\n  background: false\n  rules")
+            .replace("kinds: [Namespace]", "kinds: [Namespace], operations: [CREATE, UPDATE, DELETE]")
+            .replace("any: [", "any: [{resources: {kinds: [Pod/exec], operations: [CONNECT]}}, ")
+            .replace("'{{ request.object.metadata.name }}'", "notes")
+            .replace("{k: v}", "{k: '{{ request.userInfo.username }} {{ request.operation }}'}"),
+    );
+    bed.settle();
+    bed
+}
+
+/// What the policy of [`bed_of_ann`] noted after a review that no API server sent.
+fn noted_after(bed: &mut Bed, (user, group): (&str, &str), operation: &str, rest: &str) -> Option<String> {
+    bed.door.ask(&document(&format!(
+        "{{uid: forged, operation: {operation}, userInfo: {{username: {user}, groups: [{group}]}}, dryRun: false, {rest}}}"
+    )));
+    assert!(waiting(bed).is_some(), "admission hands it over: {user} {operation}");
+    bed.settle();
+    assert_eq!(waiting(bed), None, "{user} {operation}");
+    let made = bed.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: notes}}")?;
+    made.str_at(&["data", "k"]).map(str::to_owned)
+}
+
+/// The rest of a review of a Namespace.
+fn of_namespace(name: &str, object: &str, old: &str) -> String {
+    format!(
+        "kind: {{group: '', version: v1, kind: Namespace}}, resource: {{group: '', version: v1, resource: namespaces}},
+         name: {name}, namespace: {name}, object: {object}, oldObject: {old}"
+    )
+}
+
+/// A Namespace as a forged review shows it, selected by the policy of [`bed_of_ann`].
+fn posted(name: &str, uid: &str, version: u64) -> String {
+    format!(
+        "{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}, uid: {uid}, resourceVersion: '{version}',
+          labels: {{layer: business}}}}}}"
+    )
+}
+
+#[test]
+fn a_forged_review_in_the_name_of_a_user_with_the_right_is_judged_by_the_live_object() {
+    let mut bed = bed_of_ann();
+    let live = bed.find("{apiVersion: v1, kind: Namespace, metadata: {name: plain}}").unwrap();
+    let uid = live.str_at(&["metadata", "uid"]).unwrap().to_owned();
+    let (absent, plain) = (posted("absent", "phantom", 1), posted("plain", &uid, 0));
+    for (operation, name, object, old) in [
+        ("CREATE", "absent", absent.as_str(), "null"),
+        ("UPDATE", "absent", &absent, &absent),
+        // The live object is not what the review shows.
+        ("CREATE", "plain", &plain, "null"),
+        ("UPDATE", "plain", &plain, &plain),
+        // The object is still there.
+        ("DELETE", "plain", "null", &plain),
+    ] {
+        assert_eq!(
+            noted_after(&mut bed, ("ann", "dev"), operation, &of_namespace(name, object, old)),
+            None,
+            "{operation} {name}"
+        );
+    }
+    // Once the live object is as the review says, the same review acts.
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: plain, labels: {layer: business}}}");
+    bed.settle();
+    assert_eq!(
+        noted_after(&mut bed, ("ann", "dev"), "CREATE", &of_namespace("plain", &plain, "null")).as_deref(),
+        Some("ann CREATE")
+    );
+}
+
+/// No stored object tells whether these happened, so only client certificates refuse them all (`docs/security.md`).
+#[test]
+fn a_forged_deletion_or_connection_to_what_never_was_takes_a_user_with_the_right() {
+    let deletion = of_namespace("absent", "null", &posted("absent", "phantom", 1));
+    let connection = "kind: {group: '', version: v1, kind: PodExecOptions}, subResource: exec, name: absent,
+         resource: {group: '', version: v1, resource: pods}, namespace: nowhere, oldObject: null,
+         object: {apiVersion: v1, kind: PodExecOptions, command: [sh]}";
+    for (operation, rest) in [("DELETE", deletion.as_str()), ("CONNECT", connection)] {
+        let noted = |user| noted_after(&mut bed_of_ann(), (user, "dev"), operation, rest);
+        assert_eq!(noted("mallory"), None);
+        assert_eq!(noted("ann"), Some(format!("ann {operation}")));
+    }
+}
+
+/// The API server takes the groups of a question as true. Without client certificates they are the caller's own words.
+#[test]
+fn a_forged_review_that_claims_a_group_with_the_right_acts_in_the_name_it_gives() {
+    let mut bed = bed_of_ann();
+    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: team, labels: {layer: business}}}");
+    bed.settle();
+    let team = bed.find("{apiVersion: v1, kind: Namespace, metadata: {name: team}}").unwrap().to_json();
+    let review = of_namespace("team", &team, "null");
+    assert_eq!(noted_after(&mut bed, ("mallory", "dev"), "CREATE", &review), None);
+    assert_eq!(noted_after(&mut bed, ("mallory", "admins"), "CREATE", &review).as_deref(), Some("mallory CREATE"));
+}
+
 #[test]
 fn a_request_for_a_trigger_that_was_replaced_ends_without_a_word() {
     let trigger = "{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: business}}}";

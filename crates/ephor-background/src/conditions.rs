@@ -1,19 +1,21 @@
-//! What a policy says about its work in the background: conditions of its status, beside those of other controllers.
+//! What a policy's status says about its work in the background, beside what other controllers say there: the condition
+//! [`CONVERGED`], the work that is given up, and for which generation rules have acted for existing triggers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_cluster::ErrorKind;
+use ephor_engine::policy::GivenUpWork;
+use ephor_expr::value::{decode, encode};
 use ephor_expr::{Map, Str, Value};
-use ephor_runtime::policies::{ACTED, ACTED_RULES, PolicyKey};
-use ephor_runtime::queue::Settled;
+use ephor_runtime::policies::{ACTED, ACTED_RULES, CONVERGED, PolicyKey, background_failure, condition};
+use ephor_runtime::queue::{Moment, Settled};
 
-use super::reconcile::Pass;
-use super::state::GIVEN_UP;
+use super::queue::Task;
+use super::reconcile::{Found, Pass};
+use super::state::{GivenUp, Subject};
 use super::tenure;
+use super::trigger::TriggerRef;
 use super::writer::WriteError;
-
-/// The condition that says whether everything the policy wants could be made good. It is there once something failed.
-pub const CONVERGED: &str = "BackgroundConverged";
 
 /// The generation for which the rules of a policy have acted for existing triggers.
 pub fn acted_generation(policy: &Value) -> Option<i64> {
@@ -34,28 +36,30 @@ pub fn acted_rules(policy: &Value, generation: i64) -> BTreeMap<Str, BTreeSet<St
     rules
 }
 
-fn condition<'p>(policy: &'p Value, kind: &str) -> Option<&'p Value> {
-    let conditions = policy.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-    conditions.iter().find(|condition| condition.str_at(&["type"]) == Some(kind))
+/// The member of the status that lists work that is not tried again. It outlives the process, so that another leader
+/// notices when the trigger goes.
+const GIVEN_UP: &str = "givenUp";
+
+/// Whether a policy says, of any generation, that something fails.
+pub fn says_failing(policy: &Value) -> bool {
+    condition(policy, CONVERGED).is_some_and(|condition| condition.str_at(&["status"]) == Some("False"))
 }
 
-/// Why a policy says that something could not be made good.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failing {
-    /// It is tried again.
-    Tried,
-    /// It was tried in vain, for this generation of the policy; the message.
-    GivenUp(String),
+/// The work that a policy says is not tried again, with what it failed for, in this generation of the policy.
+pub fn noted_given_up(policy: &Value) -> Vec<(GivenUp, String)> {
+    let entries = policy.at(&["status", GIVEN_UP]).filter(|_| background_failure(policy).is_some());
+    let entries = entries.and_then(Value::as_array).unwrap_or_default().iter();
+    let work = entries.filter_map(|entry| decode::<GivenUpWork>(entry).ok()).map(|work| {
+        let GivenUpWork { rule, api_version, kind, namespace, name, uid, message } = work;
+        (GivenUp { rule, trigger: TriggerRef { api_version, kind, namespace, name, uid } }, message.to_string())
+    });
+    work.collect()
 }
 
-/// Whether a policy says that something could not be made good.
-pub fn failing(policy: &Value) -> Option<Failing> {
-    let condition = condition(policy, CONVERGED).filter(|condition| condition.str_at(&["status"]) == Some("False"))?;
-    let generation = policy.at(&["metadata", "generation"]);
-    let given_up =
-        condition.str_at(&["reason"]) == Some(REASON_GIVEN_UP) && condition.get("observedGeneration") == generation;
-    let message = || condition.str_at(&["message"]).unwrap_or_default().to_owned();
-    Some(if given_up { Failing::GivenUp(message()) } else { Failing::Tried })
+fn given_up_entry(work: &GivenUp, message: &str) -> Option<Value> {
+    let TriggerRef { api_version, kind, namespace, name, uid } = work.trigger.clone();
+    let message = message.chars().take(MAX_GIVEN_UP_MESSAGE).collect::<String>().into();
+    encode(&GivenUpWork { rule: work.rule.clone(), api_version, kind, namespace, name, uid, message }).ok()
 }
 
 const REASON_FAILING: &str = "Failing";
@@ -63,26 +67,54 @@ const REASON_GIVEN_UP: &str = "GivenUp";
 
 /// The longest message of a condition that the API server takes.
 const MAX_MESSAGE: usize = 32_768;
+/// How many characters of a message are noted with work that is given up.
+const MAX_GIVEN_UP_MESSAGE: usize = 1_024;
+
+/// How often, in milliseconds, the triggers of work that is given up are looked for: without them nothing fails.
+const LOOK_FOR_TRIGGERS: Moment = 60_000;
 
 impl Pass<'_> {
+    /// Work that is given up for a trigger that is gone fails no more.
+    fn forget_gone_triggers(&self, key: &PolicyKey) {
+        let mut left = false;
+        let given_up = self.lock().given_up(key);
+        for work in given_up {
+            if matches!(self.find(&work.trigger), Ok(Found::Gone)) {
+                self.lock().set_failure(key, Subject::GivenUp(work), None, self.now);
+            } else {
+                left = true;
+            }
+        }
+        if left {
+            self.lock().queue.add_at(Task::Report(key.clone()), self.now + LOOK_FOR_TRIGGERS, self.now);
+        }
+    }
+
     /// Tells a policy what fails.
     pub fn report(&self, key: &PolicyKey) -> Settled {
+        self.forget_gone_triggers(key);
         let (failures, generation) = {
             let state = self.lock();
             let Some(policy) = state.snapshot.policies.get(key) else { return Settled::Done };
             (state.failures.get(key).cloned().unwrap_or_default(), policy.generation())
         };
-        // What is tried again comes first.
-        let first = failures.iter().find(|(what, _)| !what.starts_with(GIVEN_UP)).or(failures.first_key_value());
-        let (holds, reason, message) = match first {
+        let (holds, reason, message) = match failures.first_key_value() {
             None => (true, "Converged", "everything that the policy wants is made good".to_owned()),
-            Some((what, failure)) => {
-                let reason = if what.starts_with(GIVEN_UP) { REASON_GIVEN_UP } else { REASON_FAILING };
+            Some((subject, failure)) => {
+                let given_up = matches!(subject, Subject::GivenUp(_));
+                let (reason, said) = if given_up { (REASON_GIVEN_UP, "given up: ") } else { (REASON_FAILING, "") };
                 let more = failures.len() - 1;
                 let rest = if more == 0 { String::new() } else { format!(" (and {more} more)") };
-                (false, reason, format!("{what}: {failure}{rest}"))
+                (false, reason, format!("{said}{failure}{rest}"))
             }
         };
+        let given_up: Vec<Value> = failures
+            .iter()
+            .filter_map(|(subject, message)| match subject {
+                Subject::GivenUp(work) => given_up_entry(work, message),
+                _ => None,
+            })
+            .collect();
         let status = if holds { "True" } else { "False" };
         let message: String = message.chars().take(MAX_MESSAGE / 4).collect();
         self.change_status(key, |policy, members| {
@@ -97,8 +129,14 @@ impl Pass<'_> {
                     && text(c, "message") == message
                     && c.get("observedGeneration").and_then(Value::as_i64) == Some(generation)
             });
-            if same {
+            let noted = members.get(GIVEN_UP).and_then(Value::as_array).unwrap_or_default();
+            if same && noted == given_up {
                 return false;
+            }
+            if given_up.is_empty() {
+                members.remove(GIVEN_UP);
+            } else {
+                members.insert(GIVEN_UP, Value::array(given_up.clone()));
             }
             let since = before.filter(|c| text(c, "status") == status).map_or_else(
                 || Str::from(self.clock.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),

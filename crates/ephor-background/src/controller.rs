@@ -17,7 +17,7 @@ use ephor_runtime::queue::{Moment, Settled};
 
 use super::queue::Task;
 use super::reconcile::{Failure, Pass};
-use super::state::{State, Watch};
+use super::state::{State, Subject, Watch};
 use super::writer::Env;
 
 /// What came of a step.
@@ -132,14 +132,15 @@ impl Controller {
         match task {
             Task::Reconcile(key) => match pass.reconcile(key, None) {
                 Ok(_) => {
-                    self.state().set_failure(&key.policy, &format!("trigger {}", key.trigger), None, now);
+                    self.state().set_failure(&key.policy, Subject::Trigger(key.trigger.clone()), None, now);
                     Settled::Done
                 }
                 Err(Failure::Later(pause, _)) => Settled::Later(pause),
                 Err(Failure::Lost | Failure::NoTrigger(_)) => Settled::Done,
                 Err(Failure::Failed(message)) => {
                     tracing::warn!(policy = %key.policy, trigger = %key.trigger, %message, "not made good");
-                    self.state().set_failure(&key.policy, &format!("trigger {}", key.trigger), Some(message), now);
+                    let subject = Subject::Trigger(key.trigger.clone());
+                    self.state().set_failure(&key.policy, subject, Some(message), now);
                     Settled::Failed
                 }
             },

@@ -22,7 +22,7 @@ use super::conditions::{acted_generation, acted_rules};
 use super::queue::WorkKey;
 use super::reconcile::{Asked, Failure, PATIENCE, Pass};
 use super::rules::{Once, OnceWork, PolicyInfo};
-use super::state::Acted;
+use super::state::{Acted, Subject};
 use super::trigger::review_of_existing;
 use crate::plan::ObjectId;
 use crate::plan::claim::{MANAGED_BY, POLICY_NAME};
@@ -31,8 +31,6 @@ use crate::plan::claim::{MANAGED_BY, POLICY_NAME};
 const MAX_LEFT: usize = 100;
 /// How long to wait for a policy as it is now, in milliseconds.
 const LOOK_AGAIN: Moment = 1_000;
-/// What failures about existing triggers are filed under.
-const EXISTING: &str = "existing triggers";
 
 impl Pass<'_> {
     /// Lets the rules of a policy act for triggers that exist, if they have not done so for this generation.
@@ -44,7 +42,7 @@ impl Pass<'_> {
         };
         let (Some(info), Some(document)) = (info, document) else { return Settled::Done };
         if !info.once_for_existing() || acted_generation(&document) == Some(info.generation) {
-            self.lock().set_failure(key, EXISTING, None, self.now);
+            self.lock().set_failure(key, Subject::ExistingTriggers, None, self.now);
             return Settled::Done;
         }
         // What is done once is not done by the word of a policy that says something else by now.
@@ -75,7 +73,7 @@ impl Pass<'_> {
         let more = failures.len().saturating_sub(1);
         let rest = if more == 0 { String::new() } else { format!(" (and {more} more)") };
         let failed = failures.first().map(|first| format!("{first}{rest}"));
-        self.lock().set_failure(key, EXISTING, failed.clone(), self.now);
+        self.lock().set_failure(key, Subject::ExistingTriggers, failed.clone(), self.now);
         if failed.is_none() {
             let settled = self.set_acted(key, info.generation);
             if settled == Settled::Done {
@@ -127,7 +125,7 @@ impl Pass<'_> {
                     self.lock().acted.insert(acted);
                 }
                 Err(Failure::Lost) => return Err(Failure::Lost),
-                Err(error) => failures.push((trigger.uid, format!("{} {}: {error}", trigger.kind, trigger.name))),
+                Err(error) => failures.push((trigger.uid, error.to_string())),
             }
         }
         Ok(failures)

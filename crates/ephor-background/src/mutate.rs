@@ -17,6 +17,7 @@ use ephor_runtime::update_request::{ResourceSpec, UpdateRequest};
 use super::contest::Contest;
 use super::reconcile::{Failure, Found, Pass};
 use super::rules::PolicyInfo;
+use super::state::Subject;
 use super::trigger::{TriggerRef, admission_request, review_of_existing, review_of_request};
 use super::writer::{Note, Place, WriteError};
 use crate::plan::{Action, Change, ObjectId, Reason};
@@ -122,9 +123,9 @@ impl Pass<'_> {
             return match failure {
                 Some(message) => {
                     let (policy, rule) = (info.key.clone(), Str::new(rule));
-                    let trigger = Some(trigger);
-                    (self.env.observer)(&Note::Failed { policy, rule, trigger, message: message.clone() });
-                    Err(Failure::Failed(message))
+                    let failed = Failure::of_rule(&rule, &trigger, &message);
+                    (self.env.observer)(&Note::Failed { policy, rule, trigger: Some(trigger), message });
+                    Err(failed)
                 }
                 None => later.map_or(Ok(patched), Err),
             };
@@ -154,9 +155,9 @@ impl Pass<'_> {
             }
             None => own,
         };
-        let what = format!("target {id}");
+        let subject = Subject::Target(id.clone());
         if places.is_empty() {
-            self.lock().set_failure(&info.key, &what, None, self.now);
+            self.lock().set_failure(&info.key, subject, None, self.now);
             return Ok(None);
         }
         let content = fingerprint(&Value::array(vec![
@@ -167,7 +168,7 @@ impl Pass<'_> {
         if let Some(contest) = contest {
             tracing::warn!(policy = %info.key, %rule, target = %id, "patched again and again: a loop");
             let message = TargetError::Contested(id.clone()).to_string();
-            self.lock().set_failure(&info.key, &what, Some(message), self.now);
+            self.lock().set_failure(&info.key, subject, Some(message), self.now);
             return Err(match contest {
                 Contest::Fight => TargetError::Contested(id),
                 Contest::Flood(wait) => TargetError::Flooded(id, wait),
@@ -183,7 +184,7 @@ impl Pass<'_> {
                     seen = stored;
                 }
                 Err(error) if error.is(ErrorKind::NotFound) => {
-                    self.lock().set_failure(&info.key, &what, None, self.now);
+                    self.lock().set_failure(&info.key, subject, None, self.now);
                     return Ok(None);
                 }
                 Err(error) => return Err(error.into()),
@@ -193,7 +194,7 @@ impl Pass<'_> {
         {
             let mut state = self.lock();
             state.contests.note(&id, content, self.now);
-            state.set_failure(&info.key, &what, None, self.now);
+            state.set_failure(&info.key, subject, None, self.now);
         }
         let spec = ResourceSpec::of_object(&stored);
         let action = Action::Replace { before: target.before.clone(), after: target.after.clone() };

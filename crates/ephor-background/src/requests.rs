@@ -23,6 +23,7 @@ use ephor_runtime::update_request::{
 use super::queue::{Task, WorkKey};
 use super::reconcile::{Asked, Failure, Found, Pass};
 use super::rules::PolicyInfo;
+use super::state::{GivenUp, Subject};
 use super::trigger::{TriggerRef, admission_request};
 
 /// How often a failed request is tried again.
@@ -86,10 +87,10 @@ impl Pass<'_> {
         };
         let retries = request.status.as_ref().map_or(0, |status| status.retry_count);
         let failed = request.state() == RequestState::Failed;
-        let what = format!("request {name}");
+        let subject = || Subject::Request(name.clone());
         match result {
             Ok(Verdict::Moot) => {
-                self.lock().set_failure(&key, &what, None, self.now);
+                self.lock().set_failure(&key, subject(), None, self.now);
                 self.delete_done(name, &pending.object)
             }
             Ok(verdict) => {
@@ -100,8 +101,8 @@ impl Pass<'_> {
                 };
                 let unread = {
                     let mut locked = self.lock();
-                    locked.set_failure(&key, &what, None, self.now);
-                    locked.set_given_up(&key, &given_up(&request), None, self.now);
+                    locked.set_failure(&key, subject(), None, self.now);
+                    locked.set_failure(&key, given_up(&request), None, self.now);
                     locked.is_read_by_nobody(&pending.object) && !locked.contexts.needs(name)
                 };
                 if unread {
@@ -121,13 +122,13 @@ impl Pass<'_> {
                 if failed && retries >= MAX_RETRIES {
                     if blames_policy {
                         self.env.metrics.background_given_up();
-                        self.give_up(&key, &request, &what, message);
+                        self.give_up(&key, &request, subject(), message);
                     }
                     let needed = self.lock().contexts.needs(name);
                     return if needed { self.keep(name) } else { self.delete_done(name, &pending.object) };
                 }
                 if blames_policy {
-                    self.lock().set_failure(&key, &what, Some(message.clone()), self.now);
+                    self.lock().set_failure(&key, subject(), Some(message.clone()), self.now);
                 }
                 let retry_count = if failed { retries + 1 } else { retries };
                 let status = UpdateRequestStatus {
@@ -145,15 +146,15 @@ impl Pass<'_> {
     }
 
     /// A request is not tried any more. What of it synchronizes stays queued, and fails under a name of its own.
-    fn give_up(&self, key: &PolicyKey, request: &UpdateRequest, what: &str, message: String) {
+    fn give_up(&self, key: &PolicyKey, request: &UpdateRequest, subject: Subject, message: String) {
         let mut state = self.lock();
-        state.set_failure(key, what, None, self.now);
+        state.set_failure(key, subject, None, self.now);
         let synchronizes = |info: &Arc<PolicyInfo>| {
             let mut rules = request.spec.rule_context.iter().filter_map(|context| info.rule(&context.rule));
             rules.any(|rule| rule.terms.synchronize)
         };
         if !state.infos.get(key).is_some_and(synchronizes) {
-            state.set_given_up(key, &given_up(request), Some(message), self.now);
+            state.set_failure(key, given_up(request), Some(message), self.now);
         }
     }
 
@@ -236,7 +237,7 @@ impl Pass<'_> {
                     changes += done.changes;
                     gone &= done.trigger_gone;
                     untrue &= done.untrue;
-                    self.lock().set_failure(&info.key, &format!("trigger {}", key.trigger), None, self.now);
+                    self.lock().set_failure(&info.key, Subject::Trigger(key.trigger.clone()), None, self.now);
                 }
                 Err(Failure::Lost) => return Err(Failure::Lost),
                 Err(error) => {
@@ -305,15 +306,14 @@ impl Pass<'_> {
     }
 }
 
-/// What a request is about, in a word.
-fn given_up(request: &UpdateRequest) -> String {
+/// What a request that is given up was about.
+fn given_up(request: &UpdateRequest) -> Subject {
     let first = request.spec.rule_context.first();
     let (rule, trigger) = match first {
         Some(context) => (&context.rule, &context.trigger),
         None => (&request.spec.rule, &request.spec.resource),
     };
-    let slash = if trigger.namespace.is_empty() { "" } else { "/" };
-    format!("{rule} for {} {}{slash}{}", trigger.kind, trigger.namespace, trigger.name)
+    Subject::GivenUp(GivenUp { rule: rule.clone(), trigger: TriggerRef::of_spec(trigger) })
 }
 
 /// What a trigger is called: its UID; what has none, by where it is.

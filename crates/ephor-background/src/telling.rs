@@ -39,7 +39,8 @@ pub fn observer(events: Recorder, metrics: Metrics, store: PolicyStore, listener
                 });
             }
             Note::Failed { policy: key, rule, trigger, message } => {
-                tracing::warn!(policy = %key, %rule, %message, "failed");
+                let about = trigger.as_ref().map(ToString::to_string);
+                tracing::warn!(policy = %key, %rule, trigger = about, %message, "failed");
                 let Some(policy) = told(key) else { return };
                 let component = component(&snapshot, key, rule);
                 let rule = Some(rule.as_str()).filter(|rule| !rule.is_empty());

@@ -1,5 +1,6 @@
 //! The object that a rule is about: where it is, and the review that it is judged in.
 
+use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use ephor_engine::matching::Gvk;
@@ -14,7 +15,7 @@ use super::index::Seen;
 use crate::plan::{Claim, ObjectId};
 
 /// Where a trigger is.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TriggerRef {
     /// Its API version.
     pub api_version: Str,
@@ -70,6 +71,16 @@ impl TriggerRef {
     /// The trigger that an object is.
     pub fn of_object(object: &Value) -> Self {
         Self::of_spec(&ResourceSpec::of_object(object))
+    }
+}
+
+/// Kind, namespace and name; the UID where no name is known.
+impl fmt::Display for TriggerRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, namespace, name, uid, .. } = self;
+        let slash = if namespace.is_empty() { "" } else { "/" };
+        let name = if name.is_empty() { uid } else { name };
+        write!(f, "{kind} {namespace}{slash}{name}")
     }
 }
 

@@ -105,7 +105,8 @@ pub struct UpdateRequestSpec {
     pub policy: Str,
     /// The rule; mutate only.
     pub rule: Str,
-    /// The trigger; mutate only.
+    /// The trigger. Mutate requests go by it; for generate requests it only says in `kubectl get ur` what they are
+    /// about.
     pub resource: ResourceSpec,
     /// The rules and their triggers; generate only.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -60,9 +60,6 @@ fn defaulted(mut rule: Value) -> Value {
     rule
 }
 
-/// What the background controller notes in the status.
-const NOTED: [&str; 2] = [ephor_runtime::policies::ACTED, ephor_runtime::policies::ACTED_RULES];
-
 /// The status that follows from a readiness; `None` if nothing is to be said. `before` is the stored one: the time of
 /// the last change of readiness is kept.
 pub fn describe(
@@ -92,19 +89,14 @@ pub fn describe(
     // What other controllers say of the policy is theirs.
     let others = earlier.iter().filter(|condition| condition.str_at(&["type"]) != Some("Ready")).cloned();
     let conditions = std::iter::once(condition).chain(others).collect();
-    let mut status = Value::from([
-        ("autogen", description.autogen.clone()),
-        ("conditions", Value::array(conditions)),
-        ("rulecount", description.counts.clone()),
-        ("validatingadmissionpolicy", Value::from([("generated", Value::Bool(false)), ("message", Value::from(""))])),
-    ]);
-    if let (Some(members), Some(before)) = (status.as_object_mut(), before) {
-        let noted = NOTED.into_iter().filter_map(|key| Some((key, before.get(key)?.clone())));
-        noted.for_each(|(key, value)| {
-            members.insert(key, value);
-        });
-    }
-    Some(status)
+    // What other controllers note is theirs.
+    let mut status = before.and_then(Value::as_object).cloned().unwrap_or_default();
+    status.insert("autogen", description.autogen.clone());
+    status.insert("conditions", Value::array(conditions));
+    status.insert("rulecount", description.counts.clone());
+    let generated = Value::from([("generated", Value::Bool(false)), ("message", Value::from(""))]);
+    status.insert("validatingadmissionpolicy", generated);
+    Some(status.into())
 }
 
 fn cut(message: &str) -> &str {

@@ -1,6 +1,6 @@
-//! Whether a policy holds.
+//! Whether a policy holds: the API server asks for it where it must, and nothing that it wants in the background fails.
 
-use ephor_runtime::policies::StoredPolicy;
+use ephor_runtime::policies::{StoredPolicy, background_failure};
 
 use crate::registration::Registration;
 use crate::webhooks::{RegisteredFrom, Serving, WebhookSettings};
@@ -8,7 +8,7 @@ use crate::webhooks::{RegisteredFrom, Serving, WebhookSettings};
 /// Whether a policy holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
-    /// It does: the API server asks for it, or need not.
+    /// It does: the API server asks for it, or need not, and nothing fails in the background.
     Ready,
     /// It does not, or not all of it, and why.
     Failed(String),
@@ -22,6 +22,15 @@ pub fn readiness(policy: &StoredPolicy, registration: &Registration, settings: &
     if !errors.is_empty() {
         return Readiness::Failed(errors.join("; "));
     }
+    let registered = is_asked_for(policy, registration, settings);
+    match background_failure(&policy.document) {
+        Some(failure) if registered == Readiness::Ready => Readiness::Failed(failure.to_owned()),
+        _ => registered,
+    }
+}
+
+/// Whether the API server asks for `policy`, or need not.
+fn is_asked_for(policy: &StoredPolicy, registration: &Registration, settings: &WebhookSettings) -> Readiness {
     let asked = policy.program.as_ref().is_some_and(|program| program.admission);
     let follows = settings.registered_from == RegisteredFrom::Policies && settings.serving == Serving::Enforcing;
     if !asked || !follows {

@@ -184,6 +184,42 @@ fn a_refused_policy_says_why_and_where() {
 }
 
 #[test]
+fn a_policy_whose_background_work_fails_is_not_ready_until_that_is_over() {
+    let world = World::new([policy("p", SOUND)]);
+    world.register();
+    world.look();
+    world.catch_up();
+    let kind = world.cluster.resolve("kyverno.io/v1", "ClusterPolicy").unwrap();
+    let says = |status: &str, generation: i64| {
+        let mut stored = world.cluster.get(&kind, None, "p").unwrap();
+        let condition = Value::from([
+            ("type", Value::from("BackgroundConverged")),
+            ("status", status.into()),
+            ("message", "rule r for Namespace a: no".into()),
+            ("observedGeneration", generation.into()),
+        ]);
+        let status = stored.as_object_mut().unwrap().get_mut("status").and_then(Value::as_object_mut).unwrap();
+        let ready = status.get("conditions").and_then(Value::as_array).unwrap()[0].clone();
+        status.insert("conditions", Value::array(vec![ready, condition]));
+        status.insert("rulesSince", Value::array(vec![Value::from("noted by another controller")]));
+        world.cluster.update_status(&kind, stored, &WriteOptions::default()).unwrap();
+        world.catch_up();
+        world.look();
+        world.catch_up();
+    };
+    let generation = world.cluster.get(&kind, None, "p").unwrap().at(&["metadata", "generation"]).cloned().unwrap();
+    let generation = generation.as_i64().unwrap();
+    says("False", generation);
+    assert_eq!(world.ready("p"), Some(("False".to_owned(), "rule r for Namespace a: no".to_owned())));
+    let stored = world.cluster.get(&kind, None, "p").unwrap();
+    assert!(stored.at(&["status", "rulesSince"]).is_some(), "what others note stays");
+    says("True", generation);
+    assert!(is_ready(world.ready("p")));
+    says("False", generation - 1);
+    assert!(is_ready(world.ready("p")), "it was said of an earlier generation");
+}
+
+#[test]
 fn policies_that_are_not_asked_are_ready_without_registration() {
     let mut document = policy("p", SOUND);
     let spec = document.as_object_mut().unwrap().get_mut("spec").and_then(Value::as_object_mut).unwrap();

@@ -22,6 +22,7 @@ use super::{Failed, Planned, Preview, Proposal, Scope, Settings};
 use crate::controller::{Controller, Step};
 use crate::plan::ObjectId;
 use crate::plan::claim::{MANAGED_BY, POLICY_NAME};
+use crate::state::Subject;
 use crate::trigger::TriggerRef;
 use crate::writer::{Env, Note};
 
@@ -284,11 +285,14 @@ impl Run {
         let mut failures: BTreeMap<(PolicyKey, String), String> = BTreeMap::new();
         for (policy, failed) in state.failures.iter().filter(|(policy, _)| self.in_scope(policy)) {
             for (about, why) in failed {
-                let trigger = about
-                    .strip_prefix("trigger ")
-                    .and_then(|uid| state.index.with_uid(state.index.kinds(), uid).map(|seen| seen.id.to_string()));
-                let request = about.strip_prefix("request ").and_then(|name| self.requests.get(name).cloned());
-                let what = trigger.or(request).unwrap_or_else(|| about.to_string());
+                let known = match about {
+                    Subject::Trigger(uid) => {
+                        state.index.with_uid(state.index.kinds(), uid).map(|seen| seen.id.to_string())
+                    }
+                    Subject::Request(name) => self.requests.get(name.as_str()).cloned(),
+                    _ => None,
+                };
+                let what = known.unwrap_or_else(|| about.to_string());
                 // The same failure is known of a trigger and of the request about it.
                 failures.insert((policy.clone(), what), secrets.text(why).into_owned());
             }

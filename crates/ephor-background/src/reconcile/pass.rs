@@ -10,7 +10,7 @@ use ephor_expr::{Str, Value};
 use ephor_runtime::decision::AdmissionRequest;
 use ephor_runtime::policies::PolicyKey;
 use ephor_runtime::queue::Moment;
-use ephor_runtime::update_request::{ANNOTATION_UNCHANGED, ResourceSpec, UpdateRequest};
+use ephor_runtime::update_request::{ANNOTATION_POLICY_VERSION, ANNOTATION_UNCHANGED, ResourceSpec, UpdateRequest};
 
 use crate::plan::{Change, ObjectId};
 use crate::queue::WorkKey;
@@ -28,11 +28,19 @@ pub enum Failure {
     #[error("{0}")]
     Failed(String),
     /// The trigger is not there. The request fails, but the policy is not to blame.
-    #[error("trigger {} {} is not there", .0.kind, .0.name)]
+    #[error("trigger {0} is not there")]
     NoTrigger(TriggerRef),
     /// Another replica leads.
     #[error("leadership is lost")]
     Lost,
+}
+
+impl Failure {
+    /// What failed names its rule and its trigger, wherever it is read: in an `UpdateRequest`, a policy or the log.
+    pub(crate) fn of_rule(rule: &str, trigger: &TriggerRef, why: &str) -> Self {
+        let rule = if rule.is_empty() { String::new() } else { format!("rule {rule} for ") };
+        Self::Failed(format!("{rule}{trigger}: {why}"))
+    }
 }
 
 impl From<ClusterError> for Failure {
@@ -85,6 +93,12 @@ impl Asked {
     pub(super) fn brings_its_object(&self) -> bool {
         let admission = self.admission.as_ref();
         admission.is_some_and(|a| a.operation == Operation::Connect || !a.sub_resource.is_empty())
+    }
+
+    /// Whether Ephor's admission wrote the request: it does so before the API server stores the object, which may never
+    /// happen.
+    pub(super) fn precedes_its_object(&self) -> bool {
+        self.request.metadata.annotations.contains_key(ANNOTATION_POLICY_VERSION)
     }
 }
 

@@ -81,6 +81,7 @@ impl Work<'_, '_> {
             {
                 Found::Gone
             }
+            Err(Failure::Failed(message)) => return Err(Failure::of_rule("", &trigger, &message)),
             found => found?,
         };
         if found == Found::Untrue {
@@ -117,7 +118,7 @@ impl Work<'_, '_> {
                     // What a policy is to blame for counts before a trigger that is not there.
                     self.failure.take_if(|known| matches!(known, Failure::NoTrigger(_)));
                     self.failure.get_or_insert(match failure {
-                        Failure::Failed(message) => Failure::Failed(format!("rule {}: {message}", rule.name)),
+                        Failure::Failed(message) => Failure::of_rule(&rule.name, &trigger, &message),
                         failure => failure,
                     });
                 }
@@ -229,11 +230,11 @@ impl Work<'_, '_> {
                     return self.remove_all(rule, own, Cause::TriggerGone);
                 }
                 // The trigger was deleted, or another one has its name: of two creations that admission saw at the same
-                // time, one is never stored.
-                return match operation {
-                    Some(Operation::Create | Operation::Update) => Err(Failure::NoTrigger(trigger.clone())),
-                    _ => Ok(()),
-                };
+                // time, one is never stored. There is nothing to do then. A request of another writer says that the
+                // object is there, so that one fails, as it does upstream.
+                let stored = matches!(operation, Some(Operation::Create | Operation::Update));
+                let fails = stored && asked.is_some_and(|asked| !asked.precedes_its_object());
+                return if fails { Err(Failure::NoTrigger(trigger.clone())) } else { Ok(()) };
             }
             Found::Live(object) => object.clone(),
         };

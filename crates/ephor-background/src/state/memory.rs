@@ -14,9 +14,9 @@ use ephor_runtime::queue::{Moment, Queue};
 use super::bygone::Bygone;
 use super::contexts::Contexts;
 use super::entries::Entries;
+use super::failures::Subject;
 use super::kinds::Watch;
 use super::names::key_of;
-use super::policies::GIVEN_UP;
 use super::reads::Reads;
 use super::requests::{Finished, Pending};
 use super::waiting::Waiting;
@@ -83,7 +83,7 @@ pub struct State {
     /// Triggers that rules have acted for once, of policies that are not through.
     pub acted: BTreeSet<Acted>,
     /// What fails, by policy and what it is about.
-    pub failures: BTreeMap<PolicyKey, BTreeMap<Str, String>>,
+    pub failures: BTreeMap<PolicyKey, BTreeMap<Subject, String>>,
     /// Kinds that have downstreams and that no feed has told of yet, with the version to read them in.
     pub(super) learned: BTreeMap<GroupKind, Str>,
     /// What global context entries said.
@@ -195,46 +195,7 @@ impl State {
             Standing::Fallen
         }
     }
-
-    /// Notes work that is not tried any more, or that there is no such work.
-    pub fn set_given_up(&mut self, policy: &PolicyKey, what: &str, failure: Option<String>, now: Moment) {
-        let known = self.failures.get(policy).into_iter().flatten().filter(|(what, _)| what.starts_with(GIVEN_UP));
-        if failure.is_none() || known.count() < MAX_GIVEN_UP {
-            self.set_failure(policy, &format!("{GIVEN_UP}{what}"), failure, now);
-        }
-    }
-
-    /// Notes what became of something that a policy wants.
-    pub fn set_failure(&mut self, policy: &PolicyKey, what: &str, failure: Option<String>, now: Moment) {
-        let known = self.failures.get(policy).and_then(|failures| failures.get(what));
-        if known == failure.as_ref() {
-            return;
-        }
-        let mut due = now;
-        match failure {
-            Some(message) => {
-                self.failures.entry(policy.clone()).or_default().insert(what.into(), message);
-                due += TELLING;
-            }
-            None => {
-                if let Some(failures) = self.failures.get_mut(policy) {
-                    failures.remove(what);
-                    if failures.is_empty() {
-                        self.failures.remove(policy);
-                    }
-                }
-            }
-        }
-        self.queue.add_at(Task::Report(policy.clone()), due, now);
-    }
 }
-
-/// How much work of a policy that is not tried any more is remembered.
-const MAX_GIVEN_UP: usize = 20;
-
-/// How long something fails, in milliseconds, before the policy's status says so: about three tries. What passes sooner
-/// is nothing to be told.
-const TELLING: Moment = 5_000;
 
 /// How sure an owner's claim is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

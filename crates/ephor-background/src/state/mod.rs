@@ -5,11 +5,12 @@
 //! - `contexts`: requests that rules cannot be judged without.
 //! - `reads`: objects that keys were judged by. `entries`: global context entries that were asked.
 //! - `waiting`: copies whose rule names another source.
-//! - `kinds`: what must be watched. `names`: policies and keys, as labels name them.
+//! - `failures`: what fails, and for whom. `kinds`: what must be watched. `names`: policies and keys, as labels name them.
 
 mod bygone;
 mod contexts;
 mod entries;
+mod failures;
 mod kinds;
 mod memory;
 mod names;
@@ -19,10 +20,10 @@ mod reads;
 mod requests;
 mod waiting;
 
+pub use failures::{GivenUp, Subject};
 pub use kinds::Watch;
 pub use memory::{Acted, Standing, State};
 pub use names::{key_of, label_parts, policy_key};
-pub use policies::GIVEN_UP;
 pub use reads::{Dependency, Reading};
 pub use requests::Pending;
 pub use waiting::Inputs;

@@ -9,16 +9,15 @@ use ephor_runtime::kinds::{GroupKind, with_api_versions};
 use ephor_runtime::policies::{PolicyKey, Snapshot};
 use ephor_runtime::queue::Moment;
 
+use super::failures::Subject;
 use super::memory::State;
 use super::names::{label_parts, policy_key};
 use super::objects::gvk_of;
-use crate::conditions::{Failing, failing};
+use crate::conditions::{noted_given_up, says_failing};
 use crate::queue::{Task, WorkKey};
 use crate::rules::{PolicyInfo, may_match};
 use crate::tenure;
 
-/// What work that is not tried any more is filed under.
-pub const GIVEN_UP: &str = "given up: ";
 /// How long, in milliseconds, after a policy is seen to have failed: what still fails has failed again by then.
 const LOOK_BACK: Moment = 15_000;
 
@@ -92,20 +91,22 @@ impl State {
     /// A policy is new, or says something else: what its status says may be true no more.
     fn policy_changed(&mut self, info: &PolicyInfo, first: bool, now: Moment) {
         if let Some(failures) = self.failures.get_mut(&info.key) {
-            failures.retain(|what, _| !what.starts_with(GIVEN_UP));
+            failures.retain(|subject, _| !matches!(subject, Subject::GivenUp(_)));
         }
         let Some(policy) = self.snapshot.policies.get(&info.key) else { return };
         if !tenure::are_noted(&policy.document, info.tenures()) {
             self.queue.add(Task::Note(info.key.clone()), now);
         }
-        match failing(&policy.document) {
-            // Nobody tries it again, and nobody else remembers.
-            Some(Failing::GivenUp(message)) if first => {
-                let failures = self.failures.entry(info.key.clone()).or_default();
-                failures.insert(format!("{GIVEN_UP}before").into(), message);
+        if first {
+            // It is not tried again, and nothing else tells of it.
+            let noted = noted_given_up(&policy.document).into_iter();
+            let noted: Vec<_> = noted.map(|(work, message)| (Subject::GivenUp(work), message)).collect();
+            if !noted.is_empty() {
+                self.failures.entry(info.key.clone()).or_default().extend(noted);
             }
-            Some(_) => self.queue.add_at(Task::Report(info.key.clone()), now + LOOK_BACK, now),
-            None => {}
+        }
+        if says_failing(&policy.document) {
+            self.queue.add_at(Task::Report(info.key.clone()), now + LOOK_BACK, now);
         }
     }
 

@@ -8,6 +8,7 @@ use ephor_runtime::queue::Moment;
 use ephor_runtime::update_request::{ANNOTATION_ASKED_AGAIN, State as RequestState};
 
 use super::contexts::is_kept;
+use super::failures::Subject;
 use super::memory::State;
 use super::names::policy_key;
 use crate::plan::ObjectId;
@@ -89,7 +90,7 @@ impl State {
         if let Some(pending) = self.requests.remove(name) {
             let policy = pending.object.str_at(&["spec", "policy"]).unwrap_or_default();
             let (namespace, policy) = policy.split_once('/').unwrap_or(("", policy));
-            self.set_failure(&policy_key(namespace, policy), &format!("request {name}"), None, now);
+            self.set_failure(&policy_key(namespace, policy), Subject::Request(name.clone()), None, now);
         }
         self.finished.remove(name);
         self.kept.remove(name);

@@ -138,8 +138,8 @@ fn a_subresource_is_read_and_written_where_it_is() {
     while bed.pump() || bed.controller.step(bed.now) == crate::Step::Worked {}
     let requests = bed.list("kyverno.io/v2", "UpdateRequest");
     let messages: Vec<_> = requests.iter().filter_map(|request| request.str_at(&["status", "message"])).collect();
-    let message =
-        "failed to fetch target Deployment/rollback default/web: deployments.apps have no subresource `rollback`";
+    let message = "rule r for ConfigMap default/fox: failed to fetch target Deployment/rollback default/web: \
+                   deployments.apps have no subresource `rollback`";
     assert_eq!(messages, [message]);
 }
 

@@ -300,6 +300,7 @@ fn a_request_for_a_trigger_that_was_replaced_ends_without_a_word() {
     // Admission sees two creations with different UIDs; only the second object is there when the work begins.
     bed.apply(trigger);
     let first = waiting(&bed).unwrap();
+    assert_eq!(first.str_at(&["spec", "resource", "name"]), Some("ns-a"), "`kubectl get ur` shows the trigger");
     bed.delete(trigger);
     bed.apply(trigger);
     bed.cluster_create(&{
@@ -310,7 +311,15 @@ fn a_request_for_a_trigger_that_was_replaced_ends_without_a_word() {
         ephor_runtime::content::set_meta(&mut again, "name", Some("ur-first".into()));
         again
     });
-    bed.settle();
+    let end = bed.now + 60_000;
+    while bed.now < end {
+        while bed.pump() || bed.controller.step(bed.now) == crate::Step::Worked {
+            for request in bed.list("kyverno.io/v2", "UpdateRequest") {
+                assert_ne!(request.str_at(&["status", "state"]), Some("Failed"), "{}", request.to_json());
+            }
+        }
+        bed.tick(100);
+    }
     assert!(bed.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: ns-a}}").is_some());
     assert_eq!(bed.pending_requests(), 0);
     let failed = |note: &Note| matches!(note, Note::Failed { .. });

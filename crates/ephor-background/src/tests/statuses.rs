@@ -124,6 +124,53 @@ fn work_that_is_given_up_is_never_called_done() {
     assert_eq!(converged(&bed).unwrap(), pair("True", "Converged"));
 }
 
+/// What the condition says.
+fn message(bed: &Bed) -> String {
+    let policy = bed.read(&document(POLICY)).unwrap();
+    let conditions = policy.at(&["status", "conditions"]).and_then(Value::as_array).unwrap();
+    conditions[0].str_at(&["message"]).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn failed_work_names_its_trigger() {
+    let mut bed = Bed::new();
+    bed.apply(&POLICY.replace("synchronize: true", "synchronize: false"));
+    bed.settle();
+    bed.apply(&trigger("cat", "nowhere"));
+    let begins = "rule r for ConfigMap default/cat: ";
+    let mut said = Vec::new();
+    for _ in 0..400 {
+        while bed.pump() || bed.controller.step(bed.now) == crate::Step::Worked {}
+        let requests = bed.list("kyverno.io/v2", "UpdateRequest");
+        said.extend(requests.iter().filter_map(|r| r.str_at(&["status", "message"]).map(str::to_owned)));
+        bed.tick(100);
+    }
+    assert!(!said.is_empty() && said.iter().all(|message| message.starts_with(begins)), "{said:?}");
+    bed.settle();
+    assert!(message(&bed).starts_with(&format!("given up: {begins}")), "{}", message(&bed));
+}
+
+#[test]
+fn work_that_is_given_up_fails_no_more_when_its_trigger_is_gone_also_for_another_leader() {
+    let once = POLICY.replace("synchronize: true", "synchronize: false");
+    for restarts in [false, true] {
+        let mut bed = Bed::new();
+        bed.apply(&once);
+        bed.settle();
+        bed.apply(&trigger("cat", "nowhere"));
+        bed.settle();
+        assert_eq!(converged(&bed).unwrap(), pair("False", "GivenUp"));
+        if restarts {
+            bed.restart();
+            bed.settle();
+            assert_eq!(converged(&bed).unwrap(), pair("False", "GivenUp"));
+        }
+        bed.delete(&trigger("cat", "nowhere"));
+        bed.settle();
+        assert_eq!(converged(&bed).unwrap(), pair("True", "Converged"), "{restarts}");
+    }
+}
+
 #[test]
 fn a_status_says_since_when_rules_look_for_what_they_look_for() {
     let mut bed = Bed::new();

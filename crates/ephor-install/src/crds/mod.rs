@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use ephor_engine::policy::{CleanupSpec, ExceptionSpec, GlobalContextSpec, PolicyCondition, PolicyStatus, Spec};
 use ephor_expr::value::Path;
 use ephor_expr::{Map, Str, Value};
-use ephor_runtime::update_request::{UpdateRequestSpec, UpdateRequestStatus};
+use ephor_runtime::update_request::{State, UpdateRequestSpec, UpdateRequestStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use structural::{UnknownFields, schema_of};
@@ -226,11 +226,7 @@ const DEFINITIONS: [Definition; 13] = [
             column("status", "string", ".status.state"),
             column("Age", "date", ".metadata.creationTimestamp"),
         ],
-        content: Content::Spec {
-            spec: pruned::<UpdateRequestSpec>,
-            required: false,
-            status: Some(pruned::<UpdateRequestStatus>),
-        },
+        content: Content::Spec { spec: pruned::<UpdateRequestSpec>, required: false, status: Some(request_status) },
     },
     Definition {
         group: "reports.kyverno.io",
@@ -348,6 +344,17 @@ fn policy_spec() -> Value {
         default(&mut spec, &[name], true);
     }
     spec
+}
+
+/// `kubectl get ur` shows a state from the beginning. Admission writes none, which would be a second call for each
+/// request: one without a state is pending.
+fn request_status() -> Value {
+    let mut status = pruned::<UpdateRequestStatus>();
+    default(&mut status, &["state"], State::Pending.as_str());
+    if let Some(status) = status.as_object_mut() {
+        status.insert("default", Map::new());
+    }
+    status
 }
 
 /// Gives the field at `field` of a schema a default.

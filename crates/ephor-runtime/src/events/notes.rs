@@ -179,7 +179,8 @@ pub fn failed(
     why: &str,
 ) -> Vec<Event> {
     let rule = rule.map(|rule| format!("/{rule}")).unwrap_or_default();
-    let note = Str::from(format!("policy {}{rule} error: {why}", policy.place()));
+    let for_trigger = trigger.as_ref().map(|t| format!(" for {} {}", t.kind, t.place())).unwrap_or_default();
+    let note = Str::from(format!("policy {}{rule} error{for_trigger}: {why}", policy.place()));
     let event = |regarding: &Reference, related: Option<Reference>| Event {
         regarding: regarding.clone(),
         related,
@@ -302,8 +303,8 @@ mod tests {
         Namespace (Role) PolicyApplied: policy p/r mutated Role team/admin
         ");
         insta::assert_snapshot!(lines(&failed(Component::Generate, &policy, Some("r"), Some(trigger.clone()), "why")), @"
-        ClusterPolicy (Namespace) PolicyError: policy p/r error: why
-        Namespace (-) PolicyError: policy p/r error: why
+        ClusterPolicy (Namespace) PolicyError: policy p/r error for Namespace team: why
+        Namespace (-) PolicyError: policy p/r error for Namespace team: why
         ");
         let itself = Generated { object: &trigger, ..made };
         assert_eq!(mutated_existing(&itself).len(), 2, "an object that is its own trigger is told of once");

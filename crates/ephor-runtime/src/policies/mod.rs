@@ -26,6 +26,22 @@ pub const ACTED: &str = "existingTriggersGeneration";
 /// The member of the status that names, as `GENERATION//RULE`, the rules that have acted where not all of them are
 /// through; for a trigger that a rule still has to act for there is another entry, `GENERATION/UID/RULE`.
 pub const ACTED_RULES: &str = "existingTriggersRules";
+/// The condition by which the background controller says whether everything the policy wants could be made good. It is
+/// there once something failed.
+pub const CONVERGED: &str = "BackgroundConverged";
+
+/// The condition of that type in a policy's status.
+pub fn condition<'p>(policy: &'p Value, kind: &str) -> Option<&'p Value> {
+    let conditions = policy.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    conditions.iter().find(|condition| condition.str_at(&["type"]) == Some(kind))
+}
+
+/// What a policy says that fails in the background, in this generation of it.
+pub fn background_failure(policy: &Value) -> Option<&str> {
+    let condition = condition(policy, CONVERGED).filter(|condition| condition.str_at(&["status"]) == Some("False"))?;
+    let current = condition.get("observedGeneration") == policy.at(&["metadata", "generation"]);
+    condition.str_at(&["message"]).filter(|_| current)
+}
 
 /// What a policy is called. Cluster-wide ones come first, each by name: the order in which policies are evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

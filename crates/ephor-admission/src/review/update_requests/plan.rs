@@ -177,6 +177,8 @@ impl Planner<'_> {
                 let spec = UpdateRequestSpec {
                     request_type: Some(RequestType::Generate),
                     policy: program.key.clone(),
+                    // `kubectl get ur` shows it; the rules' contexts are what counts.
+                    resource: self.trigger.clone(),
                     rule_context: chunk.iter().map(|make| make.context.clone()).collect(),
                     context: self.request_context(),
                     ..UpdateRequestSpec::default()

@@ -53,6 +53,15 @@ struct State {
     allows: Option<ReviewHook>,
     lists: usize,
     every_watch: Option<CallHook>,
+    late: Option<Late>,
+}
+
+/// A kind that is defined and not served yet.
+struct Late {
+    group: &'static str,
+    plural: &'static str,
+    /// How often it is asked for in vain.
+    asked: usize,
 }
 
 impl FaultyCluster {
@@ -111,6 +120,12 @@ impl FaultyCluster {
     #[must_use]
     pub fn before_watches(self, hook: impl FnMut() -> Option<ClusterError> + Send + 'static) -> Self {
         self.state().every_watch = Some(Box::new(hook));
+        self
+    }
+
+    /// Serves a kind only after it was asked for that often, whatever is defined.
+    pub fn serving_late(self, group: &'static str, plural: &'static str, asked: usize) -> Self {
+        self.state.lock().unwrap().late = Some(Late { group, plural, asked });
         self
     }
 
@@ -209,12 +224,28 @@ fn is_bound(object: &Value) -> bool {
 impl Cluster for FaultyCluster {
     fn discovery(&self) -> Result<Arc<Discovery>, ClusterError> {
         self.alive()?;
-        self.inner.discovery()
+        let known = self.inner.discovery()?;
+        match self.state.lock().unwrap().late.as_ref().filter(|late| late.asked > 0) {
+            Some(late) => {
+                let mut known = (*known).clone();
+                known.remove(late.group, late.plural);
+                Ok(Arc::new(known))
+            }
+            None => Ok(known),
+        }
     }
 
     fn resolve(&self, api_version: &str, kind: &str) -> Result<Resource, ClusterError> {
         self.alive()?;
-        self.inner.resolve(api_version, kind)
+        let found = self.inner.resolve(api_version, kind)?;
+        if let Some(late) = &mut self.state.lock().unwrap().late
+            && (found.group.as_str(), found.plural.as_str()) == (late.group, late.plural)
+            && late.asked > 0
+        {
+            late.asked -= 1;
+            return Err(ClusterError::no_such_kind(api_version, kind));
+        }
+        Ok(found)
     }
 
     fn get(&self, resource: &Resource, namespace: Option<&str>, name: &str) -> Result<Value, ClusterError> {

@@ -40,6 +40,34 @@ pub(super) fn check(policy: &Policy, discovery: &Discovery, found: &mut Vec<Diag
     }
 }
 
+/// The kinds that a policy names in full and that are not served.
+pub(super) fn unknown(policy: &Policy, discovery: &Discovery) -> Vec<KindSelector> {
+    let mut named: Vec<String> = Vec::new();
+    for rule in &policy.spec.rules {
+        for block in std::iter::once(&rule.matches).chain(&rule.exclude) {
+            let selections = selections(block, &Path::root());
+            named.extend(selections.iter().flat_map(|(_, s)| s.kinds.iter().flatten().map(ToString::to_string)));
+        }
+        let targets = rule.mutate.iter().flat_map(|mutate| mutate.targets.iter().flatten());
+        let mut generated: Vec<(Option<&Str>, Option<&Str>)> =
+            targets.map(|target| (target.api_version.as_ref(), target.kind.as_ref())).collect();
+        let generate = rule.generate.iter();
+        let parts = generate.flat_map(|generate| match &generate.foreach {
+            None => vec![generate.parts()],
+            Some(loops) => loops.iter().map(|entry| entry.parts()).collect(),
+        });
+        for parts in parts {
+            generated.push((parts.api_version, parts.kind));
+            let listed = parts.clone_list.iter().flat_map(|list| list.kinds.iter().flatten());
+            named.extend(listed.map(ToString::to_string));
+        }
+        let generated = generated.into_iter().filter_map(|(api_version, kind)| literal(api_version, kind));
+        named.extend(generated.map(|(api_version, kind)| format!("{api_version}/{kind}")));
+    }
+    let selectors = named.iter().filter(|name| !name.contains("{{")).map(|name| KindSelector::parse(name));
+    selectors.filter(|s| s.exact_kind().is_some() && resources(s, discovery).next().is_none()).collect()
+}
+
 /// The selections of a block, each with its place.
 pub(super) fn selections<'m>(block: &'m Match, path: &Path) -> Vec<(Path, &'m ResourceSelection)> {
     let mut all = Vec::new();

@@ -8,6 +8,7 @@
 
 mod accounts;
 mod cleanup;
+mod definitions;
 mod exceptions;
 mod global_context;
 mod kinds;
@@ -45,6 +46,7 @@ pub struct PolicyAdmission {
     cluster: Arc<dyn Cluster>,
     accounts: Accounts,
     exceptions: ExceptionScope,
+    waiting: definitions::Waiting,
 }
 
 impl std::fmt::Debug for PolicyAdmission {
@@ -56,7 +58,7 @@ impl std::fmt::Debug for PolicyAdmission {
 impl PolicyAdmission {
     /// Handlers that look into `cluster`. `exceptions` says which exceptions count, for the warnings about others.
     pub fn new(cluster: Arc<dyn Cluster>, accounts: Accounts, exceptions: ExceptionScope) -> Self {
-        Self { cluster, accounts, exceptions }
+        Self { cluster, accounts, exceptions, waiting: definitions::Waiting::default() }
     }
 
     /// `/policyvalidate`: `ClusterPolicy` and `Policy`.

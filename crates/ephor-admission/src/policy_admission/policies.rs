@@ -8,7 +8,7 @@ use ephor_expr::Value;
 use ephor_expr::value::{Path, decode, decode_rest};
 use ephor_runtime::decision::{AdmissionRequest, Answer};
 
-use super::{PolicyAdmission, accounts, kinds, match_conditions, needs, text};
+use super::{PolicyAdmission, accounts, definitions, kinds, match_conditions, needs, text};
 
 /// Everything about a policy that is created or changed.
 pub(super) fn check(host: &PolicyAdmission, request: &AdmissionRequest, document: &Value) -> Answer {
@@ -19,7 +19,7 @@ pub(super) fn check(host: &PolicyAdmission, request: &AdmissionRequest, document
         {
             findings.extend(check_update(&old, &policy));
         }
-        match host.cluster.discovery() {
+        match definitions::discovery(&*host.cluster, &host.waiting, &policy) {
             Ok(discovery) => {
                 kinds::check(&policy, &discovery, &mut findings);
                 // Permissions are asked for one by one, which is not worth it for a policy that is refused anyway.

@@ -4,6 +4,7 @@ use ephor_cluster::{MemoryCluster, WriteOptions};
 use ephor_expr::yaml::parse_value;
 
 use super::*;
+use ephor_faults::FaultyCluster;
 
 fn value(text: &str) -> Value {
     parse_value(text).unwrap()
@@ -43,6 +44,7 @@ fn matching(kind: &str, body: &str) -> String {
 /// A cluster with the kinds `Widget` (namespaced, with `scale`) and `Gadget` (cluster-wide) of `example.com/v1`.
 fn with_custom_kinds() -> MemoryCluster {
     let cluster = MemoryCluster::default();
+    cluster.set_now(&jiff::Timestamp::now().to_string());
     let kind = cluster.resolve("apiextensions.k8s.io/v1", "CustomResourceDefinition").unwrap();
     for (name, plural, scope) in [("Widget", "widgets", "Namespaced"), ("Gadget", "gadgets", "Cluster")] {
         let definition = value(&format!(
@@ -289,4 +291,23 @@ fn a_missing_api_version_is_taken_from_the_one_group_that_serves_the_kind() {
     assert!(event.starts_with("denied") && event.contains("several groups: ``, `events.k8s.io`"), "{event}");
     let unknown = ask("Gizmo");
     assert!(unknown.starts_with("allowed") && unknown.contains("cannot be generated yet"), "{unknown}");
+}
+
+#[test]
+fn a_kind_that_was_defined_a_moment_ago_is_waited_for() {
+    let view = |asked| {
+        let cluster = Arc::new(with_custom_kinds());
+        let view = FaultyCluster::new(cluster).serving_late("example.com", "gadgets", asked);
+        PolicyAdmission::new(Arc::new(view), Accounts::default(), ExceptionScope::Disabled)
+    };
+    // A cluster-wide target with a namespace is refused once the scope of its kind is known.
+    let generate = "generate: {apiVersion: example.com/v1, kind: Gadget, name: a, namespace: b, data: {spec: {}}}";
+    let rule = matching("Secret", generate);
+    let refused = view(3).policy(&create(&policy("ClusterPolicy", &rule)));
+    assert!(!refused.allowed, "{}", said(&refused));
+    let matched = view(2).policy(&create(&policy("ClusterPolicy", &matching("Gadget", "validate: {deny: {}}"))));
+    assert!(matched.allowed && !said(&matched).contains("not defined"), "{}", said(&matched));
+    // One that is never served is unknown in the end; so is one that no definition names, without a wait.
+    let never = view(usize::MAX).policy(&create(&policy("ClusterPolicy", &rule)));
+    assert!(never.allowed && said(&never).contains("not defined"), "{}", said(&never));
 }

@@ -319,6 +319,7 @@ fn a_run_without_tests_fails_unless_that_is_accepted() {
     for (words, why) in [
         (&["examples/policies"][..], "no file is called `kyverno-test.yaml`"),
         (&["examples/tests", "-t", "policy=foo"], "`--test-case-selector` selects nothing of 1 test file(s)"),
+        (&["examples/tests", "-t", "policy=require-team-labl"], "did you mean `require-team-label`?"),
     ] {
         let (code, text) = run(words);
         assert_eq!(code, Some(1), "{text}");

@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 use ephor_cluster::admission::User;
 use ephor_cluster::memory::Options;
 use ephor_cluster::{Cluster as _, ClusterError, DeleteOptions, ListQuery, MemoryCluster, WriteOptions, object};
-use ephor_expr::{Str, Value};
+use ephor_expr::{Map, Str, Value};
 use ephor_runtime::policies::{PolicyKey, PolicyStore};
 use ephor_runtime::stop::Stop;
 use ephor_runtime::threads;
@@ -150,6 +150,7 @@ impl Sandbox {
         {
             metadata.insert("namespace", "default");
         }
+        note_applied(&mut object);
         let options = WriteOptions { field_manager: "ephor-sandbox".into(), ..WriteOptions::default() };
         if resource.namespaced {
             self.make_namespace(object.str_at(&["metadata", "namespace"]).unwrap_or_default(), &options)?;
@@ -276,4 +277,25 @@ impl Sandbox {
 /// The time as objects carry it.
 fn now() -> Str {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into()
+}
+
+/// The annotation by which `kubectl apply` knows what it applied last.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// How long a document is at most, in bytes, that is noted: an object has room for annotations of 256 KiB.
+const MAX_LAST_APPLIED: usize = 200 << 10;
+
+/// Notes an object as `kubectl apply` does, which otherwise warns when it applies the same file.
+fn note_applied(object: &mut Value) {
+    let document = format!("{}\n", object.to_json());
+    let Some(metadata) = object.as_object_mut().and_then(|members| members.get_mut("metadata")) else { return };
+    let Some(metadata) = metadata.as_object_mut().filter(|_| document.len() <= MAX_LAST_APPLIED) else { return };
+    let annotations = metadata.entry("annotations");
+    if annotations.is_null() {
+        *annotations = Value::object(Map::new());
+    }
+    // What is no map is the API server's to refuse.
+    if let Some(annotations) = annotations.as_object_mut().filter(|annotations| !annotations.contains_key(LAST_APPLIED))
+    {
+        annotations.insert(LAST_APPLIED, document);
+    }
 }

@@ -473,3 +473,14 @@ fn a_dry_run_of_a_request_posts_nothing() {
     running.post(path, map);
     assert_eq!(made(), 200);
 }
+
+#[test]
+fn objects_that_are_added_carry_what_kubectl_apply_looks_for() {
+    let secret = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"k":"v"}}"#;
+    let running = run(&[secret]);
+    let (_, _, stored) = running.send("GET", "/api/v1/namespaces/default/configmaps/c", &[], "");
+    let stored = Value::from_json(&stored).unwrap();
+    let noted = stored.str_at(&["metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"]);
+    let noted = Value::from_json(noted.unwrap()).unwrap();
+    assert_eq!((noted.str_at(&["data", "k"]), noted.str_at(&["metadata", "namespace"])), (Some("v"), Some("default")));
+}

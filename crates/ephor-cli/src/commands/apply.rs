@@ -54,7 +54,8 @@ pub(super) struct Args {
     /// Let policies call services of this host and look its name up: `HOST` or `HOST:PORT`; may be repeated.
     #[arg(long, value_name = "HOST")]
     allow_net: Vec<AllowedHost>,
-    /// Where to write mutated and generated objects: a file (`.yaml`, `.yml`) or a directory.
+    /// Where to write mutated and generated objects: a file (`.yaml`, `.yml`) or a directory. The name of a format
+    /// means `--output-format`, unless a file or directory of that name exists.
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
     /// The format of the results; with `--policy-report` that of the reports, YAML unless said otherwise.
@@ -163,6 +164,27 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     Ok(ran.exit)
 }
 
+/// What `--output` and `--output-format` ask for.
+struct Output<'a> {
+    /// Where changed objects go.
+    changes: Option<&'a Path>,
+    /// How results are printed.
+    format: Option<Format>,
+}
+
+impl<'a> Output<'a> {
+    /// `-o json` means the format, as with other commands. A path that exists, `./json` and `-o json` beside
+    /// `--output-format` keep upstream's meaning.
+    fn of(args: &'a Args) -> Self {
+        let changes = args.output.as_deref();
+        let named = changes.filter(|path| args.output_format.is_none() && !path.exists()).and_then(Path::to_str);
+        match named.and_then(|name| Format::from_str(name, true).ok()) {
+            Some(format) => Self { changes: None, format: Some(format) },
+            None => Self { changes, format: args.output_format },
+        }
+    }
+}
+
 /// What a run came to, and how it is shown.
 pub(super) struct Ran {
     pub(super) results: Results,
@@ -185,20 +207,13 @@ pub(super) fn ran(
     if args.cluster.cluster && !args.targets.is_empty() {
         bail!("`--target-resource`: with `--cluster` the targets are those of the cluster");
     }
-    if let Some(name) = args.output.as_deref().filter(|path| !path.exists()).and_then(Path::to_str)
-        && Format::from_str(name, true).is_ok()
-    {
-        bail!(
-            "`--output {name}` names a directory for changed objects: the format of results is `--output-format \
-             {name}`, a directory of that name `--output ./{name}`"
-        );
-    }
     let dashes = [&args.policies, &args.resources, &args.targets, &args.exceptions];
     if dashes.into_iter().flatten().filter(|argument| *argument == "-").count() > 1 {
         bail!("`-` stands for standard input, which can be read only once");
     }
     let table = args.table || args.detailed_results;
-    let format = match args.output_format {
+    let Output { changes, format: asked } = Output::of(args);
+    let format = match asked {
         Some(format) if table && format != Format::Text => bail!("a table is text: `--output-format` does not apply"),
         Some(format) => format,
         None => Format::Text,
@@ -210,18 +225,18 @@ pub(super) fn ran(
     let text_only = format == Format::Text && !listing;
     let plan = &mut inputs.plan;
     plan.audit_warn = args.audit_warn;
-    plan.write_changes = args.output.is_some();
+    plan.write_changes = changes.is_some();
     // What is not text stays clean for programs.
-    plan.print_changes = args.output.is_none() && text_only;
+    plan.print_changes = changes.is_none() && text_only;
     plan.keep = match format {
         _ if args.policy_report || table => Keep::All,
         Format::Json | Format::Yaml | Format::Junit | Format::Markdown => Keep::All,
         Format::Text | Format::Sarif | Format::Github => Keep::Findings,
     };
-    let results = apply::run(inputs, args.output.as_deref(), args.continue_on_fail, ui)?;
+    let results = apply::run(inputs, changes, args.continue_on_fail, ui)?;
     let exit = exit(args, &results);
     let mut text = if args.policy_report {
-        let format = match args.output_format {
+        let format = match asked {
             None | Some(Format::Yaml) => ReportFormat::Yaml,
             Some(Format::Json) => ReportFormat::Json,
             Some(_) => bail!("reports are YAML or JSON: `--output-format yaml` or `json`"),

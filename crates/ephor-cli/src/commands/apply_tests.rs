@@ -449,6 +449,14 @@ fn cleanup_policies_say_what_would_go() {
 }
 
 #[test]
+fn the_name_of_a_format_as_output_is_the_format() {
+    let desk = validating();
+    assert_eq!(desk.apply("@/p -r @/pods.yaml -o json"), desk.apply("@/p -r @/pods.yaml --output-format json"));
+    let (text, _) = desk.apply("@/p -r @/pods.yaml -o @/json");
+    assert!(!text.starts_with('{'), "a path is a path: {text}");
+}
+
+#[test]
 fn wrong_arguments_are_refused_with_reasons() {
     let desk = validating();
     for (words, reason) in [
@@ -460,7 +468,7 @@ fn wrong_arguments_are_refused_with_reasons() {
         ("@/p -r @/pods.yaml --json x", "`--json`: it serves policies of `policies.kyverno.io`"),
         ("@/p -r @/pods.yaml -p --output-format sarif", "reports are YAML or JSON"),
         ("@/p -r @/pods.yaml -t --output-format json", "a table is text"),
-        ("@/p -r @/pods.yaml -o json", "the format of results is `--output-format json`"),
+        ("@/p -r @/pods.yaml -t -o json", "a table is text"),
         ("@/p -r @/pods.yaml -f @/v.yaml -s a=b", "cannot be used with"),
         ("https://example.com/p.yaml -r @/pods.yaml", "is a network address"),
     ] {

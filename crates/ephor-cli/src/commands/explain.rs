@@ -22,7 +22,7 @@ use crate::apply::Lane;
 use crate::exit::Exit;
 use crate::host::{Host, ObjectsAtHand};
 use crate::load::{
-    LoadedPolicies, Values, ValuesError, load_exceptions, load_policies, read_objects, read_user, read_values,
+    LoadedPolicies, Values, ValuesError, load_exceptions, load_policies, misspelt, read_objects, read_user, read_values,
 };
 use crate::locate::{Located, Origin};
 use crate::output::paint::{Colour, paint};
@@ -108,6 +108,8 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let user = args.userinfo.as_deref().and_then(|path| read_user(path).map_err(|found| errors.extend(found)).ok());
     let values = args.values.as_deref().and_then(|path| read_values(path).map_err(|found| errors.extend(found)).ok());
     ui.findings(&errors);
+    let misspelt: Vec<Located> = values.iter().flat_map(Values::names).filter_map(|name| misspelt(name)).collect();
+    ui.findings(&misspelt);
     if !errors.is_empty() {
         return Ok(Exit::CouldNot);
     }

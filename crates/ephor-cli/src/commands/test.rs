@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::load::ReadError;
 use crate::locate::Located;
 use crate::output::suites::{self, Style};
-use crate::testing::{Selection, SuiteReport, TestFile, find_suites, run_files};
+use crate::testing::{Selection, SuiteReport, TestFile, expectations, find_suites, run_files};
 use crate::ui::Ui;
 
 /// Arguments of `ephor test`.
@@ -82,7 +82,13 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     if reports.is_empty() && !args.allow_empty {
         let why = match files.len() {
             0 => format!("no file is called `{}`", args.file_name),
-            files => format!("`--test-case-selector` selects nothing of {files} test file(s)"),
+            count => {
+                let results = expectations(&files);
+                let hint = args.test_case_selector.unknown_name(&results).map_or_else(String::new, |(name, near)| {
+                    format!(": no result names `{name}`, did you mean `{near}`?")
+                });
+                format!("`--test-case-selector` selects nothing of {count} test file(s){hint}")
+            }
         };
         ui.say(&format!("error: {why}; `--allow-empty` accepts that"));
         return Ok(Exit::Findings);

@@ -16,8 +16,8 @@ use super::find::TestFile;
 use super::mocks::Mocks;
 use super::suite::{Expectation, Suite};
 use crate::load::{
-    FREE, LoadedPolicies, Shape, Typed, Values, load_exceptions, load_policies, read_objects, read_one, read_user,
-    read_values,
+    FREE, LoadedPolicies, Shape, Typed, Values, load_exceptions, load_policies, misspelt, read_objects, read_one,
+    read_user, read_values,
 };
 use crate::locate::{Located, Origin};
 
@@ -256,6 +256,7 @@ impl Case {
                 Err(findings) => self.findings.extend(findings),
             }
         }
+        self.findings.extend(self.values.names().filter_map(|name| misspelt(name)));
     }
 
     fn check_results(&mut self) {

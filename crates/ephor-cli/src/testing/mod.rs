@@ -97,6 +97,13 @@ pub fn run_files(files: &[TestFile], selection: &Selection, done: &(dyn Fn() + S
     reports.collect::<Vec<_>>().into_iter().flatten().collect()
 }
 
+/// The results that test files expect. What cannot be read expects nothing.
+pub fn expectations(files: &[TestFile]) -> Vec<Expectation> {
+    let readable = files.iter().filter(|file| file.bounds.refusal_of_test(&file.path).is_none());
+    let suites = readable.filter_map(|file| suite::read_suites(&file.path).ok()).flatten();
+    suites.flat_map(|suite| suite.value.results.unwrap_or_default()).collect()
+}
+
 /// Runs one test; `None` if nothing of it is selected.
 fn run(file: &TestFile, mut suite: Typed<Suite>, selection: &Selection) -> Option<SuiteReport> {
     let all = suite.value.results.take().unwrap_or_default();

@@ -75,6 +75,21 @@ impl Selection {
     }
 }
 
+impl Selection {
+    /// For a selector that selects none of `results`: the first name in it that none has, with the nearest that one has.
+    pub fn unknown_name<'r>(&'r self, results: &'r [Expectation]) -> Option<(&'r str, &'r str)> {
+        let of = |pattern: &'r Wildcard, names: Vec<&'r str>| {
+            let word = pattern.as_str();
+            let known = !pattern.is_exact() || names.contains(&word);
+            (!known).then(|| nearest(word, names)).flatten().map(|near| (word, near))
+        };
+        let resources = || results.iter().flat_map(|result| result.resources.iter().flatten());
+        of(&self.policy, results.iter().map(|result| result.policy.as_str()).collect())
+            .or_else(|| of(&self.rule, results.iter().filter_map(Expectation::rule).collect()))
+            .or_else(|| of(&self.resource, resources().map(Str::as_str).collect()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,6 +115,20 @@ mod tests {
         assert_eq!(narrowed("policy=p"), None);
         assert_eq!(narrowed("rule=q*"), None);
         assert_eq!(narrowed("resource=c"), None);
+    }
+
+    #[test]
+    fn a_name_that_no_result_has_comes_with_the_nearest() {
+        let results = [Expectation { policy: "limits".into(), rule: Some("cpu".into()), ..result() }];
+        for (text, hint) in [
+            ("policy=limit", Some(("limit", "limits"))),
+            ("policy=limits,rule=cpus", Some(("cpus", "cpu"))),
+            ("policy=lim*", None),
+            ("policy=other", None),
+        ] {
+            let selection: Selection = text.parse().unwrap();
+            assert_eq!(selection.unknown_name(&results), hint, "{text}");
+        }
     }
 
     #[test]

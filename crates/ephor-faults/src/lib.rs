@@ -124,8 +124,9 @@ impl FaultyCluster {
     }
 
     /// Serves a kind only after it was asked for that often, whatever is defined.
+    #[must_use]
     pub fn serving_late(self, group: &'static str, plural: &'static str, asked: usize) -> Self {
-        self.state.lock().unwrap().late = Some(Late { group, plural, asked });
+        self.state().late = Some(Late { group, plural, asked });
         self
     }
 
@@ -225,7 +226,7 @@ impl Cluster for FaultyCluster {
     fn discovery(&self) -> Result<Arc<Discovery>, ClusterError> {
         self.alive()?;
         let known = self.inner.discovery()?;
-        match self.state.lock().unwrap().late.as_ref().filter(|late| late.asked > 0) {
+        match self.state().late.as_ref().filter(|late| late.asked > 0) {
             Some(late) => {
                 let mut known = (*known).clone();
                 known.remove(late.group, late.plural);
@@ -238,7 +239,7 @@ impl Cluster for FaultyCluster {
     fn resolve(&self, api_version: &str, kind: &str) -> Result<Resource, ClusterError> {
         self.alive()?;
         let found = self.inner.resolve(api_version, kind)?;
-        if let Some(late) = &mut self.state.lock().unwrap().late
+        if let Some(late) = &mut self.state().late
             && (found.group.as_str(), found.plural.as_str()) == (late.group, late.plural)
             && late.asked > 0
         {

@@ -44,7 +44,7 @@ fn matching(kind: &str, body: &str) -> String {
 /// A cluster with the kinds `Widget` (namespaced, with `scale`) and `Gadget` (cluster-wide) of `example.com/v1`.
 fn with_custom_kinds() -> MemoryCluster {
     let cluster = MemoryCluster::default();
-    cluster.set_now(&jiff::Timestamp::now().to_string());
+    cluster.set_now(jiff::Timestamp::now().to_string());
     let kind = cluster.resolve("apiextensions.k8s.io/v1", "CustomResourceDefinition").unwrap();
     for (name, plural, scope) in [("Widget", "widgets", "Namespaced"), ("Gadget", "gadgets", "Cluster")] {
         let definition = value(&format!(

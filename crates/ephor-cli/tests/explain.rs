@@ -59,3 +59,37 @@ fn values_operation_and_subresource_make_the_request() {
     assert_eq!(code, Some(2), "{text}");
     assert!(text.contains("pods have no subresource `stauts`; known: "), "{text}");
 }
+
+const CEL: &str = "apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: c, annotations: {pod-policies.kyverno.io/autogen-controllers: none}}
+spec:
+  background: false
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    celPreconditions: [{name: a, expression: has(object.metadata.name)}]
+    validate:
+      cel:
+        variables: [{name: count, expression: object.spec.containers.size()}]
+        expressions: [{expression: variables.count < 1, message: too many}]
+";
+
+#[test]
+fn expressions_of_cel_are_shown_with_their_values() {
+    let directory = TempDir::new().unwrap();
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: a}]}}";
+    for (name, text) in [("policy.yaml", CEL), ("pod.yaml", pod)] {
+        std::fs::write(directory.path().join(name), text).unwrap();
+    }
+    let (code, text) = explain(directory.path(), &[]);
+    assert_eq!(code, Some(1), "{text}");
+    for step in [
+        "celPreconditions[0].expression: `has(object.metadata.name)` = true",
+        "validate.cel.variables[0].expression: `object.spec.containers.size()` = 1",
+        "validate.cel.expressions[0].expression: `variables.count < 1` = false",
+        "too many",
+    ] {
+        assert!(text.contains(step), "{step}:\n{text}");
+    }
+}

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use ephor_cluster::raw::RawRequest;
 use ephor_cluster::{Cluster, ClusterError, ErrorKind, Resource};
+use ephor_engine::cel::Matched;
 use ephor_engine::cleanup::{Cleaned, CleanupProgram, CleanupVerdict};
+use ephor_engine::compile::Program;
 use ephor_engine::evaluation::{Done, Evaluation, Step};
 use ephor_engine::exceptions::ExceptionSet;
 use ephor_engine::fetch::{Fact, Facts, Fetch};
@@ -99,6 +101,24 @@ pub fn clean(program: &CleanupProgram, review: &Review, answers: &(impl Answers 
                 ControlFlow::Break(CleanupVerdict::Error("the policy asks for data without end".into(), None))
             }
             Cleaned::Need(fetches) => ControlFlow::Continue(fetches),
+        }
+    })
+}
+
+/// How many checks of access match conditions may make one after the other.
+const MAX_CHECKS: u32 = 64;
+
+/// Whether a request meets the match conditions of a policy's webhook.
+pub fn meets_conditions(program: &Program, review: &Review, answers: &(impl Answers + ?Sized)) -> Matched {
+    let mut rounds = 0;
+    until_done(answers, |facts| {
+        rounds += 1;
+        match ephor_engine::evaluation::meets_conditions(program, review, facts) {
+            Ok(matched) => ControlFlow::Break(matched),
+            Err(_) if rounds == MAX_CHECKS => {
+                ControlFlow::Break(Matched::Failed("the conditions ask for data without end".to_owned()))
+            }
+            Err(fetches) => ControlFlow::Continue(fetches),
         }
     })
 }

@@ -7,14 +7,15 @@ use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use ephor_admission::policy_admission::PolicyAdmission;
-use ephor_admission::review::Handlers;
+use ephor_admission::review::{Conditioned, Handlers};
 use ephor_cluster::admission::{Admission, Attributes, Mutated, Operation};
 use ephor_cluster::{ClusterError, MemoryCluster};
+use ephor_engine::cel::Matched;
 use ephor_engine::policy::FailurePolicy;
 use ephor_engine::rules::mutate::JsonPatch;
 use ephor_expr::Value;
 use ephor_expr::budget::Budget;
-use ephor_runtime::decision::path::Lane;
+use ephor_runtime::decision::path::{Lane, Webhook};
 use ephor_runtime::decision::{AdmissionRequest, Answer};
 use rustc_hash::FxHasher;
 
@@ -102,6 +103,17 @@ fn judged(webhook: &str, answer: Answer) -> Result<Vec<String>, ClusterError> {
     Err(ClusterError::denied(answer.code.unwrap_or(400), "", message))
 }
 
+/// Whether a webhook with match conditions is called. If they fail its failure policy decides, as in an API server.
+fn is_called(lane: &Lane, matched: Matched, attributes: &Attributes) -> Result<bool, ClusterError> {
+    match (matched, lane.failure_policy()) {
+        (Matched::Yes, _) => Ok(true),
+        (Matched::No(_), _) | (Matched::Failed(_), FailurePolicy::Ignore) => Ok(false),
+        (Matched::Failed(why), FailurePolicy::Fail) => {
+            Err(ClusterError::forbidden(&attributes.resource, &attributes.name, &why))
+        }
+    }
+}
+
 fn patched(object: &Value, patch: &Value) -> Result<Value, ClusterError> {
     let fault = |why: String| ClusterError::denied(500, "InternalError", why);
     let patch = JsonPatch::from_value(patch).map_err(|error| fault(error.to_string()))?;
@@ -146,6 +158,18 @@ impl InProcess {
                 mutated.object = Some(attributes.object.clone());
             }
         }
+        for Conditioned { lane, name, matched } in self.handlers.conditioned(Webhook::Mutate, &request(&attributes)?) {
+            if !is_called(&lane, matched, &attributes)? {
+                continue;
+            }
+            let answer = self.handlers.mutate(&request(&attributes)?, &lane);
+            let patch = answer.patch.clone();
+            mutated.warnings.extend(judged(&format!("mutate.kyverno.svc{name}"), answer)?);
+            if let Some(patch) = patch {
+                attributes.object = patched(&attributes.object, &patch)?;
+                mutated.object = Some(attributes.object.clone());
+            }
+        }
         Ok(mutated)
     }
 
@@ -161,6 +185,12 @@ impl InProcess {
         for (failure, word) in LANES {
             let answer = self.handlers.validate(&request, &Lane::Failing(failure));
             warnings.extend(judged(&format!("validate.kyverno.svc-{word}"), answer)?);
+        }
+        for Conditioned { lane, name, matched } in self.handlers.conditioned(Webhook::Validate, &request) {
+            if is_called(&lane, matched, attributes)? {
+                let answer = self.handlers.validate(&request, &lane);
+                warnings.extend(judged(&format!("validate.kyverno.svc{name}"), answer)?);
+            }
         }
         if request.object.at(&["metadata", "labels", TTL]).is_some() {
             let answer = self.own.ttl(&request).with_warnings([NOT_CLEANED_UP.to_owned()]);

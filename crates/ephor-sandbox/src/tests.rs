@@ -119,6 +119,28 @@ fn a_policy_is_enforced_over_http() {
 }
 
 #[test]
+fn a_policy_with_match_conditions_is_asked_about_requests_that_meet_them() {
+    let conditions =
+        r#""webhookConfiguration":{"matchConditions":[{"name":"a","expression":"object.spec.hostname != 'free'"}]},"#;
+    let policy = NO_LATEST.replace(r#""spec":{"rules""#, &format!(r#""spec":{{{conditions}"rules""#));
+    assert!(policy.contains("matchConditions"));
+    let running = run(&[&policy]);
+    let pods = "/api/v1/namespaces/default/pods";
+    let named =
+        |hostname: &str| pod("x:latest").replace(r#""spec":{"#, &format!(r#""spec":{{"hostname":"{hostname}","#));
+    let message = |answer: &(u16, Value)| answer.1.str_at(&["message"]).unwrap_or_default().to_owned();
+    let refused = message(&running.post(pods, &named("other")));
+    let webhook = "admission webhook \"validate.kyverno.svc-fail-finegrained-no-latest\" denied the request:";
+    assert!(refused.starts_with(webhook), "{refused}");
+    // A condition that fails denies under failure policy Fail, as an API server does.
+    let failed = running.post(pods, &pod("x:latest"));
+    let want =
+        "pods \"p\" is forbidden: expression 'object.spec.hostname != 'free'' resulted in error: no such key: hostname";
+    assert_eq!((failed.0, message(&failed).as_str()), (403, want));
+    assert_eq!(running.post(pods, &named("free")).0, 201);
+}
+
+#[test]
 fn strangers_stay_outside() {
     let running = run(&[]);
     let path = "/api/v1/namespaces";

@@ -39,8 +39,6 @@ pub enum Area {
 pub enum Reason {
     /// The kinds of `policies.kyverno.io`.
     CelPolicies,
-    /// Rules and preconditions in CEL.
-    CelRules,
     /// `verifyImages` and signed manifests.
     Signatures,
     /// Data of images from their registries.
@@ -77,7 +75,6 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::CelPolicies => "CEL policies of policies.kyverno.io",
-            Self::CelRules => "CEL in kyverno.io policies",
             Self::Signatures => "signatures of images and manifests",
             Self::Registries => "image registries",
             Self::Reports => "policy reports",
@@ -200,9 +197,6 @@ impl Needs {
         for rule in policy.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default() {
             if rule.get("verifyImages").is_some() || rule.at(&["validate", "manifests"]).is_some() {
                 self.reasons.push(Reason::Signatures);
-            }
-            if rule.at(&["validate", "cel"]).is_some() || rule.get("celPreconditions").is_some() {
-                self.reasons.push(Reason::CelRules);
             }
             if mentions(rule, "imageRegistry") {
                 self.reasons.push(Reason::Registries);

@@ -120,7 +120,7 @@ impl HandlerOptions {
 }
 
 /// How long API servers wait for a webhook that does not say how long.
-const USUAL_TIME: Duration = Duration::from_secs(10);
+pub(super) const USUAL_TIME: Duration = Duration::from_secs(10);
 
 /// The handlers. Clones are the same.
 #[derive(Clone)]
@@ -293,7 +293,7 @@ impl Inner {
 }
 
 /// The same request draws the same random numbers, on whichever replica and however often it is tried.
-fn seed(uid: &str) -> u64 {
+pub(super) fn seed(uid: &str) -> u64 {
     let mut hasher = FxHasher::default();
     uid.hash(&mut hasher);
     hasher.finish()

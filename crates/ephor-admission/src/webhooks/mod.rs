@@ -27,6 +27,7 @@ mod write;
 pub use controller::{WebhookController, WebhookSources};
 pub use demand::{Demand, Hook, Want};
 pub use names::{Names, paths};
+pub(crate) use names::{failure_segment, fine_grained};
 pub use operations::Operations;
 pub use plan::{Configuration, ConfigurationKind, Inputs, Ownership, plan};
 pub use settings::{BootstrapRequests, Endpoint, FailureMode, RegisteredFrom, Serving, WebhookSettings};

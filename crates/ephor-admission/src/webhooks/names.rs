@@ -32,7 +32,7 @@ pub mod paths {
 }
 
 /// The segment of a path and of a name that stands for a failure policy.
-pub(super) fn failure_segment(failure: FailurePolicy) -> &'static str {
+pub(crate) fn failure_segment(failure: FailurePolicy) -> &'static str {
     match failure {
         FailurePolicy::Fail => "fail",
         FailurePolicy::Ignore => "ignore",
@@ -40,7 +40,7 @@ pub(super) fn failure_segment(failure: FailurePolicy) -> &'static str {
 }
 
 /// The name and the path of one policy's own webhook: a part to append to those of all policies.
-pub(super) fn fine_grained(policy: &PolicyKey) -> (String, String) {
+pub(crate) fn fine_grained(policy: &PolicyKey) -> (String, String) {
     match &policy.namespace {
         None => (format!("-finegrained-{}", policy.name), format!("/finegrained/{}", policy.name)),
         Some(ns) => (format!("-finegrained-{ns}-{}", policy.name), format!("/finegrained/{ns}/{}", policy.name)),

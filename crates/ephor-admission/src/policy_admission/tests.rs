@@ -79,9 +79,9 @@ Warning: Operator NotIn has been deprecated and will be removed soon. (use `AnyN
 denied
 spec.rules[0].validate.deny.conditions.any[0].operator: entered value of `operator` is invalid: unknown operator `Is`
 ");
-    insta::assert_snapshot!(said(&matching("Pod", "validate: {cel: {}}")), @"
+    insta::assert_snapshot!(said(&matching("Pod", "validate: {cel: {expressions: [{expression: nope}]}}")), @"
 denied
-spec.rules[0].validate.cel: `cel` is not supported yet
+spec.rules[0].validate.cel.expressions[0].expression: undeclared reference to 'nope' (in container '')
 ");
     insta::assert_snapshot!(said(&matching("Pod", "celPreconditions: [], validate: {deny: {}}")), @"
 denied

@@ -258,10 +258,10 @@ fn a_writer_that_comes_between_is_written_over_not_lost() {
 
 #[test]
 fn a_policy_whose_conditions_the_api_server_refuses_keeps_no_other_out() {
-    let conditions = "webhookConfiguration: {matchConditions: [{name: a, expression: nonsense}]}";
+    let conditions = "webhookConfiguration: {matchConditions: [{name: a, expression: 'true'}]}";
     let world = World::new(&[secrets(), policy("cpol:bad", conditions, &[&validates("[Pod]")])]);
     let resource = world.resource(VALIDATING);
-    // What an API server answers that compiles the expressions.
+    // Ephor compiles the expression, and the API server, of another version, does not.
     let mut left = 1;
     let view = FaultyCluster::new(Arc::clone(&world.cluster)).before_writes(move |write| {
         if write.name != VALIDATING || left == 0 {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ephor_admission::policy_admission::{Accounts, PolicyAdmission};
 use ephor_admission::registration::RegistrationBoard;
+use ephor_admission::review::results::{ResultQueue, ResultSettings};
 use ephor_admission::review::roles::Roles;
 use ephor_admission::review::{HandlerOptions, Handlers, Parts};
 use ephor_admission::status::StatusController;
@@ -24,6 +25,8 @@ use ephor_runtime::metrics::Metrics;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore};
 use ephor_runtime::stop::Stop;
 use ephor_runtime::threads;
+use ephor_scan::controller::ReportOptions;
+use ephor_scan::serve::Reports;
 
 use super::admit::InProcess;
 use super::namespaces;
@@ -38,6 +41,8 @@ const CONFIG: &str = "kyverno";
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Changes that come so soon after each other are swept up together.
 const SWEEP: Duration = Duration::from_millis(20);
+/// How many results of requests may wait to be taken over.
+const MAX_EPHEMERAL: usize = 10_000;
 /// Threads of the background controllers.
 const BACKGROUND_WORKERS: usize = 2;
 
@@ -66,6 +71,8 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
     );
     events.follow(&config);
     let shown = Arc::new(ShownDecisions::new(live.clone(), events.clone()));
+    let results = ResultSettings { mutate: true, validate: true, max_ephemeral: MAX_EPHEMERAL, lease: None };
+    let results = ResultQueue::start(&admission, results, stop);
     let handlers = Handlers::new(
         Parts {
             cluster: Arc::clone(&admission),
@@ -74,7 +81,7 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
             answers: Arc::clone(&answers),
             namespaces,
             roles,
-            observer: Arc::clone(&shown) as Arc<dyn Observer>,
+            observer: Arc::new(vec![Arc::clone(&shown) as Arc<dyn Observer>, Arc::new(results)]),
         },
         HandlerOptions { explained: true, ..HandlerOptions::in_process(NAMESPACE) },
     );
@@ -109,6 +116,23 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
         readiness: Readiness::default(),
         listener: Some(Arc::new(move |note| shown.worked(note))),
     };
+    let reports = Reports {
+        cluster: account("reports"),
+        answers: Arc::clone(&background.answers),
+        namespace: NAMESPACE.into(),
+        identity: "sandbox".into(),
+        leader_retry: Duration::from_secs(2),
+        workers: BACKGROUND_WORKERS,
+        scan_interval: Duration::from_hours(1),
+        config: background.config.clone(),
+        skip_filters: true,
+        exceptions: background.exceptions.clone(),
+        options: ReportOptions::default(),
+    };
+    threads::spawn("reports", threads::LARGE, stop, {
+        let term = term.clone();
+        move || ephor_scan::serve::lead(&reports, &term)
+    });
     threads::spawn("background", threads::LARGE, stop, move || lead(&background, &term));
     threads::spawn("cluster controllers", threads::LARGE, stop, {
         let (cluster, certificate, stop) = (cluster.clone(), certificate.to_owned(), stop.clone());

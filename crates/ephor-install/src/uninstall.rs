@@ -154,9 +154,11 @@ impl Uninstall {
         // With these values the chart has every object that any values give it.
         let settings = [
             format!("fullnameOverride={},crds.install={},openreports.installCrds=true", self.name, self.definitions),
-            "admissionController.replicas=2,backgroundController.replicas=2".to_owned(),
+            "admissionController.replicas=2,backgroundController.replicas=2,reportsController.replicas=2".to_owned(),
             "admissionController.rbac.clusterRole.extraResources[0].verbs={get}".to_owned(),
             "backgroundController.rbac.clusterRole.extraResources[0].verbs={get}".to_owned(),
+            "reportsController.rbac.clusterRole.extraResources[0].verbs={get}".to_owned(),
+            "reportsController.serviceMonitor.enabled=true".to_owned(),
             "admissionController.autoscaling.enabled=true,admissionController.autoscaling.minReplicas=2".to_owned(),
             "admissionController.serviceMonitor.enabled=true,backgroundController.serviceMonitor.enabled=true"
                 .to_owned(),
@@ -169,9 +171,14 @@ impl Uninstall {
             let name = format!("{service}.kyverno-tls-{part}");
             removals.push(Removal::in_namespace("v1", "Secret", &self.namespace, name));
         }
-        for name in
-            ["kyverno", "kyverno-health", "kyverno-background-controller", "ephor-shadow", "ephor-shadow-health"]
-        {
+        for name in [
+            "kyverno",
+            "kyverno-health",
+            "kyverno-background-controller",
+            "kyverno-reports-controller",
+            "ephor-shadow",
+            "ephor-shadow-health",
+        ] {
             removals.push(Removal::in_namespace("coordination.k8s.io/v1", "Lease", &self.namespace, name.to_owned()));
         }
         // Policies go with their kinds, so the kinds go last.
@@ -183,7 +190,8 @@ impl Uninstall {
         let resource = cluster.resolve("v1", "Pod")?;
         let until = Instant::now() + self.patience;
         let ours = format!(
-            "app.kubernetes.io/part-of={},app.kubernetes.io/component in (admission-controller,background-controller)",
+            "app.kubernetes.io/part-of={},app.kubernetes.io/component in \
+             (admission-controller,background-controller,reports-controller)",
             self.name
         );
         let labels = LabelSelector::parse(&ours).unwrap_or_default();
@@ -296,10 +304,11 @@ mod tests {
         let cluster = cluster();
         let done = remove(&cluster, &UNINSTALL());
         assert_eq!(
-            done[..4],
+            done[..5],
             [
                 "ValidatingWebhookConfiguration kyverno-resource-validating-webhook-cfg",
                 "ValidatingWebhookConfiguration kyverno-policy-validating-webhook-cfg",
+                "Deployment kyverno/kyverno-reports-controller",
                 "Deployment kyverno/kyverno-background-controller",
                 "Deployment kyverno/kyverno-admission-controller",
             ]

@@ -36,6 +36,8 @@ pub(super) const TEMPLATES: &[(&str, &str)] = &[
     template!("config.yaml"),
     template!("crds.yaml"),
     template!("grafana.yaml"),
+    template!("reports-controller/deployment.yaml"),
+    template!("reports-controller/rbac.yaml"),
     template!("user-roles.yaml"),
 ];
 

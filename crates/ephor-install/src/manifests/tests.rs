@@ -24,9 +24,15 @@ fn switches_leave_parts_out() {
     let everything = rendered(&[]);
     assert_eq!(names(&everything, "CustomResourceDefinition").len(), 11);
     assert_eq!(names(&everything, "PodDisruptionBudget").len(), 0);
-    assert_eq!(names(&everything, "Deployment"), ["kyverno-admission-controller", "kyverno-background-controller"]);
+    assert_eq!(
+        names(&everything, "Deployment"),
+        ["kyverno-admission-controller", "kyverno-background-controller", "kyverno-reports-controller"]
+    );
 
-    let less = rendered(&["crds.install=false,backgroundController.enabled=false,admissionController.replicas=3"]);
+    let less = rendered(&[
+        "crds.install=false,backgroundController.enabled=false,reportsController.enabled=false",
+        "admissionController.replicas=3",
+    ]);
     assert_eq!(names(&less, "CustomResourceDefinition").len(), 0);
     assert_eq!(names(&less, "Deployment"), ["kyverno-admission-controller"]);
     assert_eq!(names(&less, "PodDisruptionBudget"), ["kyverno-admission-controller"]);

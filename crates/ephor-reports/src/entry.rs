@@ -138,7 +138,9 @@ fn properties(policy: PolicyFacts<'_>, detail: Option<&Detail>) -> Map {
         map.insert(key.clone(), text);
     }
     if !detail.exceptions.is_empty() {
-        map.insert("exceptions", detail.exceptions.join(","));
+        // By their names alone, as upstream has it.
+        let names = detail.exceptions.iter().map(|key| key.rsplit('/').next().unwrap_or(key));
+        map.insert("exceptions", names.collect::<Vec<_>>().join(","));
     }
     if let Some(failure) = &detail.pod_security {
         pod_security(failure, &mut map);

@@ -43,8 +43,8 @@ pub enum Reason {
     Signatures,
     /// Data of images from their registries.
     Registries,
-    /// Policy reports, and the scans that make them.
-    Reports,
+    /// Events of scans.
+    ScanEvents,
     /// Admission policies of Kubernetes, generated.
     NativePolicies,
     /// The cleanup and TTL controllers.
@@ -77,7 +77,7 @@ impl fmt::Display for Reason {
             Self::CelPolicies => "CEL policies of policies.kyverno.io",
             Self::Signatures => "signatures of images and manifests",
             Self::Registries => "image registries",
-            Self::Reports => "policy reports",
+            Self::ScanEvents => "Events of scans",
             Self::NativePolicies => "generated admission policies of Kubernetes",
             Self::Cleanup => "the cleanup and TTL controllers",
             Self::Containers => "running containers",
@@ -90,13 +90,11 @@ impl fmt::Display for Reason {
 }
 
 /// Folders whose every scenario needs the same.
-const FOLDERS: [(&str, Reason); 14] = [
+const FOLDERS: [(&str, Reason); 12] = [
     ("chainsaw/cli/", Reason::CommandLine),
     ("chainsaw/cleanup/", Reason::Cleanup),
     ("chainsaw/ttl/", Reason::Cleanup),
     ("chainsaw/lease/", Reason::Containers),
-    ("chainsaw/reports/", Reason::Reports),
-    ("chainsaw/openreports/", Reason::Reports),
     ("chainsaw/verify-manifests/", Reason::Signatures),
     ("chainsaw/generate-validating-admission-policy/", Reason::NativePolicies),
     ("chainsaw/flags/", Reason::Containers),
@@ -180,14 +178,16 @@ impl Needs {
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         match (api_version.split('/').next().unwrap_or_default(), kind) {
             ("policies.kyverno.io", _) => self.reasons.push(Reason::CelPolicies),
-            ("wgpolicyk8s.io" | "openreports.io" | "reports.kyverno.io", _) => self.reasons.push(Reason::Reports),
             ("admissionregistration.k8s.io", kind) if kind.contains("AdmissionPolicy") => {
                 self.reasons.push(Reason::NativePolicies);
             }
             ("kyverno.io", "CleanupPolicy" | "ClusterCleanupPolicy") => self.reasons.push(Reason::Cleanup),
             ("kyverno.io", "ClusterPolicy" | "Policy") => self.policy(document),
-            (_, "Event") if is_of_scan(document) => self.reasons.push(Reason::Reports),
+            (_, "Event") if is_of_scan(document) => self.reasons.push(Reason::ScanEvents),
             ("v1", "Pod") if shows_running(document) => self.reasons.push(Reason::Containers),
+            ("apps", "Deployment") if document.at(&["status", "readyReplicas"]).is_some() => {
+                self.reasons.push(Reason::Containers);
+            }
             ("chainsaw.kyverno.io", "Test") => self.test(document, directory),
             _ => {}
         }
@@ -227,9 +227,6 @@ impl Needs {
             }
             if script.split_whitespace().any(|word| is_missing_script(word, directory)) {
                 self.reasons.push(Reason::MissingFiles);
-            }
-            if script.contains("policyreport") || script.contains("ephr") {
-                self.reasons.push(Reason::Reports);
             }
             for check in ["assert", "error"] {
                 if let Some(resource) = operation.at(&[check, "resource"]) {

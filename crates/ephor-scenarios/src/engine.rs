@@ -23,7 +23,7 @@ pub enum Subject {
     Roles {
         /// `ephor`.
         binary: PathBuf,
-        /// `admission`, `background`.
+        /// `admission`, `background`, `reports`.
         roles: Vec<Role>,
     },
     /// `ephor sandbox`: API server and engine in one, a new one for each scenario.
@@ -53,6 +53,8 @@ pub enum Role {
     Admission,
     /// `ephor serve background`.
     Background,
+    /// `ephor serve reports`.
+    Reports,
 }
 
 impl Role {
@@ -61,6 +63,7 @@ impl Role {
         match self {
             Self::Admission => "admission",
             Self::Background => "background",
+            Self::Reports => "reports",
         }
     }
 
@@ -69,6 +72,7 @@ impl Role {
         match self {
             Self::Admission => "kyverno-admission-controller",
             Self::Background => "kyverno-background-controller",
+            Self::Reports => "kyverno-reports-controller",
         }
     }
 }
@@ -87,6 +91,8 @@ pub enum Flavour {
     Ecdsa,
     /// Ed25519 keys.
     Ed25519,
+    /// Reports of openreports.io.
+    OpenReports,
 }
 
 impl Flavour {
@@ -100,8 +106,17 @@ impl Flavour {
             Self::Ecdsa
         } else if case.starts_with("chainsaw/tls-certificates/ed25519") {
             Self::Ed25519
+        } else if case.starts_with("chainsaw/openreports/") {
+            Self::OpenReports
         } else {
             Self::Standard
+        }
+    }
+
+    fn reports_flags(self) -> &'static [&'static str] {
+        match self {
+            Self::OpenReports => &["--openreportsEnabled=true"],
+            _ => &[],
         }
     }
 
@@ -117,7 +132,7 @@ impl Flavour {
             Self::FailOpen => &["--forceFailurePolicyIgnore=true"],
             Self::Ecdsa => &["--tlsKeyAlgorithm=ECDSA"],
             Self::Ed25519 => &["--tlsKeyAlgorithm=Ed25519"],
-            Self::Standard | Self::WithoutExceptions => &[],
+            Self::Standard | Self::WithoutExceptions | Self::OpenReports => &[],
         }
     }
 
@@ -170,6 +185,9 @@ fn arguments(role: Role, flavour: Flavour, kubeconfig: &Path, port: u16) -> Vec<
     arguments.push("--disableMetrics=true".to_owned());
     let mut add = |flags: &[&str]| arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));
     add(flavour.common_flags());
+    if role == Role::Reports {
+        add(flavour.reports_flags());
+    }
     if role == Role::Admission {
         add(flavour.admission_flags());
         add(&[

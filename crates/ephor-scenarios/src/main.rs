@@ -148,7 +148,7 @@ impl Arguments {
             let help =
                 help.with_context(|| format!("{}: build it, or name another with --ephor", self.ephor.display()))?;
             let help = String::from_utf8_lossy(&help.stdout).into_owned();
-            roles.extend([Role::Admission, Role::Background].into_iter().filter(|role| help.contains(role.name())));
+            roles.extend([Role::Admission, Role::Background, Role::Reports].into_iter().filter(|role| help.contains(role.name())));
         }
         for role in &self.roles {
             roles.push(match role.as_str() {
@@ -156,7 +156,8 @@ impl Arguments {
                 "sandbox" => return Ok(Subject::Sandbox { binary: self.binary()? }),
                 "admission" => Role::Admission,
                 "background" => Role::Background,
-                other => bail!("`{other}` is no role: admission, background, none, sandbox"),
+                "reports" => Role::Reports,
+                other => bail!("`{other}` is no role: admission, background, reports, none, sandbox"),
             });
         }
         Ok(Subject::Roles { binary: self.binary()?, roles })

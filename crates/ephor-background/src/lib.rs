@@ -4,9 +4,9 @@
 //! Two things bring work. What exists is watched, and what a synchronizing rule wants is worked out from that again and
 //! again ([`reconcile`]), so that nothing missed stays missed. What happened only once is in an `UpdateRequest`
 //! ([`requests`]), which admission writes. Both end in the same place: the live trigger, judged by the engine, planned
-//! by [`crate::plan`], written by the [`writer`].
+//! by [`plan`], written by the [`writer`].
 //!
-//! - [`rules`], [`traits`]: what of a policy matters here. [`index`]: what is known of the cluster. [`queue`]: what is to be done.
+//! - [`rules`]: what of a policy matters here. [`index`]: what is known of the cluster. [`queue`]: what is to be done.
 //! - [`state`]: watch events and policies in, work out. [`trigger`]: the object that a rule is about, as a review.
 //! - [`existing`]: triggers that were there before their policy. [`relabelled`]: those whose namespace has other labels
 //!   now. [`tenure`]: since when a rule is what it is. [`mutate`]: patches of existing objects.

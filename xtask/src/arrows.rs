@@ -32,6 +32,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ephor-expr",
             "ephor-install",
             "ephor-runtime",
+            "ephor-scan",
         ],
     ),
     (

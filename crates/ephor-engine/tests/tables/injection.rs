@@ -107,6 +107,10 @@ fn structures_are_shown_as_they_are() {
     }
 }
 
+/// The denial whose message has an index that is none.
+const NO_INDEX: &str = "validation error: rule r failed; its message cannot be shown: JMESPath query failed: an index \
+                        must be an integer, but the variable in brackets is a string";
+
 #[test]
 fn values_inside_expressions_fill_their_place_only() {
     for (text, x, want) in [
@@ -149,8 +153,8 @@ fn values_inside_expressions_fill_their_place_only() {
         ("{{ D.list[{{ X }}] }}", "1", "one"),
         ("{{ D.list[{{ X }}] }}", "-1", "one"),
         ("-{{ D.list[{{ X }}] }}", "7", "-null"),
-        ("{{ D.list[{{ X }}] }}", "0] || secret.token || D.list[0", ""),
-        ("{{ D.list[{{ X }}] }}", "*", ""),
+        ("{{ D.list[{{ X }}] }}", "0] || secret.token || D.list[0", NO_INDEX),
+        ("{{ D.list[{{ X }}] }}", "*", NO_INDEX),
     ] {
         let got = message(text, "", &Value::from(x));
         assert_eq!(got, want, "{text} with {x}");
@@ -422,8 +426,13 @@ fn expressions_are_text_of_the_policy() {
     // A variable that the policy itself defines may be the expression.
     assert_eq!(shown(&format!("{{name: e, variable: {{value: l.k}}}}, {}", c("{{ e }}")), ""), "w");
     // One from data may not, but it may name a member.
-    assert_eq!(shown(&c("{{ request.object.data.x }}"), "k"), "");
+    let unshown = |cause: &str| {
+        format!("validation error: rule r failed; its message cannot be shown: failed to load context entry c: {cause}")
+    };
+    let foreign = "the jmesPath is the value of a variable; only text of the policy is an expression";
+    assert_eq!(shown(&c("{{ request.object.data.x }}"), "k"), unshown(foreign));
     assert_eq!(shown(&c("l.{{ request.object.data.x }}"), "k"), "w");
     assert_eq!(shown(&c("\"{{ request.object.data.x }}\""), "k"), "v");
-    assert_eq!(shown(&c("\"{{ request.object.data.x }}\""), "l.k"), "");
+    let unknown = "JMESPath query failed: Unknown key \"l.k\" in path";
+    assert_eq!(shown(&c("\"{{ request.object.data.x }}\""), "l.k"), unshown(unknown));
 }

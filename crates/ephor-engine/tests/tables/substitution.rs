@@ -60,7 +60,10 @@ fn variables_become_text() {
         (format!("-{{{{ {d}.b }}}}"), "-\\{{ x }}"),
         (format!("\\{{{{ a }}}} {{{{ {d}.k }}}}"), "{{ a }} v"),
         (format!("\\\\{{{{ {d}.k }}}}"), "\\{{ request.object.data.k }}"),
-        (format!("{{{{ {d}.zz }}}}"), ""),
+        (
+            format!("{{{{ {d}.zz }}}}"),
+            "validation error: rule r failed; its message cannot be shown: JMESPath query failed: Unknown key \"zz\" in path",
+        ),
         (format!("-{{{{ {d}.zz || `null` }}}}"), "-null"),
         (format!("{{{{ {d}.{{{{ {d}.zz || 'k' }}}} }}}}"), "v"),
         (format!("-{{{{ {{a: {d}.k}} }}}}"), "-{\"a\":\"v\"}"),

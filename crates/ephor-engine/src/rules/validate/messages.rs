@@ -32,6 +32,10 @@ pub(super) fn denied(rule: &str) -> Str {
     format!("validation error: rule {rule} failed").into()
 }
 
+pub(super) fn denied_without_message(rule: &str, cause: &str) -> Str {
+    format!("validation error: rule {rule} failed; its message cannot be shown: {cause}").into()
+}
+
 pub(super) fn any_passed(rule: &str, index: usize) -> Str {
     format!("validation rule '{rule}' anyPattern[{index}] passed.").into()
 }

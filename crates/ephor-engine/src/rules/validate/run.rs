@@ -89,7 +89,8 @@ impl<'e> Run<'e> {
         Ok(Some(Judgement::new(Verdict::Fail, message)))
     }
 
-    /// The rule's message and the conditions'; if a variable of them cannot be resolved, the conditions' as written.
+    /// The rule's message and the conditions'; if a variable of them cannot be resolved, the conditions' as written, or
+    /// why there are none.
     fn deny_message(
         &self,
         outcome: Option<&BlockOutcome<'_, Template>>,
@@ -102,7 +103,11 @@ impl<'e> Run<'e> {
             match template.render(scope) {
                 Ok(text) => rendered.push(text),
                 Err(ScopeError::Pending) => return Err(Pending),
-                Err(_) => return Ok(outcome.and_then(BlockOutcome::message).unwrap_or_default()),
+                Err(error) => {
+                    let written = outcome.and_then(BlockOutcome::message).filter(|text| !text.is_empty());
+                    let why = || messages::denied_without_message(&self.rule.name, &error.cause_text());
+                    return Ok(written.unwrap_or_else(why));
+                }
             }
         }
         let separator = outcome.map_or("", |outcome| outcome.separator);

@@ -2,6 +2,10 @@
 
 use ephor_expr::{Map, Str, Value};
 
+/// How many levels of nesting a document around one object of an API server has at most. An API server reads objects
+/// of 10,000 levels; lists, watch events and admission reviews put two around them.
+pub const MAX_LEVELS: usize = 10_002;
+
 /// The text at `metadata.KEY`; empty if there is none.
 pub fn text<'o>(object: &'o Value, key: &str) -> &'o str {
     object.str_at(&["metadata", key]).unwrap_or_default()

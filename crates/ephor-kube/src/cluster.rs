@@ -271,9 +271,7 @@ impl Cluster for KubeCluster {
                 http::Method::PATCH
             }
         };
-        let text = self.shared.exchange.text(&sent, self.shared.limits_of_paths)?;
-        // `/healthz` and its like answer in plain words.
-        Ok(Value::from_json(&text).unwrap_or_else(|_| Value::from(text)))
+        self.shared.exchange.document_or_text(&sent, self.shared.limits_of_paths)
     }
 }
 

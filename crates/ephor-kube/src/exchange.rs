@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use ephor_cluster::object::MAX_LEVELS;
 use ephor_cluster::{Backoff, ClusterError};
 use ephor_expr::Value;
-use http::header::RETRY_AFTER;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper_util::client::legacy;
@@ -59,13 +60,22 @@ impl Exchange {
 
     /// Sends a request and reads the answer, a JSON document.
     pub(crate) fn value(&self, request: &Request) -> Result<Value, ClusterError> {
-        parse(&self.text(request, self.limits)?)
+        let limit = self.limits.answer;
+        let read = move |response: http::Response<Body>| async move { read(response.into_body(), limit).await };
+        parse(&self.persist(request, self.limits.timeout, read)?)
     }
 
-    /// Sends a request and reads the answer. Errors are refusals by the server too.
-    pub(crate) fn text(&self, request: &Request, limits: Limits) -> Result<String, ClusterError> {
-        let read = move |response: http::Response<Body>| async move { read(response.into_body(), limits.answer).await };
-        self.persist(request, limits.timeout, read)
+    /// Sends a request and reads the answer: a JSON document, or text if the server does not call it JSON.
+    pub(crate) fn document_or_text(&self, request: &Request, limits: Limits) -> Result<Value, ClusterError> {
+        let read = move |response: http::Response<Body>| async move {
+            let json = is_json(response.headers());
+            Ok((json, read(response.into_body(), limits.answer).await?))
+        };
+        let (json, text) = self.persist(request, limits.timeout, read)?;
+        match parse(&text) {
+            Err(_) if !json => Ok(Value::from(text)),
+            read => read,
+        }
     }
 
     /// Sends a request whose answer does not end.
@@ -187,7 +197,7 @@ async fn refusal(response: http::Response<Body>) -> Failure {
 
 /// A refusal; not everything between here and the server speaks of `Status` documents.
 fn error(code: StatusCode, text: &str) -> ClusterError {
-    match Value::from_json(text) {
+    match parse(text) {
         Ok(status) if status.str_at(&["kind"]) == Some("Status") => ClusterError::from_status(&status, code.as_u16()),
         _ if code == StatusCode::NOT_FOUND => ClusterError::no_such_path(),
         _ => ClusterError::from_status(&Value::Null, code.as_u16()),
@@ -205,7 +215,14 @@ async fn read(body: Body, limit: usize) -> Result<String, Failure> {
     String::from_utf8(collected.to_bytes().into()).map_err(|e| Failure::Useless(format!("the answer is no text: {e}")))
 }
 
+fn is_json(headers: &http::HeaderMap) -> bool {
+    let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    media_type == "application/json" || media_type.ends_with("+json")
+}
+
 /// A JSON document of the server.
 pub(crate) fn parse(text: &str) -> Result<Value, ClusterError> {
-    Value::from_json(text).map_err(|e| ClusterError::unreachable(format!("the server's answer is no JSON: {e}")))
+    Value::from_json_nested(text, MAX_LEVELS)
+        .map_err(|e| ClusterError::unreachable(format!("the server's answer is no JSON: {e}")))
 }

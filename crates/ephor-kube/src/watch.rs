@@ -8,12 +8,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ephor_cluster::object::MAX_LEVELS;
 use ephor_cluster::{ClusterError, ErrorKind, List, ListQuery, Resource, Watch, WatchEvent, WatchQuery, object};
 use ephor_expr::{Str, Value};
 use http_body_util::BodyExt;
 use kube::client::Body;
 
-use crate::exchange::{Exchange, parse};
+use crate::exchange::Exchange;
 use crate::options::ManagedFields;
 use crate::request::{JSON, Request, Target};
 
@@ -40,6 +41,8 @@ pub(crate) struct KubeWatch {
     stage: Stage,
     /// The version that all before has been reported of.
     version: Str,
+    /// How many events could not be read.
+    unread: u64,
 }
 
 enum Stage {
@@ -72,7 +75,7 @@ impl KubeWatch {
     ) -> Result<Self, ClusterError> {
         let version = query.resource_version.clone();
         let stage = Stage::Between(Instant::now());
-        let mut watch = Self { exchange, resource, query, managed_fields, stage, version };
+        let mut watch = Self { exchange, resource, query, managed_fields, stage, version, unread: 0 };
         if matches!(watch.version.as_str(), "" | "0") {
             watch.list(None)?;
         } else {
@@ -109,8 +112,18 @@ impl KubeWatch {
     }
 
     /// The meaning of a line; `None` if it has none for the reader.
-    fn event(&mut self, line: &str) -> Result<Option<WatchEvent>, ClusterError> {
-        let event = parse(line)?;
+    ///
+    /// A line that cannot be read is passed over: what is known about its object stays as it is, and the events of other
+    /// objects arrive. To end the watch would list and watch again, and meet the same object each time.
+    fn event(&mut self, line: &[u8]) -> Result<Option<WatchEvent>, ClusterError> {
+        let event = match std::str::from_utf8(line).map_err(|error| error.to_string()).and_then(read_event) {
+            Ok(event) => event,
+            Err(error) => {
+                self.unread += 1;
+                tracing::warn!(kind = %self.resource.kind, error, unread = self.unread, "an event is passed over");
+                return Ok(None);
+            }
+        };
         let mut object = event.get("object").cloned().unwrap_or_default();
         let kind = event.str_at(&["type"]).map(str::to_owned).unwrap_or_default();
         drop(event);
@@ -195,7 +208,7 @@ enum Read {
 
 impl Stream {
     /// The next whole line.
-    fn line(&mut self) -> Result<Option<String>, ClusterError> {
+    fn line(&mut self) -> Result<Option<Vec<u8>>, ClusterError> {
         while self.searched == 0 && self.buffer.first() == Some(&b'\n') {
             self.buffer.remove(0);
         }
@@ -210,7 +223,7 @@ impl Stream {
         let mut line = std::mem::replace(&mut self.buffer, rest);
         self.searched = 0;
         line.pop();
-        String::from_utf8(line).map(Some).map_err(|_| ClusterError::unreachable("an event is no text"))
+        Ok(Some(line))
     }
 
     /// Reads what has arrived, or arrives in time.
@@ -244,6 +257,16 @@ impl Stream {
             // However a stream ends, the next one says whether the server is still there.
             Ok(None | Some(Err(_))) => Read::End,
         })
+    }
+}
+
+/// An event: JSON, with an object in it unless it is the error that ends a stream.
+fn read_event(line: &str) -> Result<Value, String> {
+    let event = Value::from_json_nested(line, MAX_LEVELS).map_err(|error| error.to_string())?;
+    match event.get("object") {
+        Some(Value::Object(_)) => Ok(event),
+        _ if event.str_at(&["type"]) == Some("ERROR") => Ok(event),
+        _ => Err("there is no object in it".to_owned()),
     }
 }
 

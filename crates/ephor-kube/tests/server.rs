@@ -114,6 +114,7 @@ fn the_words_of_the_server_arrive() {
         "status" => Reply::Document(403, status(403, "Forbidden", "no way")),
         "html" => Reply::Document(401, "<html>".to_owned()),
         "plain" => Reply::Document(404, "404 page not found".to_owned()),
+        "healthz" => Reply::Text("not json".to_owned()),
         _ => ok("not json"),
     });
     let cluster = server.cluster();
@@ -126,6 +127,8 @@ fn the_words_of_the_server_arrive() {
     assert_eq!(get("plain"), (ErrorKind::NotFound, 404, "the server could not find the requested resource".to_owned()));
     assert_eq!(get("other").0, ErrorKind::Transient);
     assert_eq!(cluster.raw(&RawRequest::get("/healthz")).unwrap(), Value::from("not json"));
+    let error = cluster.raw(&RawRequest::get("/broken")).unwrap_err().to_string();
+    assert!(error.starts_with("the server's answer is no JSON: "), "{error}");
 }
 
 /// How often a request arrives when the server always answers like that.
@@ -340,6 +343,67 @@ fn an_event_in_pieces_is_one_event() {
         let event = watch.next(MOMENT).unwrap().unwrap();
         assert_eq!(event.object().unwrap().str_at(&["metadata", "name"]), Some("ä"));
     }
+}
+
+/// An object that nests that many levels.
+fn nested(name: &str, levels: usize) -> String {
+    let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
+    format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"7"}},"spec":{open}{close}}}"#)
+}
+
+#[test]
+fn objects_as_deep_as_an_api_server_reads_arrive() {
+    for levels in [5_000, 10_000] {
+        let server = Server::start(move |received, _| match received.line.as_str() {
+            line if line.contains("watch=true") => {
+                let chunks = vec![event("MODIFIED", &nested("deep", levels)), event("ADDED", &named("flat", "8"))];
+                Reply::Stream { chunks, open: true }
+            }
+            line if line.contains("/deep") => ok(&nested("deep", levels)),
+            _ => ok(&format!(
+                r#"{{"metadata":{{"resourceVersion":"9"}},"items":[{},{}]}}"#,
+                nested("deep", levels),
+                named("flat", "8")
+            )),
+        });
+        let cluster = server.cluster();
+        let list = cluster.list(&config_maps(), &ListQuery::all()).unwrap();
+        let names: Vec<_> = list.items.iter().filter_map(|item| item.str_at(&["metadata", "name"])).collect();
+        assert_eq!(names, ["deep", "flat"]);
+        assert!(list.items[0].is_deeper_than(levels - 1));
+        assert_eq!(cluster.get(&config_maps(), Some("n"), "deep").unwrap(), list.items[0]);
+        assert_eq!(cluster.raw(&RawRequest::get("/deep")).unwrap().get("spec"), list.items[0].get("spec"));
+
+        let from = WatchQuery { resource_version: "5".into(), ..WatchQuery::default() };
+        let mut watch = cluster.watch(&config_maps(), &from).unwrap();
+        assert_eq!(watch.next(MOMENT).unwrap().unwrap(), WatchEvent::Modified(list.items[0].clone()));
+        assert_eq!(watch.next(MOMENT).unwrap().unwrap(), WatchEvent::Added(list.items[1].clone()));
+    }
+}
+
+#[test]
+fn an_event_that_cannot_be_read_is_passed_over_and_the_others_arrive() {
+    let server = Server::start(|_, _| {
+        let chunks = vec![
+            event("ADDED", &named("first", "6")),
+            event("MODIFIED", &nested("first", 10_002)),
+            event("DELETED", "[broken"),
+            event("DELETED", "null"),
+            "no event\n".to_owned(),
+            event("ADDED", &named("second", "8")),
+        ];
+        Reply::Stream { chunks, open: true }
+    });
+    let from = WatchQuery { resource_version: "5".into(), ..WatchQuery::default() };
+    let mut watch = server.cluster().watch(&config_maps(), &from).unwrap();
+    for name in ["first", "second"] {
+        let event = watch.next(MOMENT).unwrap().unwrap();
+        assert!(
+            matches!(&event, WatchEvent::Added(object) if object.str_at(&["metadata", "name"]) == Some(name)),
+            "{event:?}"
+        );
+    }
+    assert_eq!(watch.next(Duration::ZERO).unwrap(), None);
 }
 
 fn discovery_document(received: &Received, boxes: bool) -> Reply {

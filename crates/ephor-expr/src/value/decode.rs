@@ -22,6 +22,9 @@ pub struct DecodeError {
     pub unknown: Option<(Str, Vec<&'static str>)>,
 }
 
+/// How deep a document may nest: decoding takes the stack for each level, and threads that decode have little of it.
+const MAX_LEVELS: usize = 130;
+
 /// How many faults of one document are collected before giving up.
 const MAX_FAULTS: usize = 20;
 
@@ -36,6 +39,10 @@ pub fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, Vec<DecodeError>>
 /// Decodes what can be decoded: after each fault the offending part is taken out of a copy and decoding goes on. Gives
 /// the rest, if it has the shape of a `T`, and the faults. Whoever uses a rest with faults only looks for more to report.
 pub fn decode_rest<T: DeserializeOwned>(value: &Value) -> (Option<T>, Vec<DecodeError>) {
+    if value.is_deeper_than(MAX_LEVELS) {
+        let message = format!("the document has more than {MAX_LEVELS} levels of nesting");
+        return (None, vec![DecodeError { path: Path::root(), message, unknown: None }]);
+    }
     let mut faults = Vec::new();
     let mut rest: Option<Value> = None;
     loop {
@@ -287,5 +294,23 @@ mod tests {
             got,
             ["items[1].x: unknown field `x`", "items[2].n: expected an integer, found the string \"three\"",]
         );
+    }
+
+    #[test]
+    fn what_nests_too_deep_for_the_stack_is_one_fault() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Holder {
+            rest: Value,
+        }
+        let nested =
+            |levels| Value::from([("rest", (1..levels).fold(Value::Null, |inner, _| Value::array(vec![inner])))]);
+        let told = |levels| match decode::<Holder>(&nested(levels)) {
+            Ok(holder) => holder.rest.is_deeper_than(levels - 2).to_string(),
+            Err(faults) => faults.iter().map(|fault| format!("{}: {fault}", fault.path)).collect::<Vec<_>>().join("; "),
+        };
+        assert_eq!(told(MAX_LEVELS), "true");
+        for levels in [MAX_LEVELS + 1, 10_000] {
+            assert_eq!(told(levels), ": the document has more than 130 levels of nesting");
+        }
     }
 }

@@ -28,7 +28,9 @@ impl Received {
 pub enum Reply {
     /// A document with that code.
     Document(u16, String),
-    /// The same with a header.
+    /// Text that the server does not call JSON.
+    Text(String),
+    /// The same as a document, with a header.
     With(u16, &'static str, String),
     /// A stream, which ends, or stays open.
     Stream { chunks: Vec<String>, open: bool },
@@ -106,8 +108,9 @@ fn serve(stream: TcpStream, log: &Mutex<Vec<Received>>, answer: &(dyn Fn(&Receiv
             log.len() - 1
         };
         let sent = match answer(&received, before) {
-            Reply::Document(code, text) => document(&mut stream, code, "", &text),
-            Reply::With(code, header, text) => document(&mut stream, code, &format!("{header}\r\n"), &text),
+            Reply::Document(code, text) => document(&mut stream, code, JSON, &text),
+            Reply::Text(text) => document(&mut stream, 200, "content-type: text/plain\r\n", &text),
+            Reply::With(code, header, text) => document(&mut stream, code, &format!("{JSON}{header}\r\n"), &text),
             Reply::Stream { chunks, open } => {
                 let mut text =
                     "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -131,12 +134,10 @@ fn serve(stream: TcpStream, log: &Mutex<Vec<Received>>, answer: &(dyn Fn(&Receiv
     }
 }
 
+const JSON: &str = "content-type: application/json\r\n";
+
 fn document(stream: &mut TcpStream, code: u16, headers: &str, text: &str) -> std::io::Result<()> {
-    write!(
-        stream,
-        "HTTP/1.1 {code} X\r\n{headers}content-type: application/json\r\ncontent-length: {}\r\n\r\n{text}",
-        text.len()
-    )
+    write!(stream, "HTTP/1.1 {code} X\r\n{headers}content-length: {}\r\n\r\n{text}", text.len())
 }
 
 fn receive(reader: &mut BufReader<TcpStream>) -> Option<Received> {

@@ -6,15 +6,12 @@
 
 use std::collections::BTreeMap;
 
+use ephor_cluster::object::MAX_LEVELS;
 use ephor_engine::matching::{Gvk, UserInfo};
 use ephor_engine::policy::Operation;
 use ephor_engine::review::{Effects, Mode, Review};
 use ephor_expr::value::Path;
 use ephor_expr::{Map, Str, Value};
-
-/// The levels of nesting of a review: an API server reads objects of 10,000 levels, and a review puts two around them.
-/// A deeper one is an error, which callers are to deny.
-const DEPTH: usize = 10_002;
 
 /// The bytes of a text that the answer repeats, or a log line tells: `apiVersion`, `kind`, `uid`. A UID has 36.
 pub const ECHOED: usize = 1 << 10;
@@ -103,10 +100,10 @@ pub enum RequestError {
 }
 
 impl AdmissionReview {
-    /// Reads a body.
+    /// Reads a body. One that nests deeper than an API server reads is an error, which callers are to deny.
     pub fn parse(body: &[u8]) -> Result<Self, RequestError> {
         let text = std::str::from_utf8(body).map_err(|_| RequestError::NotText)?;
-        let mut review = Self::of_value(&Value::from_json_nested(text, DEPTH)?)?;
+        let mut review = Self::of_value(&Value::from_json_nested(text, MAX_LEVELS)?)?;
         review.request.weight = body.len();
         Ok(review)
     }

@@ -92,3 +92,46 @@ fn what_comes_late_or_twice_says_nothing() {
     apply(Change::Set(at(3, "changed")));
     assert_eq!(store.snapshot().policies.values().next().unwrap().resource_version(), "3", "a list begins anew");
 }
+
+/// What nests that many levels, as a part of an object of one of Ephor's own kinds.
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(Value::Int(1), |inner, _| Value::from([("a", inner)]))
+}
+
+#[test]
+fn a_policy_that_nests_too_deep_is_refused_and_the_others_hold() {
+    let deep = |levels| {
+        let mut document = policy("deep", "one");
+        let rule = document.as_object_mut().unwrap().entry("spec").as_object_mut().unwrap().entry("rules");
+        let rule = &mut rule.as_array_mut().unwrap()[0];
+        let validate = rule.as_object_mut().unwrap().entry("validate").as_object_mut().unwrap();
+        validate.remove("deny");
+        validate.insert("pattern", nested(levels));
+        document
+    };
+    // As the feeds run it.
+    let look = move || {
+        let store = PolicyStore::new(ExceptionScope::Everywhere);
+        store.apply("ClusterPolicy", Change::Reset(vec![deep(5_000), policy("good", "one")]));
+        store.apply("ClusterPolicy", Change::Set(deep(9_000)));
+        store.apply("ClusterPolicy", Change::Set(policy("better", "one")));
+        let exception = Value::from([
+            ("apiVersion", Value::from("kyverno.io/v2")),
+            ("kind", Value::from("PolicyException")),
+            ("metadata", Value::from([("name", Value::from("deep")), ("namespace", Value::from("n"))])),
+            ("spec", nested(9_000)),
+        ]);
+        store.apply("PolicyException", Change::Set(exception));
+        let snapshot = store.snapshot();
+        let told = |policy: &StoredPolicy| {
+            policy.findings.iter().find(|finding| finding.is_error()).map(|finding| finding.message.clone())
+        };
+        let told: Vec<_> = snapshot.policies.iter().map(|(key, policy)| (key.to_string(), told(policy))).collect();
+        let too_deep = "the document has more than 130 levels of nesting".to_owned();
+        assert_eq!(told, [("better".into(), None), ("deep".into(), Some(too_deep)), ("good".into(), None)]);
+        assert_eq!(snapshot.set.programs().len(), 2);
+        // The deepest that is decoded, and so compiled.
+        store.apply("ClusterPolicy", Change::Set(deep(110)));
+    };
+    std::thread::Builder::new().stack_size(crate::threads::SMALL).spawn(look).unwrap().join().unwrap();
+}

@@ -13,7 +13,7 @@ use ephor_runtime::policies::{PolicyKey, StoredPolicy};
 pub struct Registered {
     /// What it compiled to then.
     pub program: Arc<Program>,
-    /// Why the API server does not take its webhook, if it does not.
+    /// Why its webhook is not registered, if it is not: the API server does not take it, or it has no place.
     pub refusal: Option<String>,
 }
 

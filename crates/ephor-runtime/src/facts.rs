@@ -436,7 +436,12 @@ impl NamespaceLabels {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    fn apply(&self, change: Change) {
+    /// Whether a namespace is known.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).contains_key(name)
+    }
+
+    pub(crate) fn apply(&self, change: Change) {
         let name = |object: &Value| Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default());
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         match change {

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use axum_server::accept::Accept;
 use axum_server::tls_rustls::RustlsAcceptor;
-use http::Request;
+use http::{Request, Response};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -23,6 +23,7 @@ use x509_parser::extensions::GeneralName;
 
 use super::connections::{Bounded, Connection, Stream};
 use super::room::Peer;
+use super::sending::Answered;
 
 /// Whose reviews are answered.
 #[derive(Debug, Clone, Default)]
@@ -156,14 +157,14 @@ pub(super) struct Called<S> {
     service: S,
 }
 
-impl<S, B> Service<Request<B>> for Called<S>
+impl<S, B, A> Service<Request<B>> for Called<S>
 where
-    S: Service<Request<B>>,
+    S: Service<Request<B>, Response = Response<A>>,
     S::Future: Send + 'static,
 {
-    type Response = S::Response;
+    type Response = Response<Answered<A>>;
     type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, S::Error>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.service.poll_ready(cx)
@@ -171,11 +172,12 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         request.extensions_mut().insert(self.caller.clone());
-        let (work, answering) = (self.connection.work(), self.service.call(request));
+        let connection = Arc::clone(&self.connection);
+        let (work, answering) = (connection.work(), self.service.call(request));
         Box::pin(async move {
             let answer = answering.await;
             drop(work);
-            answer
+            Ok(answer?.map(|body| Answered::new(body, connection.unsent_answer())))
         })
     }
 }

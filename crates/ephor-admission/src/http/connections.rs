@@ -2,13 +2,14 @@
 //!
 //! A connection is counted from the moment it is accepted, before TLS. When there are too many, one without a request
 //! in work is closed: of the peer that has the most, or of the newcomer's own. A connection on which nothing was asked
-//! for [`Limits::idle`](super::Limits::idle) ends, whatever trickles in on it.
+//! for [`Limits::idle`](super::Limits::idle) ends, whatever trickles in on it. So does one whose peer takes no part of an
+//! answer for [`Limits::reading`](super::Limits::reading): HTTP/2 keeps answers until the peer opens its window.
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -44,6 +45,9 @@ struct State {
 #[derive(Debug)]
 pub(super) struct Connection {
     activity: Mutex<Activity>,
+    /// The answers that are not sent, and since when nothing more of each was taken.
+    unsent: Mutex<BTreeMap<u64, Instant>>,
+    next_answer: AtomicU64,
     closed: AtomicBool,
     waker: AtomicWaker,
 }
@@ -60,6 +64,8 @@ impl Connection {
     fn new() -> Self {
         Self {
             activity: Mutex::new(Activity::Idle(Instant::now())),
+            unsent: Mutex::default(),
+            next_answer: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             waker: AtomicWaker::new(),
         }
@@ -75,6 +81,24 @@ impl Connection {
             Activity::Busy(_) => None,
             Activity::Idle(since) => Some(since),
         }
+    }
+
+    fn unsent(&self) -> MutexGuard<'_, BTreeMap<u64, Instant>> {
+        // Each change is one step on the map.
+        self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether an answer waits for the peer for longer than `patience`.
+    fn is_stalled(&self, patience: Duration) -> bool {
+        self.unsent().values().any(|since| since.elapsed() > patience)
+    }
+
+    /// Marks an answer as not sent, until the guard is dropped.
+    pub(super) fn unsent_answer(self: &Arc<Self>) -> Unsent {
+        let id = self.next_answer.fetch_add(1, Ordering::Relaxed);
+        let unsent = Unsent { connection: Arc::clone(self), id };
+        unsent.moved();
+        unsent
     }
 
     fn close(&self) {
@@ -105,6 +129,26 @@ impl Drop for Work {
             Activity::Busy(requests) if requests > 1 => Activity::Busy(requests - 1),
             _ => Activity::Idle(Instant::now()),
         };
+    }
+}
+
+/// An answer that is not sent.
+#[derive(Debug)]
+pub(super) struct Unsent {
+    connection: Arc<Connection>,
+    id: u64,
+}
+
+impl Unsent {
+    /// The peer took another part of it.
+    pub(super) fn moved(&self) {
+        self.connection.unsent().insert(self.id, Instant::now());
+    }
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        self.connection.unsent().remove(&self.id);
     }
 }
 
@@ -193,8 +237,9 @@ impl<S: Send + 'static> Accept<TcpStream, S> for Bounded {
             let place = connections.admit(peer).ok_or_else(refused)?;
             // Small answers must not wait for company.
             stream.set_nodelay(true)?;
-            let idle = connections.0.limits.idle;
-            Ok((Stream { tcp: stream, place, idle, alarm: Box::pin(sleep_until(Instant::now() + idle)) }, service))
+            let Limits { idle, reading, .. } = connections.0.limits;
+            let alarm = Box::pin(sleep_until(Instant::now() + idle.min(reading)));
+            Ok((Stream { tcp: stream, place, idle, reading, alarm }, service))
         })
     }
 }
@@ -205,7 +250,8 @@ pub(super) struct Stream {
     tcp: TcpStream,
     place: Admitted,
     idle: Duration,
-    /// When to look again whether it is idle.
+    reading: Duration,
+    /// When to look again whether it is idle, or its peer takes no answers.
     alarm: Pin<Box<Sleep>>,
 }
 
@@ -234,7 +280,10 @@ impl Stream {
             if until <= now {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "nothing was asked"));
             }
-            self.alarm.as_mut().reset(until);
+            if connection.is_stalled(self.reading) {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "an answer is not taken"));
+            }
+            self.alarm.as_mut().reset(until.min(now + self.reading));
         }
     }
 }

@@ -17,7 +17,7 @@ pub struct Limits {
     pub peer: usize,
     /// The longest body that is parsed and judged on a thread that serves other callers too, in bytes.
     pub at_once: usize,
-    /// How many reviews are judged at once on threads of their own; the others wait for their turn.
+    /// How many reviews are parsed and judged at once on threads of their own; the others wait for their turn.
     pub workers: usize,
     /// How long a TLS handshake, the headers and a body may take, each.
     pub reading: Duration,

@@ -26,7 +26,7 @@ use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use ephor_expr::scalar::duration;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout_at;
 
 use callers::{Caller, CallerAcceptor, PlainAcceptor};
@@ -72,6 +72,9 @@ pub trait Reviews: Send + Sync + 'static {
 /// How long the API server waits at most.
 const LONGEST: Duration = Duration::from_secs(30);
 
+/// Why there is no verdict on a review whose time is over.
+const OVER: &str = "time is over";
+
 /// The bytes of HTTP/2 that a connection takes before a handler reads them.
 const WINDOW: u32 = 128 << 10;
 
@@ -80,8 +83,15 @@ struct Served {
     limits: Limits,
     callers: Callers,
     room: Room,
-    /// The reviews that are judged on threads of their own, at once.
+    /// The reviews that are parsed and judged on threads of their own, at once.
     workers: Arc<Semaphore>,
+}
+
+impl Served {
+    /// The right to work on a thread of its own; `None` if there is none in time.
+    async fn worker(&self, until: Instant) -> Option<OwnedSemaphorePermit> {
+        timeout_at(until.into(), Arc::clone(&self.workers).acquire_owned()).await.ok()?.ok()
+    }
 }
 
 /// All paths: webhooks by POST, the probes of the kubelet by GET.
@@ -214,11 +224,13 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
         }
     };
     let small = body.len() <= limits.at_once;
-    let (parsed, body, share) = if small {
-        (AdmissionReview::parse(&body), body, share)
+    let (parsed, body, share, worker) = if small {
+        (AdmissionReview::parse(&body), body, share, None)
     } else {
+        // A parsed review takes several times its length, so no more of them are parsed at once than are judged.
+        let Some(worker) = served.worker(until).await else { return unread(&path, &body, share) };
         // Room is kept for as long as the work lasts, also when no caller waits for it any more.
-        let parsing = tokio::task::spawn_blocking(move || (AdmissionReview::parse(&body), body, share));
+        let parsing = tokio::task::spawn_blocking(move || (AdmissionReview::parse(&body), body, share, Some(worker)));
         timeout_at(until.into(), parsing).await.map_err(|_| Refused::TooSlow)?.map_err(|_| Refused::NoRoom)?
     };
     let asked = match parsed {
@@ -230,13 +242,15 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
         answer.review(&asked.api_version, &asked.kind, &asked.request.uid).to_json()
     };
     if small && let Some(answer) = guarded(&path, || served.reviews.at_once(&path, &asked.request)) {
-        return Ok(Reply { json: told(&asked, answer), share: Some(share) });
+        return Ok(Reply { json: told(&asked, answer), share });
     }
     let reviews = Arc::clone(&served.reviews);
-    let late = Reply { json: late(&asked, &path), share: None };
-    let Ok(Ok(worker)) = timeout_at(until.into(), Arc::clone(&served.workers).acquire_owned()).await else {
-        return Ok(late);
+    let late = Reply { json: late(&asked, &path), share: served.room.share(caller.peer()) };
+    let worker = match worker {
+        Some(worker) => Some(worker),
+        None => served.worker(until).await,
     };
+    let Some(worker) = worker else { return Ok(late) };
     // Judging ends a little earlier, so that its verdict still arrives.
     let now = Instant::now();
     let judging_until = now + until.saturating_duration_since(now).mul_f64(0.9);
@@ -244,7 +258,7 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
         let answer = guarded(&path, || Some(reviews.answer(&path, &asked.request, judging_until)));
         // So is the worker.
         drop(worker);
-        answer.map(|answer| Reply { json: told(&asked, answer), share: Some(share) })
+        answer.map(|answer| Reply { json: told(&asked, answer), share })
     });
     match timeout_at(until.into(), blocking).await {
         Ok(Ok(Some(reply))) => Ok(reply),
@@ -253,12 +267,19 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
     }
 }
 
+/// The answer to a review that no worker had time to read; without a UID a status code.
+fn unread(path: &str, body: &[u8], share: Share) -> Result<Reply, Refused> {
+    let Some(Head { api_version, kind, uid }) = head::of(body) else { return Err(Refused::NoRoom) };
+    let answer = unjudged(path, OVER, 504);
+    Ok(Reply { json: answer.review(&api_version, &kind, &uid).to_json(), share })
+}
+
 /// The denial of a review that is not judged because of what is in it; without a UID the status code of the refusal.
 fn denied(served: &Served, path: &str, beginning: &[u8], share: Share, refused: Refused) -> Result<Reply, Refused> {
     let Some(Head { api_version, kind, uid }) = head::of(beginning) else { return Err(refused) };
     tracing::warn!(%refused, uid, path, "a review cannot be judged");
     let answer = served.reviews.unreadable(path, &refused.to_string());
-    Ok(Reply { json: answer.review(&api_version, &kind, &uid).to_json(), share: Some(share) })
+    Ok(Reply { json: answer.review(&api_version, &kind, &uid).to_json(), share })
 }
 
 /// How long an answer may take: as long as the API server waits for it, which it writes into the URL, less what the
@@ -271,7 +292,7 @@ fn deadline(query: &str) -> Duration {
 
 /// The answer to a review whose time is over.
 fn late(asked: &AdmissionReview, path: &str) -> String {
-    let answer = unjudged(path, "time is over", 504);
+    let answer = unjudged(path, OVER, 504);
     answer.review(&asked.api_version, &asked.kind, &asked.request.uid).to_json()
 }
 

@@ -154,18 +154,24 @@ impl Share {
         true
     }
 
-    /// The same with no more than so many bytes.
-    pub(super) fn shrunk(mut self, bytes: usize) -> Self {
-        let given = self.bytes.saturating_sub(bytes);
+    /// The same with so many bytes, for what is in memory already: it counts, whether there is room or not.
+    pub(super) fn resized(mut self, bytes: usize) -> Self {
+        self.arrived();
         let mut state = self.room.state();
-        state.held -= given;
-        if let Some(held) = state.peers.get_mut(&self.peer) {
-            held.bytes -= given;
-        }
+        state.held = state.held + bytes - self.bytes;
+        let held = state.peers.entry(self.peer).or_default();
+        held.bytes = held.bytes + bytes - self.bytes;
         drop(state);
-        self.bytes -= given;
+        self.bytes = bytes;
         self.room.0.freed.notify_waiters();
         self
+    }
+
+    /// Up to `bytes` of it as a share of their own.
+    pub(super) fn split(&mut self, bytes: usize) -> Self {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        Self { room: self.room.clone(), peer: self.peer, id: self.id, bytes, put_out: Arc::clone(&self.put_out) }
     }
 
     /// How many bytes it holds.
@@ -270,6 +276,18 @@ mod tests {
         assert!(!grows(&mut older, 1) && is_put_out(&younger));
         drop(younger);
         assert!(grows(&mut older, 5));
+    }
+
+    #[test]
+    fn what_is_in_memory_already_counts_and_is_shared_out() {
+        let room = Room::new(10, 10);
+        let mut first = room.share(peer(1)).resized(12);
+        assert!(!grows(&mut room.share(peer(2)), 1));
+        let part = first.split(8);
+        drop(first);
+        assert!(grows(&mut room.share(peer(2)), 2) && !grows(&mut room.share(peer(2)), 3));
+        drop(part);
+        assert!(room.state().peers.is_empty() && room.state().held == 0);
     }
 
     #[test]

@@ -1,26 +1,30 @@
 //! Answers: sent as their callers take them, within room and time.
 //!
-//! A caller may ask a lot and read nothing. A long answer keeps the room of its question until it is sent, in pieces, and
-//! is cut off when the caller takes no piece for a while.
+//! A caller may ask a lot and read nothing. An answer keeps room until it is sent. A long one is sent in pieces, and cut
+//! off when the caller takes no piece for a while. A connection whose caller takes nothing ends ([`Answered`]).
 
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
-use futures::{SinkExt as _, StreamExt as _};
+use futures::{SinkExt as _, Stream, StreamExt as _, stream};
 use tokio::time::timeout;
 
+use super::connections::Unsent;
 use super::room::Share;
 
-/// What is handed over at once. Shorter answers keep no room.
+/// What is handed over at once.
 const PIECE: usize = 4 << 10;
 
 /// An answer.
 pub(super) struct Reply {
     pub(super) json: String,
-    /// The room of its question; an answer that says nothing of its own needs none.
-    pub(super) share: Option<Share>,
+    /// The room of its question.
+    pub(super) share: Share,
 }
 
 impl Reply {
@@ -28,22 +32,28 @@ impl Reply {
     pub(super) fn respond(self, patience: Duration) -> Response {
         let Self { json, share } = self;
         let length = json.len();
+        let mut share = share.resized(length);
+        // The room of what the connection holds: it goes with the body.
+        let held = share.split(PIECE);
+        // The last byte goes alone: HTTP/2 sends a piece when the caller's window takes any of it, and keeps the rest. That
+        // the last one was sent shows that the caller has taken the others.
+        let text = Bytes::from(json);
+        let (most, last) = (text.slice(..length.saturating_sub(1)), text.slice(length.saturating_sub(1)..));
         let body = if length <= PIECE {
-            Body::from(json)
+            from_pieces(stream::iter([most, last]), held)
         } else {
-            let share = share.map(|share| share.shrunk(length));
             let (mut sender, receiver) = futures::channel::mpsc::channel(0);
             tokio::spawn(async move {
-                for piece in json.as_bytes().chunks(PIECE) {
+                for piece in most.chunks(PIECE).chain([last.as_ref()]) {
                     // A copy, so that a piece that stays with the connection does not keep the whole.
                     let sent = timeout(patience, sender.send(Bytes::copy_from_slice(piece))).await;
                     if !matches!(sent, Ok(Ok(()))) {
                         break;
                     }
                 }
-                drop((json, share));
+                drop((most, share));
             });
-            Body::from_stream(receiver.map(Ok::<_, std::convert::Infallible>))
+            from_pieces(receiver, held)
         };
         let mut response = body.into_response();
         let headers = response.headers_mut();
@@ -51,6 +61,48 @@ impl Reply {
         // Tells an answer that was cut off from a whole one.
         headers.insert(header::CONTENT_LENGTH, length.into());
         response
+    }
+}
+
+/// A body whose room goes with it.
+fn from_pieces(pieces: impl Stream<Item = Bytes> + Send + 'static, room: Share) -> Body {
+    Body::from_stream(pieces.map(move |piece| {
+        let _ = &room;
+        Ok::<_, Infallible>(piece)
+    }))
+}
+
+/// The body of an answer. Its connection knows it as not sent until the end is asked for.
+#[derive(Debug)]
+pub(super) struct Answered<B> {
+    body: B,
+    unsent: Unsent,
+}
+
+impl<B> Answered<B> {
+    pub(super) fn new(body: B, unsent: Unsent) -> Self {
+        Self { body, unsent }
+    }
+}
+
+impl<B: http_body::Body + Unpin> http_body::Body for Answered<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<B::Data>, B::Error>>> {
+        self.unsent.moved();
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -64,7 +116,7 @@ mod tests {
     async fn reply(room: &Room, length: usize) -> Reply {
         let mut share = room.share(Peer::default());
         share.grow(2 * length).await;
-        Reply { json: "x".repeat(length), share: Some(share) }
+        Reply { json: "x".repeat(length), share }
     }
 
     #[tokio::test]
@@ -80,10 +132,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_is_not_read_is_cut_off_and_gives_its_room_back() {
+    async fn an_answer_that_is_not_read_is_cut_off_and_keeps_the_room_of_a_piece() {
         let room = Room::new(1 << 20, 1 << 20);
         let unread = reply(&room, 100_000).await.respond(Duration::from_millis(20));
-        room.share(Peer::default()).grow(1 << 20).await;
+        // All but the piece that stays with the connection.
+        room.share(Peer::default()).grow((1 << 20) - PIECE).await;
         let length = unread.into_body().collect().await.unwrap().to_bytes().len();
         assert!(length < 100_000, "{length}");
     }
@@ -97,5 +150,15 @@ mod tests {
         other.grow((1 << 20) - 100_000).await;
         drop((response, other));
         room.share(Peer::default()).grow(1 << 20).await;
+    }
+
+    #[tokio::test]
+    async fn a_short_answer_holds_room_too_until_it_is_taken() {
+        let room = Room::new(1 << 20, 1 << 20);
+        let response = reply(&room, 1000).await.respond(Duration::from_mins(1));
+        let mut other = room.share(Peer::default());
+        assert!(timeout(Duration::ZERO, other.grow(1 << 20)).await.is_err());
+        drop(response);
+        other.grow(1 << 20).await;
     }
 }

@@ -308,13 +308,13 @@ impl Running {
     }
 
     /// A connection on which something is written after the handshake.
-    async fn connected(&self, text: impl Into<String>) -> Client {
+    async fn connected(&self, text: impl Into<Vec<u8>>) -> Client {
         let (address, client, text) = (self.address, Arc::clone(&self.client), text.into());
         let connecting = tokio::task::spawn_blocking(move || {
             let connection = rustls::ClientConnection::new(client, "localhost".try_into().unwrap()).unwrap();
             let mut stream = rustls::StreamOwned::new(connection, std::net::TcpStream::connect(address).unwrap());
             stream.conn.complete_io(&mut stream.sock).unwrap();
-            io::Write::write_all(&mut stream, text.as_bytes()).unwrap();
+            io::Write::write_all(&mut stream, &text).unwrap();
             stream
         });
         connecting.await.unwrap()
@@ -404,6 +404,56 @@ async fn a_peer_with_too_many_connections_is_still_answered() {
     // The first had to make place.
     assert_eq!(Running::heard(idle.remove(0)).await, "");
     server.end().await;
+}
+
+/// An HTTP/2 frame.
+fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0, 0, u8::try_from(payload.len()).unwrap(), kind, flags, 0, 0, 0, stream];
+    frame.extend(payload);
+    frame
+}
+
+/// What a client says over HTTP/2 whose window takes so many bytes of an answer: its settings, and one review.
+fn over_http2(window: u8) -> Vec<u8> {
+    let mut headers = vec![0x83, 0x87];
+    for (name, value) in [(&[0x04][..], "/validate/fail"), (&[0x01], "localhost"), (&[0x0f, 0x10], "application/json")]
+    {
+        headers.extend(name);
+        headers.push(u8::try_from(value.len()).unwrap());
+        headers.extend(value.bytes());
+    }
+    let mut text = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    text.extend(frame(4, 0, 0, &[0, 4, 0, 0, 0, window]));
+    text.extend(frame(1, 4, 1, &headers));
+    text.extend(frame(0, 1, 1, body("a").as_bytes()));
+    text
+}
+
+#[tokio::test]
+async fn a_peer_that_takes_no_answer_loses_its_connection() {
+    let server = Running::start(Limits { idle: Duration::from_mins(10), ..limits() });
+    for window in [0, 1] {
+        let stream = server.connected(over_http2(window)).await;
+        // The answer waits for the window to open; the connection and what it holds end.
+        assert!(!Running::heard(stream).await.contains("allowed"));
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn long_bodies_are_parsed_by_workers_alone() {
+    // There are none, so that time passes before anybody looks at the body.
+    let limits = Limits { workers: 0, at_once: 10, ..limits() };
+    let router = router(Arc::new(ByName::default()), limits, Callers::All);
+    for (path, allowed) in [("/validate/fail?timeout=50ms", false), ("/validate/ignore?timeout=50ms", true)] {
+        let broken = body("a") + "broken";
+        let request =
+            Request::post(path).header(header::CONTENT_TYPE, "application/json").body(Body::from(broken)).unwrap();
+        let response = router.clone().oneshot(request).await.unwrap();
+        let text = response.into_body().collect().await.unwrap().to_bytes();
+        let text = String::from_utf8_lossy(&text);
+        assert!(answer(&text).0 == allowed && text.contains("time is over"), "{text}");
+    }
 }
 
 /// Reviews that compute until their time is over, on whatever thread they are asked.

@@ -18,7 +18,8 @@ use jiff::Timestamp;
 use super::break_glass;
 use super::demand::Demand;
 use super::names::Names;
-use super::plan::{Configuration, ConfigurationKind, Inputs, Ownership, plan};
+use super::plan::{Configuration, ConfigurationKind, Inputs, Ownership, Plan, plan};
+use super::quota::OverQuota;
 use super::settings::WebhookSettings;
 use super::write::{Glass, PutError, put};
 use crate::certs::CertStore;
@@ -195,25 +196,25 @@ impl WebhookController {
         let discovery = self.sources.cluster.discovery()?;
         let open_until = self.open_until(now)?;
         memory.follow(&snapshot);
-        loop {
+        let left_out = loop {
             let demands = memory.demands();
-            let wanted = plan(&Inputs {
+            let Plan { configurations, left_out } = plan(&Inputs {
                 demands: &demands,
                 settings: &self.settings,
                 config: &config,
                 ca_bundle: &ca_bundle,
                 discovery: &discovery,
             });
-            match self.put_all(term, &wanted, Glass { until: open_until, now }) {
-                Ok(()) => break,
+            match self.put_all(term, &configurations, Glass { until: open_until, now }) {
+                Ok(()) => break left_out,
                 Err((configuration, error)) => {
                     if memory.blame(configuration, &error) == 0 {
                         return Err(ReconcileError::Put { name: configuration.name.clone(), error });
                     }
                 }
             }
-        }
-        self.publish(&snapshot, memory, ca_bundle);
+        };
+        self.publish(&snapshot, memory, &left_out, ca_bundle);
         let until_revert = open_until.map(|until| Duration::try_from(until.duration_since(now)).unwrap_or_default());
         Ok(until_revert.map_or(LOOK, |left| left.min(LOOK)))
     }
@@ -245,10 +246,17 @@ impl WebhookController {
         Ok(latest)
     }
 
-    fn publish(&self, snapshot: &Snapshot, memory: &Memory, ca_bundle: Arc<[u8]>) {
+    fn publish(
+        &self,
+        snapshot: &Snapshot,
+        memory: &Memory,
+        left_out: &BTreeMap<PolicyKey, OverQuota>,
+        ca_bundle: Arc<[u8]>,
+    ) {
         let policies = snapshot.policies.iter().filter_map(|(key, policy)| {
             let program = policy.program.clone()?;
             let refusal = memory.refused.get(key).map(|(_, why)| why.clone());
+            let refusal = refusal.or_else(|| left_out.get(key).map(OverQuota::to_string));
             Some((key.clone(), Registered { program, refusal }))
         });
         self.board.publish(Registration { policies: policies.collect(), ca_bundle, failure: None });

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use ephor_cluster::object;
 use ephor_engine::autogen;
 use ephor_engine::compile::Program;
 use ephor_engine::policy::{
@@ -27,6 +28,8 @@ pub enum Hook {
 pub struct Demand {
     /// The policy.
     pub policy: PolicyKey,
+    /// When it was created (RFC 3339); empty if it does not say.
+    pub created: Str,
     /// What it means when it cannot be asked.
     pub failure_policy: FailurePolicy,
     /// How long the API server waits, if the policy says so.
@@ -57,6 +60,7 @@ impl Demand {
         let webhook = policy.spec.webhook_configuration.as_ref();
         Some(Self {
             policy: stored.key.clone(),
+            created: Str::new(object::text(&stored.document, "creationTimestamp")),
             failure_policy: program.failure_policy,
             timeout: webhook.and_then(|w| w.timeout_seconds).or(policy.spec.webhook_timeout_seconds),
             match_conditions: program.match_conditions.clone(),

@@ -18,6 +18,7 @@ mod kinds;
 mod names;
 mod operations;
 mod plan;
+mod quota;
 mod render;
 mod settings;
 #[cfg(test)]
@@ -29,5 +30,6 @@ pub use demand::{Demand, Hook, Want};
 pub use names::{Names, paths};
 pub(crate) use names::{failure_segment, fine_grained};
 pub use operations::Operations;
-pub use plan::{Configuration, ConfigurationKind, Inputs, Ownership, plan};
+pub use plan::{Configuration, ConfigurationKind, Inputs, Ownership, Plan, plan};
+pub use quota::OverQuota;
 pub use settings::{BootstrapRequests, Endpoint, FailureMode, RegisteredFrom, Serving, WebhookSettings};

@@ -14,6 +14,7 @@ use super::fixed;
 use super::kinds::{Scope, targets};
 use super::names::{Names, failure_segment, fine_grained, paths};
 use super::operations::Operations;
+use super::quota::{OverQuota, over_quota};
 use super::render::{Webhook, keep_inside, outside_of, rule};
 use super::settings::{BootstrapRequests, FailureMode, RegisteredFrom, Serving, WebhookSettings};
 
@@ -80,25 +81,59 @@ pub enum Ownership {
 /// A webhook, and the policy that it belongs to alone, if it does.
 pub(super) type OwnedWebhook = (Option<PolicyKey>, Value);
 
-/// What the configurations must be, in the order in which they are to be written: those that guard policies first.
-pub fn plan(inputs: &Inputs<'_>) -> Vec<Configuration> {
+/// What is to be registered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The configurations in the order in which they are to be written: those that guard policies first.
+    pub configurations: Vec<Configuration>,
+    /// The policies that have no place in them.
+    pub left_out: BTreeMap<PolicyKey, OverQuota>,
+}
+
+/// What the configurations must be.
+pub fn plan(inputs: &Inputs<'_>) -> Plan {
     let mut configurations = match inputs.settings.serving {
         Serving::Enforcing => fixed::configurations(inputs),
         // The engine that decides guards its policies itself.
         Serving::Shadow => Vec::new(),
     };
-    for (hook, kind, what) in [
-        (Hook::Mutating, ConfigurationKind::Mutating, "resource-mutating"),
-        (Hook::Validating, ConfigurationKind::Validating, "resource-validating"),
+    let (ownership, of) = match inputs.settings.registered_from {
+        RegisteredFrom::Policies => (Ownership::Resources, from_policies as fn(&Inputs<'_>, Hook) -> Vec<OwnedWebhook>),
+        RegisteredFrom::Static => (Ownership::ResourcesOnce, everything as fn(&Inputs<'_>, Hook) -> Vec<OwnedWebhook>),
+    };
+    let (mut mutating, mut validating) = (of(inputs, Hook::Mutating), of(inputs, Hook::Validating));
+    let left_out = left_out(inputs, mutating.iter().chain(&validating));
+    for webhooks in [&mut mutating, &mut validating] {
+        webhooks.retain(|(owner, _)| owner.as_ref().is_none_or(|owner| !left_out.contains_key(owner)));
+    }
+    for (kind, what, webhooks) in [
+        (ConfigurationKind::Mutating, "resource-mutating", mutating),
+        (ConfigurationKind::Validating, "resource-validating", validating),
     ] {
         let names = Names::of(inputs.settings.serving);
-        let (ownership, webhooks) = match inputs.settings.registered_from {
-            RegisteredFrom::Policies => (Ownership::Resources, from_policies(inputs, hook)),
-            RegisteredFrom::Static => (Ownership::ResourcesOnce, everything(inputs, hook)),
-        };
         configurations.push(configuration(inputs, names, kind, what, ownership, webhooks));
     }
-    configurations
+    Plan { configurations, left_out }
+}
+
+/// The Policies with webhooks of their own that have no place among these.
+fn left_out<'w>(
+    inputs: &Inputs<'_>,
+    webhooks: impl Iterator<Item = &'w OwnedWebhook>,
+) -> BTreeMap<PolicyKey, OverQuota> {
+    let mut bytes: BTreeMap<&PolicyKey, usize> = BTreeMap::new();
+    for (owner, webhook) in webhooks {
+        if let Some(owner) = owner.as_ref().filter(|owner| owner.namespace.is_some()) {
+            *bytes.entry(owner).or_default() += webhook.to_json().len();
+        }
+    }
+    let owning: Vec<&Demand> = inputs
+        .demands
+        .iter()
+        .map(AsRef::as_ref)
+        .filter(|demand: &&Demand| bytes.contains_key(&demand.policy))
+        .collect();
+    over_quota(&owning, &bytes)
 }
 
 /// A configuration with the labels and annotations that all have.

@@ -66,6 +66,12 @@ impl PolicySet {
         &self.programs
     }
 
+    /// Whether a rule that looks at objects in `namespace` names `kind` without wildcards.
+    pub fn names_kind(&self, kind: &str, namespace: &str) -> bool {
+        let own = self.namespaced.get(namespace);
+        [Some(&self.cluster), own].into_iter().flatten().flatten().any(|by_kind| by_kind.exact.contains_key(kind))
+    }
+
     /// The rules of a phase that can match an object of `kind` in `namespace`, in order of evaluation.
     pub fn candidates(&self, phase: Phase, kind: &str, namespace: &str, out: &mut Vec<RuleRef>) {
         out.clear();

@@ -9,7 +9,6 @@ use std::time::Duration;
 use ephor_engine::compile::Program;
 use ephor_engine::outcome::Outcome;
 use ephor_engine::review::Review;
-use ephor_expr::Str;
 
 use super::families::{Counters, Durations, Gauges, Registered};
 use super::policies::{of_program, rule_type};
@@ -136,20 +135,18 @@ impl Metrics {
             return;
         }
         // The bound on kinds and namespaces that are told apart is the one of admission.
-        let about = super::families::About {
+        let mut about = super::families::About {
             kind: review.gvk.kind.clone(),
             namespace: labels::namespace_of(&review.gvk.group, &review.gvk.kind, &review.namespace).into(),
             operation: operation(review),
         };
-        let told = families.about(&about).is_some();
-        let or_other = |text: &Str| if told { text.clone() } else { labels::OTHER.into() };
-        let (kind, namespace) = (or_other(&about.kind), or_other(&about.namespace));
+        self.told_apart(&families, &mut about);
         let share = took / u32::try_from(outcomes.len()).unwrap_or(u32::MAX);
         for outcome in outcomes {
             let mut labels = of_program(program).to_vec();
             labels.extend([
-                ("resource_kind", kind.as_str()),
-                ("resource_namespace", namespace.as_str()),
+                ("resource_kind", about.kind.as_str()),
+                ("resource_namespace", about.namespace.as_str()),
                 ("resource_request_operation", about.operation),
                 ("rule_name", outcome.rule.as_str()),
                 ("rule_result", outcome.verdict.as_str()),
@@ -169,6 +166,8 @@ fn operation(review: &Review) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use ephor_expr::Str;
+
     use super::*;
 
     fn key(namespace: Option<&str>) -> PolicyKey {

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use super::background::BackgroundFamilies;
 use super::exposure::Exposure;
-use super::labels::LabelText;
+use super::labels::{LabelText, OTHER};
 use super::{Label, Text};
 
 /// The labels of one series.
@@ -52,7 +52,18 @@ pub(super) struct Families {
 }
 
 /// Handles of what requests move, by what they are about.
-pub(super) type Handles = FxHashMap<About, Arc<RwLock<ByOutcome>>>;
+#[derive(Default)]
+struct Handles {
+    /// About kinds that policies name.
+    named: Groups,
+    /// About others, which a client of the port may have made up.
+    unnamed: Groups,
+}
+
+type Groups = FxHashMap<About, Group>;
+
+/// Handles of the counters about one thing.
+pub(super) type Group = Arc<RwLock<ByOutcome>>;
 
 /// What a request is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -73,8 +84,10 @@ pub(super) struct ByOutcome {
     pub(super) programs: Vec<Arc<Program>>,
 }
 
-/// Different kinds, namespaces and operations that are told apart.
-const MAX_ABOUT: usize = 2000;
+/// Different kinds, namespaces and operations that are told apart, of kinds that policies name.
+const MAX_NAMED: usize = 2000;
+/// The same of other kinds.
+const MAX_UNNAMED: usize = 500;
 
 impl Families {
     /// The families that `exposure` wants.
@@ -119,22 +132,33 @@ impl Families {
         }
     }
 
-    /// The handles for requests about something, made by `make` when they are not known; `None` if there are too many.
-    pub(super) fn about(&self, about: &About) -> Option<Arc<RwLock<ByOutcome>>> {
-        if let Some(known) = self.handles.read().unwrap_or_else(PoisonError::into_inner).get(about) {
-            return Some(Arc::clone(known));
-        }
-        let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
-        if handles.len() >= MAX_ABOUT {
-            return None;
-        }
-        Some(Arc::clone(handles.entry(about.clone()).or_default()))
+    /// The handles for requests about something that is told apart already.
+    pub(super) fn known(&self, about: &About) -> Option<Group> {
+        let handles = self.handles.read().unwrap_or_else(PoisonError::into_inner);
+        handles.named.get(about).or_else(|| handles.unnamed.get(about)).map(Arc::clone)
     }
 
-    /// Forgets the handles: programs have changed.
+    /// The handles for requests about something new. `about` becomes [`OTHER`] if there are too many; `named` says
+    /// whether a policy names the kind.
+    pub(super) fn add(&self, about: &mut About, named: bool) -> Group {
+        let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
+        let Handles { named: names, unnamed } = &mut *handles;
+        let (groups, most) = if named { (names, MAX_NAMED) } else { (unnamed, MAX_UNNAMED) };
+        if groups.len() >= most && !groups.contains_key(about) {
+            (about.kind, about.namespace) = (OTHER.into(), OTHER.into());
+        }
+        Arc::clone(groups.entry(about.clone()).or_default())
+    }
+
+    /// Forgets the handles: programs have changed. What nobody named still counts against its bound, because its series
+    /// stay.
     pub(super) fn forget_handles(&self) {
         let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
-        handles.clear();
+        handles.named.clear();
+        handles.unnamed.retain(|_, group| {
+            *group = Group::default();
+            true
+        });
     }
 }
 

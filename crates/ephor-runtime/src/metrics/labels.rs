@@ -5,7 +5,7 @@ use prometheus_client::encoding::{EncodeLabelValue, LabelValueEncoder};
 use super::Text;
 
 /// What stands for a namespace where there is none.
-const NO_NAMESPACE: &str = "-";
+pub(super) const NO_NAMESPACE: &str = "-";
 
 /// What stands for everything beyond the bound.
 pub(super) const OTHER: &str = "_other";

@@ -1,7 +1,7 @@
 //! Metrics under upstream's names, for Prometheus to fetch.
 //!
 //! Label sets are closed: every value comes from a fixed list, from a stored policy, or from a bounded number of kinds
-//! and namespaces; what is beyond the bound is counted under `_other`. What the `ConfigMap` `kyverno-metrics` switches
+//! and existing namespaces; what is beyond the bound is counted under `_other`. What the `ConfigMap` `kyverno-metrics` switches
 //! off or cuts is not even stored. A handle of every counter that requests move is kept, so that counting costs a
 //! look-up and no text.
 
@@ -14,20 +14,21 @@ mod observe;
 mod policies;
 pub mod text;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use ephor_cluster::Cluster;
 use ephor_expr::{Map, Str, Value};
 use prometheus_client::metrics::counter::Counter;
 
+use crate::facts::NamespaceLabels;
 use crate::feed::{Change, Feed, Watched};
 use crate::policies::{PolicyStore, Snapshot};
 use crate::stop::Stop;
 pub use background::{BackgroundStanding, Backlog};
 pub use counted::CountedCluster;
 pub use exposure::Exposure;
-use families::Families;
+use families::{About, Families, Group};
 
 /// All metrics of a process. Clones are the same metrics.
 #[derive(Clone)]
@@ -38,6 +39,8 @@ struct Shared {
     events_dropped: Counter,
     /// The policies of the last change, for those of the next and for `kyverno_policy_rule_info_total`.
     snapshot: Mutex<Arc<Snapshot>>,
+    /// The namespaces there are, in a role that follows them.
+    namespaces: OnceLock<NamespaceLabels>,
 }
 
 impl std::fmt::Debug for Metrics {
@@ -74,6 +77,7 @@ impl Metrics {
             families: ArcSwap::from_pointee(Families::new(exposure, events_dropped.clone())),
             events_dropped,
             snapshot: Mutex::default(),
+            namespaces: OnceLock::new(),
         }))
     }
 
@@ -112,6 +116,28 @@ impl Metrics {
             *last = Arc::clone(snapshot);
             metrics.families().forget_handles();
         });
+    }
+
+    /// Tells apart no other namespaces than these: a client of the port may name any.
+    pub fn know_namespaces(&self, namespaces: &NamespaceLabels) {
+        let _ = self.0.namespaces.set(namespaces.clone());
+    }
+
+    /// The handles for requests about something; `about` becomes what is counted.
+    ///
+    /// Who reaches the port can make up kinds and namespaces. Namespaces that do not exist are one, and kinds that no
+    /// policy names have a bound of their own, so that they take no place from what is real.
+    fn told_apart(&self, families: &Families, about: &mut About) -> Group {
+        if let Some(known) = families.known(about) {
+            return known;
+        }
+        let missing = |namespaces: &NamespaceLabels| !namespaces.contains(&about.namespace);
+        if about.namespace != labels::NO_NAMESPACE && self.0.namespaces.get().is_some_and(missing) {
+            about.namespace = labels::OTHER.into();
+        }
+        let set = Arc::clone(&self.0.snapshot.lock().unwrap_or_else(PoisonError::into_inner).set);
+        let named = set.names_kind(&about.kind, &about.namespace);
+        families.add(about, named)
     }
 
     fn families(&self) -> arc_swap::Guard<Arc<Families>> {

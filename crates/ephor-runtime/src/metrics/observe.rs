@@ -25,11 +25,7 @@ impl Observer for Metrics {
             namespace: labels::namespace_of(&request.kind.group, &request.kind.kind, &request.namespace).into(),
             operation: operation(request),
         };
-        let handles = families.about(&about).or_else(|| {
-            (about.kind, about.namespace) = (labels::OTHER.into(), labels::OTHER.into());
-            families.about(&about)
-        });
-        let Some(handles) = handles else { return };
+        let handles = self.told_apart(&families, &mut about);
         let share = decided.took.as_secs_f64() / decided.outcomes.len() as f64;
         for outcome in decided.outcomes {
             let Some(program) = decided.programs.get(outcome.policy) else { continue };
@@ -59,17 +55,15 @@ impl Observer for Metrics {
         if !families.exposure.counts(&request.namespace) {
             return;
         }
-        let about = About {
+        let mut about = About {
             kind: request.kind.kind.clone(),
             namespace: labels::namespace_of(&request.kind.group, &request.kind.kind, &request.namespace).into(),
             operation: operation(request),
         };
-        // The bound on what is told apart holds here too.
-        let told = families.about(&about).is_some();
-        let or_other = |text| if told { text } else { labels::OTHER };
+        self.told_apart(&families, &mut about);
         let labels = [
-            ("resource_kind", or_other(about.kind.as_str())),
-            ("resource_namespace", or_other(about.namespace.as_str())),
+            ("resource_kind", about.kind.as_str()),
+            ("resource_namespace", about.namespace.as_str()),
             ("resource_request_operation", about.operation),
             ("request_allowed", if answer.allowed { "true" } else { "false" }),
             (

@@ -5,6 +5,10 @@ use std::time::Duration;
 use ephor_expr::yaml::parse_value;
 
 use super::*;
+use crate::decision::answer::Answer;
+use crate::decision::observe::Observer;
+use crate::decision::path::Webhook;
+use crate::decision::request::{AdmissionRequest, AdmissionReview};
 use crate::policies::ExceptionScope;
 
 fn store() -> PolicyStore {
@@ -87,4 +91,45 @@ fn the_number_of_events_dropped_outlives_a_change_of_exposure() {
     metrics.events_dropped().inc();
     metrics.expose(Exposure::of_data(&Map::from_iter([(Str::new("bucketBoundaries"), Value::from("1"))])).0);
     assert_eq!(lines(&metrics, "kyverno_events_dropped_total 1").len(), 1);
+}
+
+/// A review of an object that somebody may have made up.
+fn review_of(kind: &str, namespace: &str) -> AdmissionRequest {
+    let kind = format!(r#"{{"group":"","version":"v1","kind":"{kind}"}}"#);
+    let text = format!(
+        r#"{{"request":{{"uid":"u","kind":{kind},"requestKind":{kind},"resource":{{"group":"","version":"v1","resource":"x"}},
+        "operation":"CREATE","namespace":"{namespace}","userInfo":{{}}}}}}"#
+    );
+    AdmissionReview::parse(text.as_bytes()).unwrap().request
+}
+
+#[test]
+fn kinds_and_namespaces_that_are_made_up_take_no_place_from_real_ones() {
+    let (metrics, store) = (Metrics::default(), store());
+    metrics.follow_policies(&store);
+    store.apply("ClusterPolicy", Change::Reset(vec![policy("a", "Audit")]));
+    let namespaces = NamespaceLabels::default();
+    namespaces.apply(Change::Set(parse_value("{metadata: {name: team-a}}").unwrap()));
+    metrics.know_namespaces(&namespaces);
+    let answered = |kind: &str, namespace: &str| {
+        metrics.answered(&review_of(kind, namespace), Webhook::Validate, &Answer::allow(), Duration::ZERO);
+    };
+    for i in 0..3000 {
+        answered(&format!("Forged{i}"), "team-a");
+        answered("Service", &format!("forged-{i}"));
+    }
+    // A change of policies gives no new room for what is made up.
+    store.apply("ClusterPolicy", Change::Set(policy("a", "Enforce")));
+    for i in 3000..6000 {
+        answered(&format!("Forged{i}"), "team-a");
+    }
+    answered("Service", "team-a");
+    let lines = lines(&metrics, "kyverno_admission_requests_total{");
+    assert_eq!(lines.len(), 500 + 3, "{:?}", lines.last());
+    for (kind, namespace, count) in [("Service", "team-a", 1), ("Service", "_other", 3000), ("_other", "_other", 5500)]
+    {
+        let about = format!(r#"resource_kind="{kind}",resource_namespace="{namespace}""#);
+        let line = lines.iter().find(|line| line.contains(&about));
+        assert!(line.is_some_and(|line| line.ends_with(&format!(" {count}"))), "{about}: {line:?}");
+    }
 }

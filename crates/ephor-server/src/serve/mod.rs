@@ -147,6 +147,7 @@ impl Admission {
         let cert_feeds = certs.follow(cluster, stop);
         let RoleAnswers { facts, namespaces, global, feeds: answer_feeds } =
             RoleAnswers::follow(cluster, common, &config, stop);
+        metrics.know_namespaces(&namespaces);
         let (roles, role_feeds) = Roles::follow(cluster, stop);
         let parts = Parts {
             cluster: Arc::clone(cluster),

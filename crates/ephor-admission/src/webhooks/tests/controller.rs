@@ -283,6 +283,23 @@ fn a_policy_whose_conditions_the_api_server_refuses_keeps_no_other_out() {
 }
 
 #[test]
+fn one_namespace_cannot_fill_the_configurations() {
+    let spec = "webhookConfiguration: {matchConditions: [{name: a, expression: 'true'}]}";
+    let mut documents: Vec<Value> =
+        (0..100).map(|i| policy(&format!("pol/team-a:p{i:03}"), spec, &[&validates("[Secret]")])).collect();
+    documents.push(policy("pol/team-b:p", spec, &[&validates("[Secret]")]));
+    documents.push(secrets());
+    let world = World::new(&documents);
+    world.reconcile(Arc::clone(&world.cluster)).unwrap();
+    assert_eq!(world.webhooks(VALIDATING).len(), 1 + 16 + 1);
+    let snapshot = world.policies.snapshot();
+    let refusals: Vec<_> =
+        snapshot.policies.values().filter_map(|p| world.board.get().of(p).unwrap().refusal.clone()).collect();
+    assert_eq!(refusals.len(), 100 - 16);
+    assert_eq!(refusals[0], "only the 16 oldest Policies with `matchConditions` of a namespace have webhooks");
+}
+
+#[test]
 fn break_glass_opens_the_resource_webhooks_and_closes_by_itself() {
     let world = World::new(&[secrets()]);
     world.settle();

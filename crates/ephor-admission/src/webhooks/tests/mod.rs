@@ -47,7 +47,7 @@ fn demand(document: &Value) -> Arc<Demand> {
 fn planned(documents: &[Value], settings: &WebhookSettings, config: &Config) -> Vec<(String, Value)> {
     let demands: Vec<_> = documents.iter().map(demand).collect();
     let inputs = Inputs { demands: &demands, settings, config, ca_bundle: b"pem", discovery: &Discovery::kubernetes() };
-    super::plan(&inputs).into_iter().map(|c| (c.name.to_string(), c.document)).collect()
+    super::plan(&inputs).configurations.into_iter().map(|c| (c.name.to_string(), c.document)).collect()
 }
 
 /// The webhooks of the resource configuration that `what` names, under upstream's defaults.

@@ -90,7 +90,7 @@ fn what_would_fail_is_a_finding() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("a.yaml"), "{apiVersion: v1, kind: Namespace, metadata: {name: a}}").unwrap();
     let planned = plan(&directory, &["policies.yaml", "--resource", "a.yaml"]);
-    insta::assert_snapshot!(text(&planned.stderr), @"error: policy namespace-defaults, Namespace a: rule pull-secret: source Secret shared/registry not found");
+    insta::assert_snapshot!(text(&planned.stderr), @"error: policy namespace-defaults, Namespace a: rule pull-secret for Namespace a: source Secret shared/registry not found");
     assert!(text(&planned.stdout).ends_with("1 to create, 0 to change, 0 to delete, 1 would fail\n"));
     assert_eq!(planned.status.code(), Some(1));
     for arguments in [&["missing.yaml"][..], &["policies.yaml", "--resource", "missing.yaml"], &[]] {

@@ -26,6 +26,8 @@ pub enum Effects {
     /// It may.
     #[default]
     Real,
+    /// It may ask services, and changes nothing in the cluster: what exists is scanned, again and again.
+    Scan,
     /// It may not: the request is a dry run.
     DryRun,
 }

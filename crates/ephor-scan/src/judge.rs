@@ -10,7 +10,7 @@ use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::gate::AllowedFetch;
 use ephor_engine::outcome::Phase;
 use ephor_engine::redact::Redactor;
-use ephor_engine::review::{Mode, Review};
+use ephor_engine::review::{Effects, Mode, Review};
 use ephor_expr::budget::Interrupt;
 use ephor_expr::{Str, Value};
 use ephor_reports::Entry;
@@ -42,6 +42,7 @@ pub fn judge(
 ) -> Judged {
     let mut review = Review::of_object(object.clone(), now);
     review.mode = Mode::Scan;
+    review.effects = Effects::Scan;
     review.namespace_labels = namespace_labels;
     let recorded = Recorded { answers, read: Mutex::default() };
     let learning = Learning::new(&recorded, Redactor::default());

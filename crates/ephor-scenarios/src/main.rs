@@ -148,7 +148,11 @@ impl Arguments {
             let help =
                 help.with_context(|| format!("{}: build it, or name another with --ephor", self.ephor.display()))?;
             let help = String::from_utf8_lossy(&help.stdout).into_owned();
-            roles.extend([Role::Admission, Role::Background, Role::Reports].into_iter().filter(|role| help.contains(role.name())));
+            roles.extend(
+                [Role::Admission, Role::Background, Role::Reports]
+                    .into_iter()
+                    .filter(|role| help.contains(role.name())),
+            );
         }
         for role in &self.roles {
             roles.push(match role.as_str() {

@@ -90,6 +90,12 @@ pub enum Refused {
         /// The path or URL.
         address: String,
     },
+    /// Something may change by the call, each time that what exists is scanned.
+    #[error("`{address}` is not called by scans: a POST may change something")]
+    Scan {
+        /// The path.
+        address: String,
+    },
     /// HTTP from a namespaced policy.
     #[error("a namespaced Policy may not call services")]
     Service,
@@ -110,19 +116,24 @@ pub fn allow(fetch: Fetch, asker: Asker<'_>) -> Result<AllowedFetch, Refused> {
     if let Some(own) = asker.namespace {
         check_own(&fetch, own)?;
     }
-    if asker.effects == Effects::DryRun {
-        check_effects(&fetch)?;
-    }
+    check_effects(&fetch, asker.effects)?;
     Ok(AllowedFetch(fetch))
 }
 
-/// Whether a fetch changes nothing. Reviews of the API server are posted and answered, and change nothing.
-fn check_effects(fetch: &Fetch) -> Result<(), Refused> {
-    match fetch {
-        Fetch::Api { method: HttpMethod::Post, path, .. } if !path.is_review() => {
+/// Whether a fetch changes no more than it may. Reviews of the API server are posted and answered, and change nothing.
+fn check_effects(fetch: &Fetch, effects: Effects) -> Result<(), Refused> {
+    match (effects, fetch) {
+        (Effects::Real, _) => Ok(()),
+        (_, Fetch::Api { method: HttpMethod::Post, path, .. }) if path.is_review() => Ok(()),
+        (Effects::Scan, Fetch::Api { method: HttpMethod::Post, path, .. }) => {
+            Err(Refused::Scan { address: path.to_string() })
+        }
+        (Effects::DryRun, Fetch::Api { method: HttpMethod::Post, path, .. }) => {
             Err(Refused::DryRun { address: path.to_string() })
         }
-        Fetch::Service { method: HttpMethod::Post, url, .. } => Err(Refused::DryRun { address: url.to_string() }),
+        (Effects::DryRun, Fetch::Service { method: HttpMethod::Post, url, .. }) => {
+            Err(Refused::DryRun { address: url.to_string() })
+        }
         _ => Ok(()),
     }
 }

@@ -146,6 +146,9 @@ fn a_dry_run_posts_nothing_but_reviews() {
         assert!(allow(fetch.clone(), Asker::default()).is_ok(), "{fetch:?}");
         let asker = Asker { namespace: None, effects: Effects::DryRun };
         assert_eq!(allow(fetch.clone(), asker).is_ok(), dry, "{fetch:?}");
+        let asker = Asker { namespace: None, effects: Effects::Scan };
+        let asks_a_service = matches!(fetch, Fetch::Service { .. });
+        assert_eq!(allow(fetch.clone(), asker).is_ok(), dry || asks_a_service, "{fetch:?}");
     }
 }
 

@@ -45,6 +45,8 @@ fn ci_steps(steps: &mut Steps) -> Result<()> {
             .iter()
             .try_for_each(|package| cargo(&["check", "--package", package]))
     })?;
+    // The fuzz targets are a workspace of their own, which no other step compiles.
+    steps.run("fuzz targets", || cargo(&["check", "--manifest-path", "fuzz/Cargo.toml"]))?;
     steps.run("control plane", cluster::build)?;
     steps.run("chart", || chart::lint().map(drop))?;
     steps.run("release build", || cargo(&["build", "--release"]))?;

@@ -57,6 +57,21 @@ fn policies_decide_on_what_is_deep_also_where_failures_are_ignored() {
 }
 
 #[test]
+fn json_patches_change_what_is_deep_also_where_failures_are_ignored() {
+    let request = asked("CREATE");
+    for operation in [
+        "{op: add, path: /metadata/labels/more, value: \"{{ request.object.spec }}\"}",
+        "{op: replace, path: /spec/0, value: \"{{ request.object.spec }}\"}",
+        "{op: copy, from: /spec, path: /metadata/more}",
+        "{op: move, from: /spec, path: /metadata/more}",
+    ] {
+        let rule = policy(&format!("mutate: {{patchesJson6902: '[{operation}]'}}"));
+        let answer = Bench::new(&[&rule]).handlers.mutate(&request, &Lane::All).review("", "", "u");
+        assert!(answer.at(&["response", "patch"]).is_some(), "{operation}");
+    }
+}
+
+#[test]
 fn no_policy_takes_the_stack_for_the_levels_of_an_object() {
     let values = [
         "{{ request.object.spec }}",

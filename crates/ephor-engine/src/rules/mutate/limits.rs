@@ -2,9 +2,14 @@
 
 use ephor_expr::Value;
 
-/// The deepest nesting that patches are followed into and may produce. Documents read from text are bounded more
+/// The deepest nesting that patches are followed into, and that merges may produce. Documents read from text are bounded more
 /// tightly ([`ephor_expr::yaml::Limits`]).
 pub(super) const MAX_DEPTH: usize = 256;
+
+/// The deepest document that a JSON patch may make. An API server reads 10,000 levels and refuses what is deeper, so a
+/// patch can move all that an object holds, and a document that becomes too deep is refused by the API server. An error
+/// here would let the object pass as it is, where failures are ignored.
+pub(super) const MAX_LEVELS: usize = 20_000;
 
 /// How many values one application of a patch may build or look at again. A patch can multiply with the resource
 /// (conditions in nested lists) or with itself (copies of copies); real ones stay in the hundreds.

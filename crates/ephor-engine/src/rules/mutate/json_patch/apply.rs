@@ -8,7 +8,7 @@ use ephor_expr::{Map, Str, Value};
 use super::error::{JsonPatchError, PlaceFault};
 use super::operation::{JsonPatch, PatchOp};
 use super::pointer::{Index, Pointer, child, child_mut, item_place};
-use crate::rules::mutate::limits::{Allowance, MAX_DEPTH};
+use crate::rules::mutate::limits::{Allowance, MAX_LEVELS};
 
 /// The most operations of one patch, as API servers have it.
 const MAX_OPERATIONS: usize = 10_000;
@@ -329,15 +329,8 @@ fn new_parent(step: &str, allowance: &mut Allowance) -> Result<Value, JsonPatchE
 
 /// Refuses `value` where it would make a document too deep.
 fn check_depth(value: &Value, steps: usize) -> Result<(), JsonPatchError> {
-    fn fits(value: &Value, left: usize) -> bool {
-        match value {
-            Value::Array(items) => left > 0 && items.iter().all(|item| fits(item, left - 1)),
-            Value::Object(map) => left > 0 && map.values().all(|member| fits(member, left - 1)),
-            _ => true,
-        }
-    }
-    match MAX_DEPTH.checked_sub(steps) {
-        Some(left) if fits(value, left) => Ok(()),
+    match MAX_LEVELS.checked_sub(steps) {
+        Some(left) if !is_container(value) || !value.is_deeper_than(left) => Ok(()),
         _ => Err(JsonPatchError::TooDeep),
     }
 }

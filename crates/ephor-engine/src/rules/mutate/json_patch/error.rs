@@ -3,7 +3,7 @@
 use ephor_expr::budget::BudgetError;
 use ephor_expr::yaml::YamlError;
 
-use crate::rules::mutate::limits::MAX_DEPTH;
+use crate::rules::mutate::limits::MAX_LEVELS;
 
 /// Why a JSON patch cannot be read or applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -106,7 +106,7 @@ pub enum JsonPatchError {
         op: &'static str,
     },
     /// The patched document would nest too deeply.
-    #[error("the patched document nests deeper than {MAX_DEPTH} levels")]
+    #[error("the patched document nests deeper than {MAX_LEVELS} levels")]
     TooDeep,
     /// The patch copies too much, or fills lists with too many nulls.
     #[error("the patch builds too large a document")]

@@ -204,8 +204,8 @@ impl<'e> Scope<'e> {
                         }
                         other => {
                             let unavailable = other.is_unavailable();
-                            let message = other.to_string();
-                            Failure::Cause(Cause::Context { entry: entry.name.clone(), message, unavailable })
+                            let message = other.about(&entry.name);
+                            Failure::Cause(Cause::Context { message, unavailable })
                         }
                     });
                 }

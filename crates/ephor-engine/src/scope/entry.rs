@@ -256,6 +256,21 @@ impl Query {
             }
         }
     }
+
+    /// The expression as the policy has it, for messages.
+    pub(super) fn written(&self) -> String {
+        match self {
+            Query::Expression { expression, holes } => {
+                let mut holes = holes.iter();
+                let part = |part: &str| match holes.next() {
+                    Some(variable) => format!("{part}{{{{ {} }}}}", variable.written),
+                    None => part.to_owned(),
+                };
+                expression.text().split(HOLE).map(part).collect()
+            }
+            Query::Data(variable) => format!("{{{{ {} }}}}", variable.written),
+        }
+    }
 }
 
 /// The text of the policy that the variable `name` is defined by.

@@ -72,11 +72,9 @@ pub enum Cause {
     #[error("incorrect query: {0}")]
     Syntax(CompileError),
     /// A context entry that it mentions cannot be loaded.
-    #[error("failed to load context entry {entry}: {message}")]
+    #[error("{message}")]
     Context {
-        /// The entry's name.
-        entry: Str,
-        /// Why.
+        /// Which entry and why.
         message: String,
         /// Whether nobody can give the data, so that no default stands in for it.
         unavailable: bool,

@@ -27,8 +27,12 @@ impl<'e> Scope<'e> {
             Source::Call(call) => self.load_call(call).map(Some),
             Source::Global { name, query } => {
                 let name = name.text(self)?;
-                let fetched = self.fetch(Fetch::Global { name: name.clone() })?;
-                let data = fetched.ok_or_else(|| LoadError::Missing(format!("global context entry `{name}`")))?;
+                let data = match self.fetch(Fetch::Global { name: name.clone() }) {
+                    Ok(Some(data)) => data,
+                    Ok(None) => return Err(LoadError::Global { name, reason: None }),
+                    Err(LoadError::Failed(reason)) => return Err(LoadError::Global { name, reason: Some(reason) }),
+                    Err(error) => return Err(error),
+                };
                 self.query_over(query.as_ref(), data).map(Some)
             }
             Source::Image { reference, credentials, query } => {
@@ -53,35 +57,37 @@ impl<'e> Scope<'e> {
         let over_context = value.is_none();
         let outcome = match (value, query) {
             (Some(value), None) => Ok(value),
-            (value, Some(query)) => {
-                let (expression, holes) = self.query(query)?;
-                match value {
-                    Some(value) => expression.fill(&holes, &value, self.world()),
-                    None => match self.evaluate_expression(expression, &holes) {
-                        Ok(value) => Ok(value),
-                        Err(Failure::Cause(Cause::Query(error))) => Err(error),
-                        // Data that nobody can give is not replaced by a default: the verdict would be about nothing.
-                        Err(Failure::Cause(cause @ Cause::Context { unavailable: true, .. })) => {
-                            return Err(LoadError::Unavailable(cause.to_string()));
-                        }
-                        // An entry that this one mentions failed: so did the expression.
-                        Err(Failure::Cause(cause)) => Err(EvalError::Other(cause.to_string())),
-                        Err(Failure::Scope(error)) => return Err(error.into()),
-                    },
-                }
-            }
+            (Some(value), Some(query)) => self.query_over(Some(query), value),
+            (None, Some(query)) => self.query_context(query),
             (None, None) => return Err(LoadError::NoValue),
         };
         match (outcome, default) {
-            (Err(error @ (EvalError::Pending | EvalError::Budget(_))), _) | (Err(error), None) => {
-                Err(LoadError::of_query(error))
-            }
-            (Err(_), Some(default)) => Ok(default),
+            (Err(error), Some(default)) if error.is_of_expression() => Ok(default),
+            (Err(error), _) => Err(error),
             (Ok(Value::Null), Some(default)) if over_context => Ok(default),
             (Ok(Value::Null), _) => Err(LoadError::NoValue),
             (Ok(value), _) => Ok(value),
         }
         .and_then(|value| if value.is_null() { Err(LoadError::NoValue) } else { Ok(value) })
+    }
+
+    /// The value of an expression over all names.
+    fn query_context(&mut self, query: &Query) -> Result<Value, LoadError> {
+        let (expression, holes) = self.query(query)?;
+        let cause = match self.evaluate_expression(expression, &holes) {
+            Ok(value) => return Ok(value),
+            Err(Failure::Scope(error)) => return Err(error.into()),
+            // Data that is not available is not replaced by a default: the verdict would be about nothing.
+            Err(Failure::Cause(cause @ Cause::Context { unavailable: true, .. })) => {
+                return Err(LoadError::Unavailable(cause.to_string()));
+            }
+            Err(Failure::Cause(Cause::Query(error @ (EvalError::Pending | EvalError::Budget(_))))) => {
+                return Err(LoadError::of_query(error));
+            }
+            // An entry that this one mentions failed: so did the expression.
+            Err(Failure::Cause(cause)) => cause,
+        };
+        Err(LoadError::Applied { query: query.written(), cause: cause.to_string() })
     }
 
     fn load_config_map(&mut self, name: &Template, namespace: Option<&Template>) -> Result<Value, LoadError> {
@@ -165,6 +171,12 @@ pub(super) enum LoadError {
     Scope(#[from] ScopeError),
     #[error("JMESPath query failed: {0}")]
     Query(EvalError),
+    /// An expression over all names fails. Upstream prints the data that it is applied to, which is none.
+    #[error("failed to apply jmespath {query} to variable <nil>: {cause}")]
+    Applied { query: String, cause: String },
+    /// A `GlobalContextEntry` has no data.
+    #[error("failed to fetch entry key={name}{}", reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
+    Global { name: Str, reason: Option<String> },
     #[error("the jmesPath is the value of a variable; only text of the policy is an expression")]
     QueryFromData,
     #[error("the value is null")]
@@ -187,6 +199,20 @@ pub(super) enum LoadError {
 }
 
 impl LoadError {
+    /// What to say of the entry named `entry`: upstream's words for expressions and for global context entries.
+    pub(super) fn about(&self, entry: &str) -> String {
+        match self {
+            LoadError::Applied { .. } => self.to_string(),
+            LoadError::Global { .. } => format!("failed to marshal APICall data for context entry {entry}: {self}"),
+            _ => format!("failed to load context entry {entry}: {self}"),
+        }
+    }
+
+    /// Whether the entry's expression has no value, so that a default stands in.
+    fn is_of_expression(&self) -> bool {
+        matches!(self, LoadError::Query(_) | LoadError::Applied { .. })
+    }
+
     pub(super) fn is_unavailable(&self) -> bool {
         match self {
             LoadError::Unavailable(_) => true,

@@ -37,7 +37,8 @@ impl Subject {
     /// What must be in the cluster before the engine starts: accounts, roles, configuration.
     pub fn manifests(&self) -> Result<String, String> {
         let (Self::Roles { binary, .. } | Self::Sandbox { binary }) = self else { return Ok(String::new()) };
-        let output = Command::new(binary).args(["install", "--print"]).output();
+        let output =
+            Command::new(binary).args(["install", "--print", "--set", "openreports.installCrds=true"]).output();
         let output = output.map_err(|error| format!("{}: {error}", binary.display()))?;
         if !output.status.success() {
             return Err(format!("ephor install --print: {}", String::from_utf8_lossy(&output.stderr)));
@@ -106,7 +107,7 @@ impl Flavour {
             Self::Ecdsa
         } else if case.starts_with("chainsaw/tls-certificates/ed25519") {
             Self::Ed25519
-        } else if case.starts_with("chainsaw/openreports/") {
+        } else if case.starts_with("chainsaw/openreports") {
             Self::OpenReports
         } else {
             Self::Standard

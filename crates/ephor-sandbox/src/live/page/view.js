@@ -141,7 +141,7 @@ function decisionItem(decision, objectExists) {
   const time = make("time", "", new Date(decision.time).toLocaleTimeString());
   time.dateTime = decision.time;
   time.title = new Date(decision.time).toLocaleString();
-  const when = make("span", "when", decision.user ? `${shortUser(decision.user)} · ` : "", time);
+  const when = make("span", "when", decision.user ? make("span", "by", `${shortUser(decision.user)} · `) : null, time);
   when.title = decision.user;
   const summary = make(
     "summary", "",

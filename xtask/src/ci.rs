@@ -11,8 +11,8 @@ use anyhow::{Context, Result};
 use crate::{cargo, chart, cluster, generate, image, purity, run, say, scenarios};
 
 /// The scenarios that sandboxes are held to.
-const SANDBOX_SCENARIOS: [&str; 4] =
-    ["chainsaw/autogen/", "chainsaw/generate/", "chainsaw/mutate/", "chainsaw/validate/"];
+const SANDBOX_SCENARIOS: [&str; 5] =
+    ["chainsaw/autogen/", "chainsaw/generate/", "chainsaw/mutate/", "chainsaw/reports/", "chainsaw/validate/"];
 
 /// Runs the steps of `cargo xtask check`.
 pub(crate) fn check() -> Result<()> {

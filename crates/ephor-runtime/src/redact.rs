@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::gate::AllowedFetch;
+use ephor_engine::outcome::{Detail, Outcome};
 use ephor_engine::redact::{REDACTED, Redactor};
 use ephor_expr::{Str, Value};
 
@@ -68,6 +69,32 @@ impl<'a, A: Answers + ?Sized> Learning<'a, A> {
     /// The object as it may be shown: a Secret without its values, any other object without values of Secrets.
     pub fn shown(&self, object: &Value) -> Value {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner).value(&without_values(object))
+    }
+
+    /// Takes the values out of everything in a result that people read: its message and its properties.
+    pub fn redact_result(&self, message: &mut Str, detail: Option<&mut Detail>) {
+        let properties = detail.into_iter().flat_map(|detail| detail.properties.iter_mut()).map(|(_, value)| value);
+        let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        if secrets.is_empty() {
+            return;
+        }
+        if let Cow::Owned(redacted) = secrets.text(message) {
+            *message = redacted.into();
+        }
+        for value in properties {
+            // Reports carry texts. As one, a value is searched without a walk into its depth.
+            let text = value.as_str().map_or_else(|| value.to_json(), str::to_owned);
+            if let Cow::Owned(redacted) = secrets.text(&text) {
+                *value = redacted.into();
+            }
+        }
+    }
+
+    /// Takes the values out of the results of rules.
+    pub fn redact_outcomes(&self, outcomes: &mut [Outcome]) {
+        for outcome in outcomes {
+            self.redact_result(&mut outcome.message, outcome.detail.as_deref_mut());
+        }
     }
 
     /// Takes the values out of texts.

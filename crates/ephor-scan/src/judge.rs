@@ -50,7 +50,7 @@ pub fn judge(
     let evaluation = Evaluation::new(&policies.set, &policies.exceptions, review, Phase::Validate);
     let evaluation = evaluation.interrupted_by(Arc::new(Deadline::after(LONGEST)));
     let mut outcomes = facts::drive(evaluation, &learning).outcomes;
-    learning.redact(outcomes.iter_mut().map(|outcome| &mut outcome.message));
+    learning.redact_outcomes(&mut outcomes);
     let programs = policies.set.programs();
     let entries = outcomes.iter().filter_map(|outcome| Some(Entry::of(programs.get(outcome.policy)?, outcome)));
     let results = entries.map(|entry| Value::object(entry.members())).collect();

@@ -130,15 +130,21 @@ impl Policy {
     }
 }
 
+/// Groups of which nothing is scanned: there would be reports about reports, without end.
+const REPORTS: [&str; 3] = ["openreports.io", "reports.kyverno.io", "wgpolicyk8s.io"];
+
 /// The kinds whose objects a rule judges and that can be listed.
 fn kinds_of(rule: &CompiledRule, discovery: &Discovery) -> Vec<(Str, Str)> {
     let made: Vec<KindSelector> =
         rule.autogen.iter().flat_map(|made| &made.kinds).map(|kind| KindSelector::parse(kind)).collect();
-    if !made.is_empty() {
-        return trigger_kinds(Some(&made), discovery);
-    }
-    let named: Option<Vec<KindSelector>> = rule.matches.kinds().map(|kinds| kinds.into_iter().cloned().collect());
-    trigger_kinds(named.as_deref(), discovery)
+    let named = || rule.matches.kinds().map(|kinds| kinds.into_iter().cloned().collect::<Vec<_>>());
+    let selectors = if made.is_empty() { named() } else { Some(made) };
+    let mut kinds = trigger_kinds(selectors.as_deref(), discovery);
+    kinds.retain(|(api_version, _)| {
+        let (group, _) = ephor_cluster::resource::split_api_version(api_version);
+        !REPORTS.contains(&group)
+    });
+    kinds
 }
 
 /// The group and kind of an object.

@@ -307,6 +307,10 @@ impl State {
         if !report::is_ours(report) {
             return self.report_gone(report, now);
         }
+        // Whoever may write reports in another namespace says nothing about this object.
+        if self.objects.get(&uid).is_some_and(|known| known.namespace != text(report, "namespace")) {
+            return;
+        }
         let known = self.stored.get(&uid).and_then(|reports| reports.get(&text(report, "name")));
         let (before, version) = (known.map(|known| known.digest), known.map_or(0, |known| known.version));
         let digest = self.digest(&report::content(report));

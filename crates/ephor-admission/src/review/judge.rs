@@ -129,6 +129,6 @@ impl<'j> Judge<'j> {
 
     /// Takes the values of Secrets out of messages.
     pub(super) fn redact(&self, outcomes: &mut [Outcome]) {
-        self.answers.redact(outcomes.iter_mut().map(|outcome| &mut outcome.message));
+        self.answers.redact_outcomes(outcomes);
     }
 }

@@ -323,11 +323,8 @@ impl Resource<'_> {
     /// Takes values of Secrets out of all that the rows from `first` on say.
     fn redact(&mut self, first: usize) {
         let rows = self.out.rows.get_mut(first..).unwrap_or_default();
-        self.answers.redact(rows.iter_mut().map(|row| &mut row.message));
-        for detail in rows.iter_mut().filter_map(|row| row.detail.as_mut()) {
-            for (_, value) in detail.properties.iter_mut() {
-                *value = self.answers.shown(value);
-            }
+        for row in rows {
+            self.answers.redact_result(&mut row.message, row.detail.as_deref_mut());
         }
     }
 

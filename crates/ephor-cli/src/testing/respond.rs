@@ -82,7 +82,7 @@ pub(super) fn responses(case: &mut Case) -> Vec<Response> {
                     let answers = Learning::new(host, Redactor::of([&object]));
                     let mut done = evaluate(&lane.set, &case.exceptions, review, phase, &answers);
                     answers.learn([&done.object]);
-                    answers.redact(done.outcomes.iter_mut().map(|outcome| &mut outcome.message));
+                    answers.redact_outcomes(&mut done.outcomes);
                     if phase == Phase::Mutate && !deleted {
                         object = done.object.clone();
                     }

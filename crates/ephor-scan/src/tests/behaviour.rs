@@ -250,6 +250,56 @@ fn reports_can_be_open_reports_in_several_parts() {
     assert_eq!(harness.stored(), harness.expected());
 }
 
+#[test]
+fn there_are_no_reports_about_reports() {
+    let mut harness = Harness::new();
+    harness.apply(&config_map("a", "m", "y"));
+    harness
+        .apply(&wants("ClusterPolicy", "p", "x", true).replace("[ConfigMap]", "[ConfigMap, PolicyReport, '*Report']"));
+    harness.settle();
+    harness.resync();
+    let about: Vec<String> =
+        harness.reports().iter().map(|r| r.str_at(&["scope", "kind"]).unwrap().to_owned()).collect();
+    assert!(about.iter().any(|kind| kind == "ConfigMap"), "{about:?}");
+    assert!(!about.iter().any(|kind| kind.ends_with("Report")), "{about:?}");
+}
+
+#[test]
+fn values_of_secrets_are_in_no_report() {
+    let mut harness = Harness::new();
+    harness.apply("{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: a}, data: {k: dG9wc2VjcmV0}}");
+    harness.apply(
+        "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, match: {any: [{resources: \
+         {kinds: [Secret]}}]}, reportProperties: {quoted: '{{ request.object.data.k }}', whole: '{{ request.object.data }}'}, \
+         validate: {message: \"it is {{ request.object.data.k }} or {{ base64_decode(request.object.data.k) \
+         }}\", deny: {}}}]}}",
+    );
+    harness.settle();
+    let report = harness.reports().remove(0).to_json().replace("\\u003c", "<").replace("\\u003e", ">");
+    assert!(report.contains("it is <redacted> or <redacted>"), "{report}");
+    assert!(report.contains(r#""quoted":"<redacted>""#), "{report}");
+    assert!(!report.contains("dG9wc2VjcmV0") && !report.contains("topsecret"), "{report}");
+}
+
+#[test]
+fn a_report_in_another_namespace_that_names_an_object_changes_nothing() {
+    let mut harness = Harness::new();
+    let made = harness.apply(&config_map("a", "m", "y"));
+    harness.apply(&wants("ClusterPolicy", "p", "x", true));
+    harness.settle();
+    let right = harness.versions();
+    let uid = object::text(&made, "uid");
+    harness.apply(&format!(
+        "{{apiVersion: wgpolicyk8s.io/v1alpha2, kind: PolicyReport, metadata: {{name: '{uid}', namespace: b, labels: \
+         {{app.kubernetes.io/managed-by: kyverno}}}}, scope: {{apiVersion: v1, kind: ConfigMap, name: m, namespace: b, uid: \
+         '{uid}'}}, results: [{{policy: p, rule: r, result: pass}}]}}"
+    ));
+    harness.resync();
+    let versions = harness.versions();
+    assert!(right.iter().all(|version| versions.contains(version)), "{right:?} {versions:?}");
+    assert!(harness.words().contains(&"m: p/r=fail".to_owned()));
+}
+
 /// An `EphemeralReport` with one failure about an object.
 fn ephemeral(about: &Value, policy: &str, rule: &str) -> String {
     let text = |key| object::text(about, key);

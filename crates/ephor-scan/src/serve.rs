@@ -53,6 +53,8 @@ impl std::fmt::Debug for Reports {
     }
 }
 
+/// How long the lists of all kinds are waited for before stored reports are compared with what exists, in milliseconds.
+const SYNC_TIMEOUT: Moment = 30_000;
 /// How often the kinds that must be followed are looked at.
 const KINDS_INTERVAL: Duration = Duration::from_millis(250);
 /// How many of these intervals pass between two looks at what is served.
@@ -213,7 +215,8 @@ impl Role<'_> {
     /// Keeps a feed for each kind that is scanned; returns with the term.
     fn follow_kinds(&self, served: impl Fn(Arc<Discovery>)) {
         let mut feeds: BTreeMap<GroupKind, (Str, Stop, Feed)> = BTreeMap::new();
-        let (mut begun, mut round, mut resynced): (bool, u64, Moment) = (false, 0, now());
+        let started = now();
+        let (mut begun, mut round, mut resynced): (bool, u64, Moment) = (false, 0, started);
         loop {
             let kinds = self.controller.kinds();
             feeds.retain(|kind, (version, stop, _)| {
@@ -234,7 +237,9 @@ impl Role<'_> {
                     (version, stop, feed)
                 });
             }
-            if !begun && feeds.values().all(|(_, _, feed)| feed.synced()) {
+            // A kind that may not be listed keeps the others from nothing.
+            let waited = now().saturating_sub(started) >= SYNC_TIMEOUT;
+            if !begun && (waited || feeds.values().all(|(_, _, feed)| feed.synced())) {
                 begun = true;
                 self.controller.begin(now());
             }

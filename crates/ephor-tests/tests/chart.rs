@@ -277,7 +277,7 @@ fn helm_says_how_to_see_it_work_how_to_uninstall_and_what_has_no_effect() {
         "  kubectl --namespace policies rollout status deployment/kyverno-admission-controller",
         "  ephor uninstall --namespace policies",
         "  helm uninstall ours --namespace kyverno",
-        "reportsController: this role is not part of Ephor's chart yet; its settings are ignored.",
+        "  kubectl get policyreports --all-namespaces",
         "cleanupController: this role is not part of Ephor's chart yet; its settings are ignored.",
     ] {
         assert!(notes.lines().any(|found| found == line), "{line}\n---\n{notes}");

@@ -4,14 +4,14 @@
 //! ([`Controller::step`]). Several threads may step at once; the queue sees to it that none does what another is at.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use ephor_cluster::Discovery;
 use ephor_engine::matching::ResourceFilters;
 use ephor_runtime::feed::Change;
 use ephor_runtime::kinds::GroupKind;
+use ephor_runtime::poison::PoisonMutex;
 use ephor_runtime::policies::{PolicyKey, Snapshot};
 use ephor_runtime::queue::{Moment, Settled};
 
@@ -33,7 +33,7 @@ pub enum Step {
 #[derive(Debug, Clone)]
 pub struct Controller {
     env: Arc<Env>,
-    state: Arc<Mutex<State>>,
+    state: Arc<PoisonMutex<State>>,
 }
 
 impl Controller {
@@ -44,7 +44,7 @@ impl Controller {
 
     /// What it knows.
     pub fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Takes in what is served.
@@ -113,7 +113,10 @@ impl Controller {
         };
         let clock = i64::try_from(now).ok().and_then(|now| jiff::Timestamp::from_millisecond(now).ok());
         let pass = Pass { env: &self.env, state: &self.state, now, clock: clock.unwrap_or_default() };
-        let settled = guarded(&self.state, &task, || self.work(&pass, &task));
+        let settled = self.state.contain(|| self.work(&pass, &task)).unwrap_or_else(|| {
+            tracing::error!(?task, "a piece of work has panicked");
+            Settled::Failed
+        });
         self.settle(task, policy.as_ref(), settled, now);
         Step::Worked
     }
@@ -152,35 +155,5 @@ impl Controller {
             Task::Note(policy) => pass.note_tenures(policy),
             Task::Sweep => pass.sweep(),
         }
-    }
-}
-
-/// What came of a piece of work. A panic is its failure, and others go on; but one under the lock leaves the state half
-/// changed, which nothing may be decided by, so it ends the thread and with it the process.
-fn guarded(state: &Mutex<State>, task: &Task, work: impl FnOnce() -> Settled) -> Settled {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        tracing::error!(?task, "a piece of work has panicked");
-        if state.is_poisoned() {
-            resume_unwind(panic);
-        }
-        Settled::Failed
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_panic_fails_one_piece_of_work_unless_it_leaves_the_state_half_changed() {
-        let state = Mutex::new(State::default());
-        assert!(matches!(guarded(&state, &Task::Sweep, || panic!("as asked")), Settled::Failed));
-        let ended = catch_unwind(AssertUnwindSafe(|| {
-            guarded(&state, &Task::Sweep, || {
-                let _changing = state.lock();
-                panic!("as asked")
-            })
-        }));
-        assert!(ended.is_err());
     }
 }

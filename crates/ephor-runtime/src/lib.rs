@@ -9,7 +9,8 @@
 //!   calls. [`globalcontext`]: cached data that all policies read. [`kinds`]: what discovery says about kinds in rules.
 //! - [`decision`]: admission requests, answers, and observers of what was decided. [`events`] and [`metrics`] observe.
 //!   [`explain`]: why a rule decided. [`redact`]: values of Secrets, out of everything that is shown.
-//! - [`lease`]: one leader at a time. [`queue`]: keyed work. [`threads`], [`stop`], [`signal`]: how controllers run.
+//! - [`lease`]: one leader at a time. [`queue`]: keyed work. [`threads`], [`stop`], [`signal`], [`poison`]: how
+//!   controllers run.
 //! - [`update_request`]: work that admission hands to the background role. [`content`]: when two objects are equal.
 
 pub mod access;
@@ -25,6 +26,7 @@ pub mod kinds;
 pub mod lease;
 pub mod metrics;
 pub mod network;
+pub mod poison;
 pub mod policies;
 pub mod queue;
 pub mod redact;

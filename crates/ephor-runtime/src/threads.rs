@@ -5,9 +5,8 @@
 //! code, and whatever runs it starts it again. Work that a stranger can cause to panic is caught before that, one piece
 //! at a time: reviews, audits, and work of the background controller (`catch_unwind`).
 //!
-//! This is also why locks are taken with `PoisonError::into_inner`: what a supervised thread left half changed is not
-//! used for long, and what a review changes under a lock is replaced as a whole or counted. The state of the background
-//! controller is neither: a panic under its lock is not caught.
+//! Locks follow one of two rules. Where one step changes a value or a map, a panic cannot leave half of the change, and
+//! `parking_lot` guards it. State that changes in several steps is in a [`PoisonMutex`](crate::poison::PoisonMutex).
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use ephor_cluster::query::Filter;
 use ephor_cluster::{Cluster, Discovery, ErrorKind, ListQuery};
@@ -16,6 +16,7 @@ use ephor_runtime::facts::Answers;
 use ephor_runtime::feed::{WatcherEvent, pages};
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::lease::LostLease;
+use ephor_runtime::poison::PoisonMutex;
 use ephor_runtime::policies::Snapshot;
 use ephor_runtime::queue::{Moment, Settled};
 use jiff::Timestamp;
@@ -78,7 +79,7 @@ pub struct Controller(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     env: Env,
-    state: Mutex<State>,
+    state: PoisonMutex<State>,
 }
 
 /// What a step did.
@@ -93,7 +94,7 @@ pub enum Step {
 impl Controller {
     /// A controller that knows nothing yet.
     pub fn new(env: Env) -> Self {
-        Self(Arc::new(Shared { env, state: Mutex::default() }))
+        Self(Arc::new(Shared { env, state: PoisonMutex::default() }))
     }
 
     pub(crate) fn env(&self) -> &Env {
@@ -102,7 +103,7 @@ impl Controller {
 
     /// The state. Its invariants hold between any two of its methods.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 
     /// Takes note of the policies and of what is served.
@@ -171,7 +172,16 @@ impl Controller {
                 None => return Step::Idle(state.queue.next_due()),
             }
         };
-        let settled = match &task {
+        let settled = self.0.state.contain(|| self.work(&task, now)).unwrap_or_else(|| {
+            tracing::error!(?task, "a piece of work has panicked");
+            Settled::Failed
+        });
+        self.lock().queue.settle(task, settled, now);
+        Step::Worked
+    }
+
+    fn work(&self, task: &Task, now: Moment) -> Settled {
+        match task {
             Task::Settle(uid) => self.settle(uid, now).unwrap_or_else(|failure| failed(&failure, uid)),
             Task::Adopt(key) => self.adopt(key, now),
             Task::Rescan(kind, namespace) => {
@@ -182,9 +192,7 @@ impl Controller {
                 self.ask_again(now);
                 Settled::Later(FACTS_INTERVAL)
             }
-        };
-        self.lock().queue.settle(task, settled, now);
-        Step::Worked
+        }
     }
 
     /// Judges an object and makes its reports say so.

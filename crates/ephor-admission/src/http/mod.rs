@@ -3,7 +3,9 @@
 //! Anybody who reaches the port can send anything, so everything is bounded before it is judged ([`Limits`]): the
 //! connections (`connections`), the memory of requests by the bytes that arrived (`room`), the time for a handshake,
 //! for headers and for a body. A request that finds no room in its time is answered 503, and the API server does what
-//! the webhook's failure policy says; one that cannot be judged (a panic) is answered by the failure policy in its path.
+//! the webhook's failure policy says. A panic while a review is judged is answered by the failure policy in its path, a
+//! panic before that with 500, which to the API server is a failure of the webhook; other requests of the connection
+//! go on.
 //!
 //! A review that is too large or malformed is denied, whatever the failure policy: what a user writes into an object
 //! must not decide that nothing judges it. The API server takes a denial only with the UID of the request, which stands
@@ -24,6 +26,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum_server::Handle;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use ephor_expr::scalar::duration;
+use futures::FutureExt as _;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -161,6 +164,8 @@ enum Refused {
     TooSlow,
     #[error("too much is in work already: try again")]
     NoRoom,
+    #[error("internal error")]
+    Internal,
     #[error("the body could not be read: {0}")]
     Broken(String),
     #[error(transparent)]
@@ -177,6 +182,7 @@ impl Refused {
             Self::TooMuch(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Broken(_) | Self::Unreadable(RequestError::NoRequest) => StatusCode::BAD_REQUEST,
             Self::Unreadable(_) => StatusCode::EXPECTATION_FAILED,
         }
@@ -185,7 +191,8 @@ impl Refused {
 
 async fn review(State(served): State<Arc<Served>>, request: Request<Body>) -> Response {
     let (method, path, begun) = (request.method().clone(), request.uri().path().to_owned(), Instant::now());
-    let answer = reviewed(&served, request, begun).await;
+    let answer = AssertUnwindSafe(reviewed(&served, request, begun)).catch_unwind().await;
+    let answer = answer.unwrap_or(Err(Refused::Internal));
     served.reviews.answered(method.as_str(), &path, begun.elapsed());
     match answer {
         Ok(reply) => reply.respond(served.limits.reading),
@@ -231,7 +238,7 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
         let Some(worker) = served.worker(until).await else { return unread(&path, &body, share) };
         // Room is kept for as long as the work lasts, also when no caller waits for it any more.
         let parsing = tokio::task::spawn_blocking(move || (AdmissionReview::parse(&body), body, share, Some(worker)));
-        timeout_at(until.into(), parsing).await.map_err(|_| Refused::TooSlow)?.map_err(|_| Refused::NoRoom)?
+        timeout_at(until.into(), parsing).await.map_err(|_| Refused::TooSlow)?.map_err(|_| Refused::Internal)?
     };
     let asked = match parsed {
         Ok(asked) => asked,
@@ -262,7 +269,7 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
     });
     match timeout_at(until.into(), blocking).await {
         Ok(Ok(Some(reply))) => Ok(reply),
-        Ok(_) => Err(Refused::NoRoom),
+        Ok(_) => Err(Refused::Internal),
         Err(_) => Ok(late),
     }
 }

@@ -11,14 +11,17 @@ use super::*;
 use crate::review::tests::Bench;
 use crate::review::{Effort, Handlers};
 
-/// Answers by the name of the object: `slow` waits, `panic` panics, everything else is let in.
+/// Answers by the name of the object: `slow` waits, `panic` panics, everything else is let in. The path `/panic` panics
+/// before anything is read.
 #[derive(Default)]
 struct ByName {
     at_once: AtomicUsize,
+    answered: AtomicUsize,
 }
 
 impl Reviews for ByName {
     fn serves(&self, path: &str) -> bool {
+        assert_ne!(path, "/panic", "as asked");
         path.starts_with("/validate")
     }
 
@@ -47,7 +50,9 @@ impl Reviews for ByName {
         false
     }
 
-    fn answered(&self, _: &str, _: &str, _: Duration) {}
+    fn answered(&self, _: &str, _: &str, _: Duration) {
+        self.answered.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 fn limits() -> Limits {
@@ -111,6 +116,18 @@ async fn a_panic_is_answered_by_the_failure_policy() {
     assert!(!answer(&text).0);
     let (_, text) = post("/validate/ignore", "application/json", body("panic")).await;
     assert!(answer(&text).0 && text.contains("internal error"), "{text}");
+}
+
+#[tokio::test]
+async fn a_panic_before_the_review_is_read_is_answered_500_and_counted() {
+    let reviews = Arc::new(ByName::default());
+    let router = router(Arc::clone(&reviews) as Arc<dyn Reviews>, limits(), Callers::All);
+    for (path, status) in [("/panic", 500), ("/validate/fail", 200)] {
+        let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
+        let response = router.clone().oneshot(request.body(Body::from(body("a"))).unwrap()).await.unwrap();
+        assert_eq!(response.status().as_u16(), status, "{path}");
+    }
+    assert_eq!(reviews.answered.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test]

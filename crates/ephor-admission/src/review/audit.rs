@@ -81,6 +81,7 @@ fn work(receiver: &Mutex<Receiver<Job>>, parts: &Parts, waiting_bytes: &AtomicUs
         let judged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| judge(&job, parts)));
         if judged.is_err() {
             tracing::error!(uid = %job.request.uid, "audit of a request panicked");
+            parts.observer.dropped(Dropped::Audit);
         }
     }
 }

@@ -55,25 +55,28 @@ impl Roles {
 
     /// Takes in a change of `RoleBinding`s (`namespaced`) or of `ClusterRoleBinding`s.
     pub fn apply(&self, namespaced: bool, change: Change) {
-        let mut index = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        // Everything is read before the lock is taken: a rule must not see a user who lost roles half-way.
+        let read = |object: &Value| Some((key(object), Arc::new(Binding::of(object)?)));
+        let index = || self.0.write().unwrap_or_else(PoisonError::into_inner);
         match change {
             Change::Reset(objects) => {
-                let kept = std::mem::take(&mut *index).bindings.into_iter();
-                index.bindings = kept.filter(|((namespace, _), _)| namespace.is_empty() == namespaced).collect();
-                for object in &objects {
-                    if let Some(binding) = Binding::of(object) {
-                        index.bindings.insert(key(object), Arc::new(binding));
-                    }
-                }
-                index.rebuild();
+                let listed: Vec<_> = objects.iter().filter_map(read).collect();
+                let mut index = index();
+                let mut next = Index::default();
+                let others = index.bindings.iter().filter(|((namespace, _), _)| namespace.is_empty() == namespaced);
+                next.bindings = others.map(|(key, binding)| (key.clone(), Arc::clone(binding))).chain(listed).collect();
+                next.rebuild();
+                *index = next;
             }
             Change::Set(object) => {
-                index.remove(&key(&object));
-                if let Some(binding) = Binding::of(&object) {
-                    index.add(key(&object), Arc::new(binding));
+                let (key, binding) = (key(&object), read(&object));
+                let mut index = index();
+                index.remove(&key);
+                if let Some((key, binding)) = binding {
+                    index.add(key, binding);
                 }
             }
-            Change::Gone(object) => index.remove(&key(&object)),
+            Change::Gone(object) => index().remove(&key(&object)),
         }
     }
 

@@ -1,19 +1,20 @@
 //! What the controller says while it runs, and which Secrets it has read for that.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::gate::AllowedFetch;
 use ephor_engine::redact::Redactor;
 use ephor_expr::{Str, Value};
 use ephor_runtime::facts::{Answers, ClusterFacts};
+use ephor_runtime::poison::PoisonMutex;
 
 use crate::writer::{Note, Observer};
 
 /// Notes, and the Secrets that were read. Clones are the same.
 #[derive(Clone, Default)]
-pub(super) struct Heard(Arc<Mutex<Words>>);
+pub(super) struct Heard(Arc<PoisonMutex<Words>>);
 
 #[derive(Default)]
 struct Words {
@@ -26,7 +27,7 @@ struct Words {
 
 impl Heard {
     fn lock(&self) -> MutexGuard<'_, Words> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Takes in a Secret, or several.

@@ -1,7 +1,7 @@
 //! A layer of memory over a cluster: what is written stays in it, what is read comes from it first.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use ephor_cluster::memory::View;
 use ephor_cluster::raw::{Method, RawRequest, Target, answer, target};
@@ -14,6 +14,7 @@ use ephor_expr::{Str, Value};
 use ephor_runtime::content::set_meta;
 use ephor_runtime::feed::Change;
 use ephor_runtime::kinds::GroupKind;
+use ephor_runtime::poison::PoisonMutex;
 
 use super::Namespaces;
 use super::trial::{Trial, Write};
@@ -32,7 +33,7 @@ pub(super) struct Layer {
     namespaces: Namespaces,
     now: Str,
     trial: Trial,
-    written: Mutex<Written>,
+    written: PoisonMutex<Written>,
 }
 
 #[derive(Default)]
@@ -49,11 +50,11 @@ impl Layer {
     pub(super) fn new(inner: Arc<dyn Cluster>, namespaces: Namespaces, now: jiff::Timestamp) -> Self {
         let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into();
         let trial = Trial::new(Arc::clone(&inner));
-        Self { inner, namespaces, now, trial, written: Mutex::default() }
+        Self { inner, namespaces, now, trial, written: PoisonMutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Written> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+        self.written.lock()
     }
 
     /// What was written since the last call.

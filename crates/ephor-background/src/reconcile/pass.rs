@@ -1,13 +1,14 @@
 //! One piece of work at hand: what it works with, what is asked and what comes of it.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use ephor_cluster::ClusterError;
 use ephor_cluster::query::Filter;
 use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
 use ephor_runtime::decision::AdmissionRequest;
+use ephor_runtime::poison::PoisonMutex;
 use ephor_runtime::policies::PolicyKey;
 use ephor_runtime::queue::Moment;
 use ephor_runtime::update_request::{ANNOTATION_POLICY_VERSION, ANNOTATION_UNCHANGED, ResourceSpec, UpdateRequest};
@@ -129,7 +130,7 @@ pub struct Pass<'p> {
     /// What to work with.
     pub env: &'p Env,
     /// What is known.
-    pub state: &'p Mutex<State>,
+    pub state: &'p PoisonMutex<State>,
     /// When this is.
     pub now: Moment,
     /// The same as the engine has it.
@@ -139,7 +140,7 @@ pub struct Pass<'p> {
 impl Pass<'_> {
     /// The state, for a moment.
     pub fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The live trigger.

@@ -6,10 +6,10 @@
 //! Records of passes that are still running stay, because what such a pass writes may be what remains.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
 
 use ephor_expr::Str;
 use ephor_runtime::kinds::GroupKind;
+use ephor_runtime::poison::PoisonMutex;
 use ephor_runtime::policies::PolicyKey;
 use ephor_runtime::queue::Moment;
 
@@ -184,15 +184,15 @@ impl State {
 /// A pass over a key while it runs.
 #[derive(Debug)]
 pub struct Reading<'p> {
-    state: &'p Mutex<State>,
+    state: &'p PoisonMutex<State>,
     key: &'p WorkKey,
     pass: u64,
 }
 
 impl<'p> Reading<'p> {
     /// Begins a pass.
-    pub fn begin(state: &'p Mutex<State>, key: &'p WorkKey) -> Self {
-        let pass = state.lock().unwrap_or_else(PoisonError::into_inner).reads.begin(key);
+    pub fn begin(state: &'p PoisonMutex<State>, key: &'p WorkKey) -> Self {
+        let pass = state.lock().reads.begin(key);
         Self { state, key, pass }
     }
 
@@ -204,7 +204,10 @@ impl<'p> Reading<'p> {
 
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).reads.end(self.key, self.pass);
+        // A panic may be under way, which a second one would turn into an abort.
+        if let Some(mut state) = self.state.lock_whole() {
+            state.reads.end(self.key, self.pass);
+        }
     }
 }
 
@@ -316,11 +319,11 @@ mod tests {
 
     #[test]
     fn a_pass_that_panics_is_over() {
-        let (state, key) = (Mutex::new(State::default()), key("t"));
+        let (state, key) = (PoisonMutex::new(State::default()), key("t"));
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let _reading = Reading::begin(&state, &key);
             panic!("as asked")
         }));
-        assert!(ended.is_err() && state.lock().unwrap().reads.passes.is_empty());
+        assert!(ended.is_err() && state.lock().reads.passes.is_empty());
     }
 }

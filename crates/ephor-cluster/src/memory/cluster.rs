@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use ephor_expr::{Str, Value};
@@ -33,6 +33,9 @@ pub struct MemoryCluster {
     caller: Caller,
 }
 
+/// Says why a cluster can no longer be used.
+const HALF_WRITTEN: &str = "an earlier write to the cluster in memory panicked half-way";
+
 /// What clones and watches have in common.
 pub(super) struct Shared {
     state: RwLock<State>,
@@ -42,14 +45,15 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    // A panic while the lock is held can only come from a patch, which is applied before anything is changed. So
-    // what a poisoned lock guards is sound.
+    // A write changes tables, history and kinds one after the other. After a panic half-way nothing may use them, so
+    // every access panics too, and the process that holds the cluster ends.
     pub(super) fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+        let Ok(state) = self.state.read() else { panic!("{HALF_WRITTEN}") };
+        state
     }
 
     fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let Ok(mut state) = self.state.write() else { panic!("{HALF_WRITTEN}") };
         let result = change(&mut state);
         let revision = state.revision;
         drop(state);
@@ -252,5 +256,29 @@ impl Cluster for MemoryCluster {
             Some(answer) => answer,
             None => answer(self, request),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    #[test]
+    fn a_half_written_cluster_answers_nothing() {
+        let cluster = MemoryCluster::default();
+        let write = || cluster.write(|_| panic!("as asked"));
+        assert!(catch_unwind(AssertUnwindSafe(write)).is_err());
+        assert!(catch_unwind(AssertUnwindSafe(|| cluster.revision())).is_err());
+        assert!(catch_unwind(AssertUnwindSafe(|| cluster.set_now("2026-01-01T00:00:00Z"))).is_err());
+    }
+
+    #[test]
+    fn a_read_that_panics_harms_nothing() {
+        let cluster = MemoryCluster::default();
+        assert!(catch_unwind(AssertUnwindSafe(|| cluster.read(|_| panic!("as asked")))).is_err());
+        cluster.set_now("2026-01-01T00:00:00Z");
+        assert_eq!(cluster.revision(), cluster.read(|state| state.revision));
     }
 }

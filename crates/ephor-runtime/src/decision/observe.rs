@@ -52,7 +52,7 @@ pub trait Observer: Send + Sync {
         self.answered(request, webhook, answer, took);
     }
 
-    /// Something was given up because there was too much of it.
+    /// Something was given up, because there was too much of it or it panicked.
     fn dropped(&self, what: Dropped) {
         let _ = what;
     }

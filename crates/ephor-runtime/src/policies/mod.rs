@@ -18,6 +18,7 @@ use ephor_engine::select::PolicySet;
 use ephor_expr::{Str, Value};
 
 use crate::feed::{Change, Feed, Watched, version_of};
+use crate::poison::PoisonMutex;
 use crate::stop::Stop;
 
 /// The member of the status that says for which generation the rules have acted for existing triggers. It is no
@@ -178,7 +179,7 @@ type Subscriber = Box<dyn Fn(&Arc<Snapshot>) + Send + Sync>;
 
 struct Shared {
     snapshot: ArcSwap<Snapshot>,
-    state: Mutex<State>,
+    state: PoisonMutex<State>,
     subscribers: Mutex<Vec<Subscriber>>,
     scope: ExceptionScope,
 }
@@ -220,7 +221,7 @@ impl PolicyStore {
     pub fn new(scope: ExceptionScope) -> Self {
         Self(Arc::new(Shared {
             snapshot: ArcSwap::default(),
-            state: Mutex::default(),
+            state: PoisonMutex::default(),
             subscribers: Mutex::default(),
             scope,
         }))
@@ -259,7 +260,7 @@ impl PolicyStore {
 
     /// Takes in a change of objects of `kind` (`ClusterPolicy`, `Policy` or `PolicyException`).
     pub fn apply(&self, kind: &str, change: Change) {
-        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.state.lock();
         if state.is_late(kind, &change) {
             return;
         }

@@ -135,3 +135,19 @@ fn a_policy_that_nests_too_deep_is_refused_and_the_others_hold() {
     };
     std::thread::Builder::new().stack_size(crate::threads::SMALL).spawn(look).unwrap().join().unwrap();
 }
+
+#[test]
+fn after_a_panic_half_way_no_more_changes_are_published() {
+    let store = PolicyStore::new(ExceptionScope::Everywhere);
+    store.apply("ClusterPolicy", Change::Set(policy("a", "one")));
+    let first = std::sync::Once::new();
+    store.subscribe(move |_| first.call_once(|| panic!("as asked")));
+    let apply = |name: &str| {
+        let change = Change::Set(policy(name, "one"));
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| store.apply("ClusterPolicy", change)))
+    };
+    assert!(apply("b").is_err());
+    let number = store.snapshot().number;
+    assert!(apply("c").is_err());
+    assert_eq!(store.snapshot().number, number);
+}

@@ -21,6 +21,21 @@ fn every_object_that_a_policy_judges_has_a_report() {
 }
 
 #[test]
+fn an_object_whose_judgement_panics_keeps_no_other_from_its_report() {
+    let mut harness = Harness::new();
+    harness.apply(&config_map("a", "good", "x"));
+    harness.apply("{apiVersion: v1, kind: Secret, metadata: {name: bad, namespace: a}}");
+    harness.apply(&wants("ClusterPolicy", "p", "x", true));
+    harness.apply(
+        "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: q}, spec: {rules: [{name: r, match: {any: \
+         [{resources: {kinds: [Secret]}}]}, context: [{name: c, configMap: {name: panics, namespace: a}}], validate: \
+         {message: no, deny: {conditions: {all: [{key: '{{ c.data.v }}', operator: Equals, value: x}]}}}}]}}",
+    );
+    harness.settle();
+    assert_eq!(harness.words(), ["good: p/r=pass"]);
+}
+
+#[test]
 fn a_scan_that_finds_nothing_new_writes_nothing() {
     let mut harness = Harness::new();
     harness.apply(&config_map("a", "m", "y"));

@@ -241,8 +241,8 @@ impl Admission {
         let router = http::router(Arc::clone(&self.reviews) as Arc<dyn Reviews>, limits, callers);
         let served = runtime.block_on(async {
             let handle = Handle::new();
-            tokio::spawn(drain(stop.clone(), handle.clone()));
-            http::serve(listener, tls, router, limits, handle).await
+            let draining = drain(stop.clone(), handle.clone());
+            serve_and_drain(http::serve(listener, tls, router, limits, handle), draining).await
         });
         // Whoever waits for the cluster still is not waited for.
         runtime.shutdown_timeout(Duration::from_secs(1));
@@ -274,6 +274,16 @@ fn observers(
         observers.push(Arc::new(ResultQueue::start(cluster, results, stop)));
     }
     observers
+}
+
+/// Serves, and drains meanwhile. Both are one task, so that a panic in either ends serving: a server that is never told
+/// to drain would outlive its role.
+async fn serve_and_drain<T>(serving: impl Future<Output = T>, draining: impl Future<Output = ()>) -> T {
+    tokio::pin!(serving);
+    tokio::select! {
+        served = &mut serving => served,
+        () = draining => serving.await,
+    }
 }
 
 /// Ends serving when `stop` is given. Leading ends by the same signal and does not wait for the requests in work.

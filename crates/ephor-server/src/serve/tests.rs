@@ -164,3 +164,9 @@ fn the_server_listens_where_callers_reach_it() {
         assert_eq!(address.ip().is_unspecified(), everywhere, "{own:?}: {address}");
     }
 }
+
+#[tokio::test]
+#[should_panic(expected = "as asked")]
+async fn serving_ends_when_what_would_drain_it_panics() {
+    serve_and_drain(std::future::pending::<()>(), async { panic!("as asked") }).await;
+}

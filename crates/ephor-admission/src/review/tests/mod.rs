@@ -10,7 +10,7 @@ use ephor_expr::yaml::{Limits, parse_values};
 use ephor_faults::FaultyCluster;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::decision::Answer;
-use ephor_runtime::decision::observe::{Decided, Observer};
+use ephor_runtime::decision::observe::{Decided, Dropped, Observer};
 use ephor_runtime::decision::path::{Lane, Webhook};
 use ephor_runtime::decision::request::{AdmissionRequest, AdmissionReview};
 use ephor_runtime::facts::{ClusterFacts, NamespaceLabels};
@@ -33,8 +33,10 @@ pub(crate) struct Bench {
 
 struct Notes(Arc<Mutex<Vec<String>>>);
 
+/// Panics at decisions of the policy `panics`.
 impl Observer for Notes {
     fn decided(&self, decided: &Decided<'_>) {
+        assert!(decided.programs.iter().all(|program| program.key != "panics"), "as asked");
         let mut notes = self.0.lock().unwrap();
         for outcome in decided.outcomes {
             let program = &decided.programs[outcome.policy];
@@ -49,6 +51,10 @@ impl Observer for Notes {
 
     fn shadowed(&self, _: &AdmissionRequest, webhook: Webhook, answer: &Answer, _: Duration) {
         self.0.lock().unwrap().push(format!("shadow {} {}", webhook.as_str(), answer.allowed));
+    }
+
+    fn dropped(&self, what: Dropped) {
+        self.0.lock().unwrap().push(format!("dropped {what:?}"));
     }
 }
 
@@ -189,6 +195,33 @@ fn audit_rules_are_judged_and_let_pass() {
         "policy warn.team: validation error: label team is missing. rule team failed at path /metadata/labels/team/";
     assert_eq!(answer, Answer::allow().with_warnings([message.to_owned()]));
     assert_eq!(bench.seen(), ["warn/team fail", "audit/team fail", "validate true"]);
+}
+
+#[test]
+fn a_review_that_panics_is_answered_by_the_failure_policy_and_counted() {
+    for (failure, allowed) in [("Fail", false), ("Ignore", true)] {
+        let bench = Bench::new(&[&wants_team("panics", &format!("failurePolicy: {failure},"), "Enforce")]);
+        let lane = Lane::Failing(if allowed { FailurePolicy::Ignore } else { FailurePolicy::Fail });
+        let answer = bench.handlers.validate(&request("CREATE", "Pod", "", &pod("{a: b}")), &lane);
+        assert_eq!((answer.allowed, answer.code), (allowed, (!allowed).then_some(500)), "{failure}: {answer:?}");
+        assert_eq!(bench.seen(), [format!("validate {allowed}")], "{failure}");
+    }
+}
+
+#[test]
+fn an_audit_that_panics_is_counted_as_dropped_and_the_next_one_is_judged() {
+    let bench = Bench::with(&[&wants_team("panics", "", "Audit")], |options| options.audit_workers = 1);
+    let pod = request("CREATE", "Pod", "", &pod("{a: b}"));
+    for _ in 0..2 {
+        assert!(bench.validate(&pod).allowed);
+        let mut seen = Vec::new();
+        while seen.len() < 2 {
+            seen.extend(bench.seen());
+            std::thread::yield_now();
+        }
+        seen.sort();
+        assert_eq!(seen, ["dropped Audit", "validate true"]);
+    }
 }
 
 #[test]

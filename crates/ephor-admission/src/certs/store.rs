@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use ephor_cluster::Cluster;
+use ephor_runtime::decision::proof::{PathToken, PathTokens};
 use ephor_runtime::feed::{Change, Feed, Watched};
 use ephor_runtime::stop::Stop;
 use jiff::Timestamp;
@@ -30,6 +31,7 @@ struct Shared {
     secrets: Mutex<Secrets>,
     served: Arc<Served>,
     trusted: ArcSwap<Trusted>,
+    tokens: PathTokens,
     subscribers: Mutex<Vec<Box<dyn Fn() + Send + Sync>>>,
 }
 
@@ -100,6 +102,7 @@ impl CertStore {
             secrets: Mutex::default(),
             served: Arc::default(),
             trusted: ArcSwap::default(),
+            tokens: PathTokens::default(),
             subscribers: Mutex::default(),
         }));
         store.derive();
@@ -140,6 +143,11 @@ impl CertStore {
     /// The certificates that vouch for what is served, PEM; empty as long as there are none.
     pub fn ca_bundle(&self) -> Arc<[u8]> {
         Arc::clone(&self.0.trusted.load().bundle)
+    }
+
+    /// The tokens in webhook paths that prove a caller. The present one follows the key that is served.
+    pub fn path_tokens(&self) -> &PathTokens {
+        &self.0.tokens
     }
 
     /// Whether a caller who trusts [`CertStore::ca_bundle`] would take what is served at `now`.
@@ -185,6 +193,7 @@ impl CertStore {
                     Ok((chain, key)) => {
                         trusted.chain = chain;
                         served = Some(Arc::new(key));
+                        self.0.tokens.set_present(&PathToken::of_key(&secret.key));
                     }
                     Err(why) => trusted.fault = Some(unreadable(&settings.pair_secret, why)),
                 }

@@ -4,9 +4,10 @@ use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ephor_cluster::{Cluster, MemoryCluster, WriteOptions};
+use ephor_cluster::{Cluster, DeleteOptions, MemoryCluster, WriteOptions};
 use ephor_expr::Value;
 use ephor_faults::{Death, FaultyCluster};
+use ephor_runtime::decision::proof::{self, PathToken};
 use ephor_runtime::lease::Term;
 use ephor_runtime::settings::KeyAlgorithm;
 use ephor_runtime::stop::Stop;
@@ -371,4 +372,32 @@ fn connect(store: &CertStore, bundle: &[u8]) -> Result<Vec<u8>, String> {
         }
     }
     Err("no handshake".to_owned())
+}
+
+#[test]
+fn another_key_makes_another_token_present_and_the_one_before_it_still_proves() {
+    let world = World::new(settings(KeyAlgorithm::Ecdsa));
+    let store = CertStore::new(world.settings.clone());
+    let stop = Stop::new();
+    assert!(store.follow(&world.cluster, &stop).wait_synced(Duration::from_secs(30)));
+    assert_eq!(store.path_tokens().present(), None, "nothing can be served");
+    let secrets = world.cluster.resolve("v1", "Secret").unwrap();
+    let mut tokens: Vec<PathToken> = Vec::new();
+    for round in 0..2 {
+        if round > 0 {
+            world.cluster.delete(&secrets, Some("default"), "pair", &DeleteOptions::default()).unwrap();
+        }
+        world.settle();
+        world.announce();
+        let token = PathToken::of_key(&world.secret("pair").unwrap().key);
+        while store.path_tokens().present().as_ref() != Some(&token) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        tokens.push(token);
+    }
+    stop.stop();
+    assert_ne!(tokens[0], tokens[1]);
+    for token in &tokens {
+        assert!(store.path_tokens().prove(proof::split(&token.end("/validate")).1.unwrap()));
+    }
 }

@@ -75,6 +75,11 @@ impl Caller {
         Self { peer: address.into(), names: None }
     }
 
+    #[cfg(test)]
+    pub(super) fn named(name: &str) -> Self {
+        Self { peer: Peer::default(), names: Some(Arc::new([name.to_owned()])) }
+    }
+
     /// Who takes what this caller takes.
     pub(super) fn peer(&self) -> Peer {
         self.peer
@@ -82,6 +87,11 @@ impl Caller {
 }
 
 impl Callers {
+    /// Whether those whose reviews are answered have shown a certificate.
+    pub(super) fn are_named(&self) -> bool {
+        matches!(self, Self::Named(_))
+    }
+
     /// Whether reviews of this caller are answered.
     pub(super) fn welcome(&self, caller: &Caller) -> bool {
         match (self, &caller.names) {

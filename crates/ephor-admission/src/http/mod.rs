@@ -11,6 +11,9 @@
 //! must not decide that nothing judges it. The API server takes a denial only with the UID of the request, which stands
 //! at the beginning of the body (`head`). Without a UID the answer is a status code of upstream's, which to the API
 //! server is a failure of the webhook.
+//!
+//! Each review is marked with its [`Sender`]: the API server shows a client certificate, or asks the path with the token
+//! that only it is given. Handlers judge reviews of others too, and hand over no work for them.
 
 use std::io;
 use std::net::TcpListener;
@@ -35,7 +38,7 @@ use tokio::time::timeout_at;
 use callers::{Caller, CallerAcceptor, PlainAcceptor};
 pub use callers::{Callers, CallersError, verifier};
 use connections::{Bounded, Connections};
-use ephor_runtime::decision::{AdmissionRequest, AdmissionReview, Answer, RequestError};
+use ephor_runtime::decision::{AdmissionRequest, AdmissionReview, Answer, RequestError, Sender, proof};
 use head::Head;
 pub use limits::Limits;
 use reading::Read;
@@ -53,8 +56,11 @@ mod sending;
 
 /// Somebody who answers admission requests, by the path of the webhook they came through.
 pub trait Reviews: Send + Sync + 'static {
-    /// Whether there is a webhook at this path.
+    /// Whether there is a webhook at this path. Paths come without their token.
     fn serves(&self, path: &str) -> bool;
+
+    /// Whether `token`, at the end of a path, is one that the API server was given.
+    fn proves(&self, token: &str) -> bool;
 
     /// The answer, if it can be given in a moment and without waiting for anything.
     fn at_once(&self, path: &str, request: &AdmissionRequest) -> Option<Answer>;
@@ -190,7 +196,8 @@ impl Refused {
 }
 
 async fn review(State(served): State<Arc<Served>>, request: Request<Body>) -> Response {
-    let (method, path, begun) = (request.method().clone(), request.uri().path().to_owned(), Instant::now());
+    let (method, path, begun) =
+        (request.method().clone(), proof::split(request.uri().path()).0.to_owned(), Instant::now());
     let answer = AssertUnwindSafe(reviewed(&served, request, begun)).catch_unwind().await;
     let answer = answer.unwrap_or(Err(Refused::Internal));
     served.reviews.answered(method.as_str(), &path, begun.elapsed());
@@ -207,7 +214,8 @@ async fn review(State(served): State<Arc<Served>>, request: Request<Body>) -> Re
 /// room, and judging.
 async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) -> Result<Reply, Refused> {
     let (parts, body) = request.into_parts();
-    let path = parts.uri.path().to_owned();
+    let (path, token) = proof::split(parts.uri.path());
+    let path = path.to_owned();
     if !served.reviews.serves(&path) {
         return Err(Refused::NoSuchPath);
     }
@@ -218,6 +226,7 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
     if !served.callers.welcome(&caller) {
         return Err(Refused::Stranger);
     }
+    let is_proven = served.callers.are_named() || token.is_some_and(|token| served.reviews.proves(token));
     if parts.headers.get(header::CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
         return Err(Refused::NotJson);
     }
@@ -240,11 +249,14 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
         let parsing = tokio::task::spawn_blocking(move || (AdmissionReview::parse(&body), body, share, Some(worker)));
         timeout_at(until.into(), parsing).await.map_err(|_| Refused::TooSlow)?.map_err(|_| Refused::Internal)?
     };
-    let asked = match parsed {
+    let mut asked = match parsed {
         Ok(asked) => asked,
         Err(error) => return denied(served, &path, &body, share, error.into()),
     };
     drop(body);
+    if is_proven {
+        asked.request.sender = Sender::ApiServer;
+    }
     let told = move |asked: &AdmissionReview, answer: Answer| {
         answer.review(&asked.api_version, &asked.kind, &asked.request.uid).to_json()
     };

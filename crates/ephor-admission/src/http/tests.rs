@@ -1,3 +1,4 @@
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ephor_expr::Value;
@@ -17,7 +18,14 @@ use crate::review::{Effort, Handlers};
 struct ByName {
     at_once: AtomicUsize,
     answered: AtomicUsize,
+    /// The path that each review was judged by, and who sent it.
+    senders: Mutex<Vec<(String, Sender)>>,
+    /// The paths in metrics.
+    counted: Mutex<Vec<String>>,
 }
+
+/// The token that [`ByName`] accepts.
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 impl Reviews for ByName {
     fn serves(&self, path: &str) -> bool {
@@ -25,7 +33,12 @@ impl Reviews for ByName {
         path.starts_with("/validate")
     }
 
-    fn at_once(&self, _: &str, request: &AdmissionRequest) -> Option<Answer> {
+    fn proves(&self, token: &str) -> bool {
+        token == TOKEN
+    }
+
+    fn at_once(&self, path: &str, request: &AdmissionRequest) -> Option<Answer> {
+        self.senders.lock().unwrap().push((path.to_owned(), request.sender));
         match request.name.as_str() {
             "panic" => panic!("as asked"),
             "slow" => None,
@@ -50,7 +63,8 @@ impl Reviews for ByName {
         false
     }
 
-    fn answered(&self, _: &str, _: &str, _: Duration) {
+    fn answered(&self, _: &str, path: &str, _: Duration) {
+        self.counted.lock().unwrap().push(path.to_owned());
         self.answered.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -165,6 +179,32 @@ async fn strangers_get_no_answers_and_probes_need_no_name() {
     assert_eq!(router.clone().oneshot(request.unwrap()).await.unwrap().status(), StatusCode::FORBIDDEN);
     let request = Request::get("/health/liveness").body(Body::empty()).unwrap();
     assert_eq!(router.oneshot(request).await.unwrap().status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_token_in_the_path_or_a_certificate_proves_the_sender() {
+    let reviews = Arc::new(ByName::default());
+    let named = Caller::named("apiserver");
+    let wrong = TOKEN.replace('0', "1");
+    for (callers, caller, path, want) in [
+        (Callers::All, Caller::default(), "/validate/fail".to_owned(), Sender::Unproven),
+        (Callers::All, Caller::default(), format!("/validate/fail/proven/{wrong}"), Sender::Unproven),
+        (Callers::All, Caller::default(), format!("/validate/fail/proven/{TOKEN}?timeout=5s"), Sender::ApiServer),
+        // A certificate that nothing verifies proves nothing.
+        (Callers::All, named.clone(), "/validate/fail".to_owned(), Sender::Unproven),
+        (Callers::Named(Arc::new([])), named, "/validate/fail".to_owned(), Sender::ApiServer),
+    ] {
+        for name in ["quick", "slow"] {
+            let router = router(Arc::clone(&reviews) as Arc<dyn Reviews>, limits(), callers.clone());
+            let request = Request::post(&path).header(header::CONTENT_TYPE, "application/json");
+            let request = request.extension(caller.clone()).body(Body::from(body(name))).unwrap();
+            assert_eq!(router.oneshot(request).await.unwrap().status(), StatusCode::OK);
+            let seen = reviews.senders.lock().unwrap().pop();
+            assert_eq!(seen, Some(("/validate/fail".to_owned(), want)), "{path} {name}");
+        }
+    }
+    let counted = reviews.counted.lock().unwrap();
+    assert!(counted.len() == 10 && counted.iter().all(|path| path == "/validate/fail"), "{counted:?}");
 }
 
 /// A body that begins like this and does not end.
@@ -481,6 +521,10 @@ impl Reviews for Computing {
         true
     }
 
+    fn proves(&self, _: &str) -> bool {
+        false
+    }
+
     fn at_once(&self, _: &str, _: &AdmissionRequest) -> Option<Answer> {
         None
     }
@@ -534,6 +578,10 @@ struct Judging(Handlers);
 impl Reviews for Judging {
     fn serves(&self, path: &str) -> bool {
         path::parse(path).is_some()
+    }
+
+    fn proves(&self, _: &str) -> bool {
+        false
     }
 
     fn at_once(&self, path: &str, request: &AdmissionRequest) -> Option<Answer> {

@@ -19,7 +19,7 @@ use ephor_reports::ephemeral::{API_VERSION, Ephemeral, Origin, kind};
 use ephor_reports::report::Scope;
 
 use ephor_runtime::decision::observe::{Decided, Observer};
-use ephor_runtime::decision::{AdmissionRequest, Answer, Webhook};
+use ephor_runtime::decision::{AdmissionRequest, Answer, Sender, Webhook};
 use ephor_runtime::lease::REPORTS_LEASE;
 use ephor_runtime::policies::{PolicyKey, Snapshot};
 use ephor_runtime::{Stop, threads};
@@ -164,6 +164,10 @@ fn joined(mut requests: Vec<(Str, Request)>) -> Vec<Ephemeral> {
 impl Observer for ResultQueue {
     fn decided(&self, decided: &Decided<'_>) {
         let request = decided.request;
+        // Results of what may never have been asked for would be reported of any object, in any number.
+        if request.sender == Sender::Unproven {
+            return;
+        }
         if decided.blocked {
             self.lock().requests.remove(&request.uid);
             return;
@@ -214,7 +218,7 @@ impl Observer for ResultQueue {
     }
 
     fn answered(&self, request: &AdmissionRequest, _: Webhook, answer: &Answer, _: Duration) {
-        if !answer.allowed {
+        if !answer.allowed && request.sender == Sender::ApiServer {
             self.lock().requests.remove(&request.uid);
         }
     }
@@ -352,12 +356,17 @@ mod tests {
         }
 
         fn decide(&self, uid: &str, name: &str, value: &str, blocked: bool, dry_run: bool) {
+            self.decide_for(Sender::ApiServer, (uid, name, value), blocked, dry_run);
+        }
+
+        fn decide_for(&self, sender: Sender, (uid, name, value): (&str, &str, &str), blocked: bool, dry_run: bool) {
             let text = format!(
                 "{{uid: '{uid}', operation: CREATE, namespace: default, name: {name}, dryRun: {dry_run}, kind: {{group: '', version: \
                  v1, kind: ConfigMap}}, resource: {{group: '', version: v1, resource: configmaps}}, object: {{apiVersion: v1, \
                  kind: ConfigMap, metadata: {{name: {name}, namespace: default, uid: u-{name}}}, data: {{v: {value}}}}}}}"
             );
             let request = AdmissionRequest::of_value(&parse_value(&text).unwrap()).unwrap();
+            let request = AdmissionRequest { sender, ..request };
             let (snapshot, gvk) = (self.store.snapshot(), Gvk::new("v1", "ConfigMap"));
             let review = request.review(gvk.clone(), request.user.clone(), jiff::Timestamp::UNIX_EPOCH, 0);
             let mut evaluation = Evaluation::new(&snapshot.set, &snapshot.exceptions, review, Phase::Validate);
@@ -413,6 +422,18 @@ mod tests {
         let request = AdmissionRequest::of_value(&parse_value("{uid: '3', operation: CREATE}").unwrap()).unwrap();
         bench.queue.answered(&request, Webhook::Validate, &Answer::deny("by another webhook"), Duration::ZERO);
         assert_eq!(bench.written(), [""; 0]);
+    }
+
+    #[test]
+    fn a_review_of_an_unproven_sender_leaves_nothing_and_takes_nothing_away() {
+        let mut bench = Bench::new(10);
+        bench.decide_for(Sender::Unproven, ("1", "one", "bad"), false, false);
+        bench.decide("2", "two", "bad", false, false);
+        bench.decide_for(Sender::Unproven, ("2", "two", "bad"), true, false);
+        let request = AdmissionRequest::of_value(&parse_value("{uid: '2', operation: CREATE}").unwrap()).unwrap();
+        let request = AdmissionRequest { sender: Sender::Unproven, ..request };
+        bench.queue.answered(&request, Webhook::Validate, &Answer::deny("forged"), Duration::ZERO);
+        assert_eq!(bench.written(), ["two: p-false=fail"]);
     }
 
     #[test]

@@ -9,8 +9,9 @@ use ephor_engine::outcome::{Outcome, Phase, RuleKind, Verdict};
 use ephor_engine::policy::{FailureAction, FailurePolicy};
 use ephor_expr::{Map, Value};
 use ephor_runtime::decision::answer::Answer;
-use ephor_runtime::decision::observe::Decided;
+use ephor_runtime::decision::observe::{Decided, Dropped};
 use ephor_runtime::decision::path;
+use ephor_runtime::decision::proof::Sender;
 use ephor_runtime::decision::request::AdmissionRequest;
 
 use super::audit::Job;
@@ -90,6 +91,11 @@ impl Inner {
         judge: &Judge<'_>,
     ) -> Result<Result<(), Answer>, WouldBlock> {
         if !policies.has_background_work || prepared.request.dry_run || self.options.shadow {
+            return Ok(Ok(()));
+        }
+        if prepared.request.sender == Sender::Unproven {
+            tracing::debug!(uid = %prepared.request.uid, "no work is handed over: the sender is not known to be the API server");
+            self.parts.observer.dropped(Dropped::Unproven);
             return Ok(Ok(()));
         }
         let work = super::update_requests::plan(prepared, &policies.all, judge, &self.options)?;

@@ -120,11 +120,12 @@ impl WebhookController {
                 // The signal comes when there is one.
                 Err(ReconcileError::NoCa) => LOOK,
                 Err(error) => {
-                    tracing::error!(%error, "webhooks cannot be registered");
+                    let error = self.told(&error.to_string());
+                    tracing::error!(error, "webhooks cannot be registered");
                     let pause = backoff.pause();
                     metrics.reconciled("webhooks", Reconciled::Again { failures: backoff.failures() });
                     let before = self.board.get();
-                    self.board.publish(Registration { failure: Some(error.to_string()), ..(*before).clone() });
+                    self.board.publish(Registration { failure: Some(error), ..(*before).clone() });
                     pause
                 }
             };
@@ -191,6 +192,7 @@ impl WebhookController {
         if ca_bundle.is_empty() {
             return Err(ReconcileError::NoCa);
         }
+        let token = self.sources.certs.path_tokens().present();
         let snapshot = self.sources.policies.snapshot();
         let config = self.sources.config.get();
         let discovery = self.sources.cluster.discovery()?;
@@ -203,12 +205,13 @@ impl WebhookController {
                 settings: &self.settings,
                 config: &config,
                 ca_bundle: &ca_bundle,
+                token: token.as_ref(),
                 discovery: &discovery,
             });
             match self.put_all(term, &configurations, Glass { until: open_until, now }) {
                 Ok(()) => break left_out,
                 Err((configuration, error)) => {
-                    if memory.blame(configuration, &error) == 0 {
+                    if memory.blame(configuration, &error, |why| self.told(why)) == 0 {
                         return Err(ReconcileError::Put { name: configuration.name.clone(), error });
                     }
                 }
@@ -217,6 +220,11 @@ impl WebhookController {
         self.publish(&snapshot, memory, &left_out, ca_bundle);
         let until_revert = open_until.map(|until| Duration::try_from(until.duration_since(now)).unwrap_or_default());
         Ok(until_revert.map_or(LOOK, |left| left.min(LOOK)))
+    }
+
+    /// What an API server said, as logs and statuses may repeat it: a path in it loses its token.
+    pub(super) fn told(&self, text: &str) -> String {
+        self.sources.certs.path_tokens().present().map_or_else(|| text.to_owned(), |token| token.hide(text))
     }
 
     fn put_all<'w>(
@@ -283,8 +291,8 @@ impl Memory {
     }
 
     /// Finds the policies because of which the API server refused a configuration, and leaves them out from now on, so
-    /// that the others hold. How many were found.
-    fn blame(&mut self, configuration: &Configuration, error: &PutError) -> usize {
+    /// that the others hold. How many were found. `told` takes out of a text what users must not see.
+    fn blame(&mut self, configuration: &Configuration, error: &PutError, told: impl Fn(&str) -> String) -> usize {
         let PutError::Cluster(error) = error else { return 0 };
         if error.kind() != ErrorKind::Invalid || configuration.ownership != Ownership::Resources {
             return 0;
@@ -299,7 +307,7 @@ impl Memory {
             if let Some(owner) = owner
                 && let Some((program, _)) = self.demands.get(owner)
             {
-                let why = cause.str_at(&["message"]).unwrap_or_default();
+                let why = told(cause.str_at(&["message"]).unwrap_or_default());
                 tracing::error!(policy = %owner, field, why, "the API server refuses the policy's webhook");
                 let why = format!("the API server refuses the webhook: {field}: {why}");
                 found += usize::from(self.refused.insert(owner.clone(), (Arc::clone(program), why)).is_none());

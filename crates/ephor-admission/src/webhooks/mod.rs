@@ -19,6 +19,7 @@ mod names;
 mod operations;
 mod plan;
 mod quota;
+mod registered;
 mod render;
 mod settings;
 #[cfg(test)]
@@ -32,4 +33,5 @@ pub(crate) use names::{failure_segment, fine_grained};
 pub use operations::Operations;
 pub use plan::{Configuration, ConfigurationKind, Inputs, Ownership, Plan, plan};
 pub use quota::OverQuota;
+pub use registered::follow_registered;
 pub use settings::{BootstrapRequests, Endpoint, FailureMode, RegisteredFrom, Serving, WebhookSettings};

@@ -11,9 +11,9 @@ use super::settings::Serving;
 
 /// The paths of the admission server.
 pub mod paths {
-    /// Resources: `/validate/{fail,ignore}[/finegrained/[NAMESPACE/]NAME]`.
+    /// Resources: `/validate/{fail,ignore}[/finegrained/[NAMESPACE/]NAME][/proven/TOKEN]`.
     pub const VALIDATE: &str = "/validate";
-    /// Resources: `/mutate/{fail,ignore}[/finegrained/[NAMESPACE/]NAME]`.
+    /// Resources: `/mutate/{fail,ignore}[/finegrained/[NAMESPACE/]NAME][/proven/TOKEN]`.
     pub const MUTATE: &str = "/mutate";
     /// Policies.
     pub const POLICY_VALIDATE: &str = "/policyvalidate";

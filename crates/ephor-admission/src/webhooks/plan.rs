@@ -6,6 +6,7 @@ use ephor_cluster::Discovery;
 use ephor_engine::policy::FailurePolicy;
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::config::Config;
+use ephor_runtime::decision::proof::PathToken;
 use ephor_runtime::policies::PolicyKey;
 
 use super::cover::Wanted;
@@ -29,6 +30,8 @@ pub struct Inputs<'a> {
     pub config: &'a Config,
     /// The certificates that vouch for the webhooks, PEM.
     pub ca_bundle: &'a [u8],
+    /// The end of the paths for resources, by which the API server is known; none as long as nothing can be served.
+    pub token: Option<&'a PathToken>,
     /// The kinds that are served.
     pub discovery: &'a Discovery,
 }
@@ -281,11 +284,12 @@ fn webhook(
         Hook::Validating => ("validate", paths::VALIDATE),
     };
     let segment = failure_segment(failure);
+    let path = format!("{base}/{segment}{path}");
     let object_selector =
         inputs.config.webhooks.object_selector.clone().filter(|selector| selector.as_object().is_some());
     Webhook {
         name: Names::of(settings.serving).webhook(word, &format!("-{segment}{name}")),
-        path: format!("{base}/{segment}{path}"),
+        path: inputs.token.map_or_else(|| path.clone(), |token| token.end(&path)),
         failure,
         timeout,
         // Reports, Events and UpdateRequests are written, but not for a dry run.

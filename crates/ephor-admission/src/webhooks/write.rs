@@ -2,6 +2,7 @@
 
 use ephor_cluster::{Cluster, ClusterError, ErrorKind, WriteOptions};
 use ephor_expr::{Map, Value};
+use ephor_runtime::decision::proof;
 use ephor_runtime::lease::{LostLease, Term};
 use jiff::Timestamp;
 
@@ -107,7 +108,23 @@ fn merged(live: &Value, wanted: &Value, ownership: Ownership) -> Value {
 /// Where the deadline of break-glass stands.
 const GLASS: [&str; 3] = ["metadata", "annotations", break_glass::ANNOTATION];
 
-/// Gives the stored webhooks the wanted CA, and while the glass is or was open the wanted failure policy; leaves the
+/// Takes over the token of the wanted path where the stored one is the same without it.
+fn follow_token(client: &mut Map, wanted: &Value) {
+    let take = |stored: &mut Value, wanted: Option<&Value>| {
+        let (Some(old), Some(new)) = (stored.as_str(), wanted.and_then(Value::as_str)) else { return };
+        if proof::split(old).0 == proof::split(new).0 {
+            *stored = new.into();
+        }
+    };
+    if let Some(url) = client.get_mut("url") {
+        take(url, wanted.get("url"));
+    }
+    if let Some(path) = client.get_mut("service").and_then(Value::as_object_mut).and_then(|s| s.get_mut("path")) {
+        take(path, wanted.at(&["service", "path"]));
+    }
+}
+
+/// Gives the stored webhooks the wanted CA and token, and while the glass is or was open the wanted failure policy; leaves the
 /// rest as it is.
 fn follow(members: &mut Map, wanted: &Value, glass: bool) {
     let wanted = wanted.as_array().unwrap_or_default();
@@ -119,6 +136,9 @@ fn follow(members: &mut Map, wanted: &Value, glass: bool) {
         let Some(webhook) = webhook.as_object_mut() else { continue };
         if let (Some(bundle), Some(client)) = (bundle, webhook.get_mut("clientConfig").and_then(Value::as_object_mut)) {
             client.insert("caBundle", bundle.clone());
+            if let Some(wanted) = same.and_then(|webhook| webhook.get("clientConfig")) {
+                follow_token(client, wanted);
+            }
         }
         if let Some(failure) = failure {
             webhook.insert("failurePolicy", failure.clone());

@@ -11,9 +11,9 @@ use ephor_engine::rules::mutate::JsonPatch;
 use ephor_expr::Value;
 use ephor_expr::budget::Budget;
 use ephor_runtime::config::ConfigStore;
-use ephor_runtime::decision::AdmissionRequest;
 use ephor_runtime::decision::observe::Unobserved;
 use ephor_runtime::decision::path::Lane;
+use ephor_runtime::decision::{AdmissionRequest, Sender};
 use ephor_runtime::facts::{ClusterFacts, NamespaceLabels};
 use ephor_runtime::feed::Change;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore};
@@ -104,7 +104,13 @@ impl Door {
 
     /// Asks about a request that no cluster in memory can be sent, such as opening a shell.
     pub(super) fn ask(&self, request: &Value) {
-        let answer = self.0.handlers.validate(&AdmissionRequest::of_value(request).unwrap(), &Lane::All);
+        self.ask_as(Sender::ApiServer, request);
+    }
+
+    /// The same, sent by that sender.
+    pub(super) fn ask_as(&self, sender: Sender, request: &Value) {
+        let request = AdmissionRequest { sender, ..AdmissionRequest::of_value(request).unwrap() };
+        let answer = self.0.handlers.validate(&request, &Lane::All);
         assert!(answer.allowed, "{:?}", answer.message);
     }
 }

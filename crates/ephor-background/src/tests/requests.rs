@@ -6,6 +6,7 @@ use ephor_cluster::MemoryCluster;
 use ephor_cluster::memory::Options;
 use ephor_expr::Value;
 use ephor_faults::FaultyCluster;
+use ephor_runtime::decision::Sender;
 
 use super::bed::{Bed, as_controller, document};
 use crate::writer::Note;
@@ -147,7 +148,7 @@ fn a_finished_request_goes_before_the_namespace_of_its_trigger() {
     assert_eq!(state(&bed), None);
 }
 
-/// A review that no API server sent, posted to the admission port: that `user` created the Namespace.
+/// A made-up review that came as if the API server sent it: that `user` created the Namespace.
 fn forge(bed: &Bed, user: &str) {
     let namespace = bed.find("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a}}").unwrap().to_json();
     bed.door.ask(&document(&format!(
@@ -207,11 +208,15 @@ fn bed_of_ann() -> Bed {
     bed
 }
 
-/// What the policy of [`bed_of_ann`] noted after a review that no API server sent.
-fn noted_after(bed: &mut Bed, (user, group): (&str, &str), operation: &str, rest: &str) -> Option<String> {
-    bed.door.ask(&document(&format!(
+fn review(user: &str, group: &str, operation: &str, rest: &str) -> Value {
+    document(&format!(
         "{{uid: forged, operation: {operation}, userInfo: {{username: {user}, groups: [{group}]}}, dryRun: false, {rest}}}"
-    )));
+    ))
+}
+
+/// What the policy of [`bed_of_ann`] noted after a made-up review that came as if the API server sent it.
+fn noted_after(bed: &mut Bed, (user, group): (&str, &str), operation: &str, rest: &str) -> Option<String> {
+    bed.door.ask(&review(user, group, operation, rest));
     assert!(waiting(bed).is_some(), "admission hands it over: {user} {operation}");
     bed.settle();
     assert_eq!(waiting(bed), None, "{user} {operation}");
@@ -265,30 +270,35 @@ fn a_forged_review_in_the_name_of_a_user_with_the_right_is_judged_by_the_live_ob
     );
 }
 
-/// No stored object tells whether these happened, so only client certificates refuse them all (`docs/security.md`).
+/// The API server takes groups as true, and no stored object proves a deletion or a connection, so the sender decides.
 #[test]
-fn a_forged_deletion_or_connection_to_what_never_was_takes_a_user_with_the_right() {
+fn an_unproven_sender_has_nothing_done_whatever_the_review_claims() {
+    let live = "{apiVersion: v1, kind: Namespace, metadata: {name: team, labels: {layer: business}}}";
+    let bed_with_team = || {
+        let mut bed = bed_of_ann();
+        bed.apply(live);
+        bed.settle();
+        bed
+    };
+    let team = bed_with_team().find(live).unwrap().to_json();
+    let creation = of_namespace("team", &team, "null");
     let deletion = of_namespace("absent", "null", &posted("absent", "phantom", 1));
     let connection = "kind: {group: '', version: v1, kind: PodExecOptions}, subResource: exec, name: absent,
          resource: {group: '', version: v1, resource: pods}, namespace: nowhere, oldObject: null,
          object: {apiVersion: v1, kind: PodExecOptions, command: [sh]}";
-    for (operation, rest) in [("DELETE", deletion.as_str()), ("CONNECT", connection)] {
-        let noted = |user| noted_after(&mut bed_of_ann(), (user, "dev"), operation, rest);
-        assert_eq!(noted("mallory"), None);
-        assert_eq!(noted("ann"), Some(format!("ann {operation}")));
+    for (operation, rest) in [("CREATE", creation.as_str()), ("DELETE", &deletion), ("CONNECT", connection)] {
+        for (user, group) in [("ann", "dev"), ("mallory", "admins")] {
+            let bed = bed_with_team();
+            bed.door.ask_as(Sender::Unproven, &review(user, group, operation, rest));
+            assert_eq!(waiting(&bed), None, "{user} {operation}");
+            assert_eq!(
+                noted_after(&mut bed_with_team(), (user, group), operation, rest),
+                Some(format!("{user} {operation}")),
+                "the API server's review acts"
+            );
+        }
+        assert_eq!(noted_after(&mut bed_with_team(), ("mallory", "dev"), operation, rest), None, "without the right");
     }
-}
-
-/// The API server takes the groups of a question as true. Without client certificates they are the caller's own words.
-#[test]
-fn a_forged_review_that_claims_a_group_with_the_right_acts_in_the_name_it_gives() {
-    let mut bed = bed_of_ann();
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: team, labels: {layer: business}}}");
-    bed.settle();
-    let team = bed.find("{apiVersion: v1, kind: Namespace, metadata: {name: team}}").unwrap().to_json();
-    let review = of_namespace("team", &team, "null");
-    assert_eq!(noted_after(&mut bed, ("mallory", "dev"), "CREATE", &review), None);
-    assert_eq!(noted_after(&mut bed, ("mallory", "admins"), "CREATE", &review).as_deref(), Some("mallory CREATE"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use ureq::tls::TlsConfig;
 use crate::guarded::{Cluster, policy};
 
 /// A client that trusts everybody and waits as long as an API server does by default.
-fn client() -> Agent {
+pub(crate) fn client() -> Agent {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let tls = TlsConfig::builder().unversioned_rustls_crypto_provider(provider).disable_verification(true).build();
     Agent::config_builder()

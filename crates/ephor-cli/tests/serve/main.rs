@@ -7,6 +7,7 @@ mod balancer;
 mod crash;
 mod dev;
 mod faults;
+mod forged;
 mod guarded;
 mod load;
 mod takeover;

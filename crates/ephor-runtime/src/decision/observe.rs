@@ -94,6 +94,8 @@ pub enum Dropped {
     UpdateRequest,
     /// A request beyond the limits of the server.
     Request,
+    /// The work of a review whose sender is not known to be the API server.
+    Unproven,
 }
 
 /// An observer who does not look.

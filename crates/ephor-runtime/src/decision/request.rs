@@ -13,6 +13,8 @@ use ephor_engine::review::{Effects, Mode, Review};
 use ephor_expr::value::Path;
 use ephor_expr::{Map, Str, Value};
 
+use super::proof::Sender;
+
 /// The bytes of a text that the answer repeats, or a log line tells: `apiVersion`, `kind`, `uid`. A UID has 36.
 pub const ECHOED: usize = 1 << 10;
 
@@ -64,6 +66,8 @@ pub struct AdmissionRequest {
     pub document: Value,
     /// The bytes of the body it came in; 0 if it came in none.
     pub weight: usize,
+    /// Who sent it.
+    pub sender: Sender,
 }
 
 /// Group, version and URL name of a resource.
@@ -100,11 +104,12 @@ pub enum RequestError {
 }
 
 impl AdmissionReview {
-    /// Reads a body. One that nests deeper than an API server reads is an error, which callers are to deny.
+    /// Reads a body, of which nothing tells who sent it. One that nests deeper than an API server reads is an error, which callers are to deny.
     pub fn parse(body: &[u8]) -> Result<Self, RequestError> {
         let text = std::str::from_utf8(body).map_err(|_| RequestError::NotText)?;
         let mut review = Self::of_value(&Value::from_json_nested(text, MAX_LEVELS)?)?;
         review.request.weight = body.len();
+        review.request.sender = Sender::Unproven;
         Ok(review)
     }
 
@@ -127,7 +132,7 @@ impl AdmissionReview {
 }
 
 impl AdmissionRequest {
-    /// Reads a `request`.
+    /// Reads a `request` that a host in this process made.
     pub fn of_value(document: &Value) -> Result<Self, RequestError> {
         Self::read(&Reader { value: document, path: Path::root() })
     }
@@ -160,6 +165,7 @@ impl AdmissionRequest {
             options: reader.object("options")?,
             document: reader.value.clone(),
             weight: 0,
+            sender: Sender::ApiServer,
         })
     }
 

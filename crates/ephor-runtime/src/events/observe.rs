@@ -8,11 +8,15 @@ use super::notes::{Admitted, RuleResult, judged};
 use super::recorder::Recorder;
 use crate::decision::observe::{Decided, Observer};
 use crate::decision::path::Webhook;
-use crate::decision::{AdmissionRequest, Answer};
+use crate::decision::{AdmissionRequest, Answer, Sender};
 use crate::policies::PolicyKey;
 
 impl Observer for Recorder {
     fn decided(&self, decided: &Decided<'_>) {
+        // A review that no API server sent would put Events on any object, in any number.
+        if decided.request.sender == Sender::Unproven {
+            return;
+        }
         if !decided.outcomes.iter().any(|outcome| self.would_tell(outcome)) {
             return;
         }
@@ -92,6 +96,11 @@ mod tests {
 
     /// Lets a policy with one deny rule for objects called `bad` judge one that is called `name`.
     fn judge(name: &str, blocked: bool, observers: &[&dyn Observer]) {
+        judge_of(Sender::ApiServer, name, blocked, observers);
+    }
+
+    /// The same, in a review of that sender.
+    fn judge_of(sender: Sender, name: &str, blocked: bool, observers: &[&dyn Observer]) {
         let store = PolicyStore::new(ExceptionScope::Disabled);
         let policy = parse_value(
             "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, match: {any: \
@@ -105,6 +114,7 @@ mod tests {
              {{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: default}}}}}}"
         );
         let request = AdmissionRequest::of_value(&parse_value(&text).unwrap()).unwrap();
+        let request = AdmissionRequest { sender, ..request };
         let gvk = Gvk::new("v1", "ConfigMap");
         let review = request.review(gvk.clone(), request.user.clone(), jiff::Timestamp::UNIX_EPOCH, 0);
         let mut evaluation = Evaluation::new(&snapshot.set, &snapshot.exceptions, review, Phase::Validate);
@@ -146,6 +156,7 @@ mod tests {
         );
         judge("good", false, &[&recorder]);
         judge("bad", true, &[&recorder]);
+        judge_of(Sender::Unproven, "bad", false, &[&recorder]);
         recorder.set_success_events(SuccessEvents::All);
         judge("good", false, &[&recorder]);
         let mut notes = Vec::new();

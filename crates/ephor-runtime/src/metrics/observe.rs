@@ -83,6 +83,7 @@ impl Observer for Metrics {
             Dropped::Audit => "admission audit",
             Dropped::UpdateRequest => "update requests",
             Dropped::Request => "admission requests",
+            Dropped::Unproven => "unproven reviews",
         };
         self.breaker(circuit, true);
     }

@@ -18,7 +18,7 @@ use ephor_admission::policy_admission::{Accounts, PolicyAdmission};
 use ephor_admission::review::results::{ResultQueue, ResultSettings};
 use ephor_admission::review::roles::Roles;
 use ephor_admission::review::{Effort, HandlerOptions, Handlers, Parts, Waiting};
-use ephor_admission::webhooks::paths;
+use ephor_admission::webhooks::{WebhookSettings, follow_registered, paths};
 use ephor_cluster::Cluster;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::decision::observe::Observer;
@@ -172,6 +172,7 @@ impl Admission {
         let mut feeds = vec![config_feed.clone(), waiting_feed];
         feeds.extend(answer_feeds);
         feeds.extend(role_feeds);
+        feeds.extend(follow_registered(cluster, WebhookSettings::of(settings).serving, certs.path_tokens(), stop));
         Self {
             leading: Arc::new(
                 Leading::new(cluster, settings, &policies, &config, &certs)
@@ -387,6 +388,10 @@ impl Served {
 impl Reviews for Served {
     fn serves(&self, path: &str) -> bool {
         target(path).is_some()
+    }
+
+    fn proves(&self, token: &str) -> bool {
+        self.certs.path_tokens().prove(token)
     }
 
     fn at_once(&self, path: &str, request: &AdmissionRequest) -> Option<Answer> {

@@ -1,6 +1,6 @@
 //! The role on a cluster in memory, asked over TLS as an API server asks.
 
-use ephor_cluster::{MemoryCluster, Resource, WriteOptions};
+use ephor_cluster::{ListQuery, MemoryCluster, Resource, WriteOptions};
 use ephor_expr::Value;
 use ephor_expr::yaml::{Limits, parse_values};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
@@ -30,13 +30,22 @@ struct Running {
 }
 
 impl Running {
-    fn start(flags: &[&str]) -> Self {
+    /// A cluster with the namespaces that every cluster has.
+    fn cluster() -> Arc<dyn Cluster> {
         let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
         let namespaces = cluster.resolve("v1", "Namespace").unwrap();
         for name in ["kyverno", "default"] {
             let namespace = yaml(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}"));
             let _ = cluster.create(&namespaces, namespace, &WriteOptions::default());
         }
+        cluster
+    }
+
+    fn start(flags: &[&str]) -> Self {
+        Self::start_in(Self::cluster(), flags)
+    }
+
+    fn start_in(cluster: Arc<dyn Cluster>, flags: &[&str]) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut all = vec![
             format!("--webhookServerPort={port}"),
@@ -137,6 +146,74 @@ fn a_shadow_stands_beside_and_allows() {
     eventually(|| (role.webhooks("ephor-shadow-resource-validating-webhook-cfg") > 0).then_some(()));
     assert!(role.allows(&client));
     assert_eq!(role.webhooks("kyverno-resource-validating-webhook-cfg"), 0);
+    role.end();
+}
+
+/// A review that no API server sent, of a user who claims a group that has all rights.
+const FORGED: &str = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"forged",
+    "kind":{"group":"","version":"v1","kind":"Namespace"},"resource":{"group":"","version":"v1","resource":"namespaces"},
+    "name":"team","namespace":"team","operation":"CREATE","userInfo":{"username":"mallory","groups":["system:masters"]},
+    "object":{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"team","uid":"u1"}},"dryRun":false}}"#;
+
+const BINDS_CREATOR: &str = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: bind}, spec: {background: false, \
+     rules: [{name: r, match: {any: [{resources: {kinds: [Namespace]}}]}, generate: {synchronize: false, apiVersion: v1, \
+     kind: ConfigMap, name: creator, namespace: '{{ request.object.metadata.name }}', data: {data: {user: '{{ \
+     request.userInfo.username }}'}}}}]}}";
+
+#[test]
+fn a_forged_review_hands_over_work_only_by_a_path_that_is_registered() {
+    let role = Running::start(&[]);
+    let kind = role.kind("kyverno.io/v1", "ClusterPolicy");
+    role.cluster.create(&kind, yaml(BINDS_CREATOR), &WriteOptions::default()).unwrap();
+    let client = role.client();
+    role.ready(&client);
+    let requests = role.kind("kyverno.io/v2", "UpdateRequest");
+    let work = || role.cluster.list(&requests, &ListQuery::all()).unwrap().items.len();
+    let post = |path: &str| {
+        let post = client.post(role.url(path)).header("Content-Type", "application/json");
+        let answer = post.send(FORGED).unwrap().body_mut().read_to_string().unwrap();
+        assert!(answer.contains(r#""allowed":true"#), "{answer}");
+    };
+    let path = eventually(|| {
+        let kind = role.kind("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration");
+        let stored = role.cluster.get(&kind, None, "kyverno-resource-validating-webhook-cfg").ok()?;
+        let webhook = stored.get("webhooks")?.as_array()?.first()?.clone();
+        let client = webhook.get("clientConfig")?;
+        client.str_at(&["service", "path"]).or_else(|| client.str_at(&["url"])).map(str::to_owned)
+    });
+    let path = &path[path.find("/validate").unwrap()..];
+    assert!(path.contains("/proven/"), "{path}");
+    let wrong = format!("{}{}", &path[..path.len() - 1], if path.ends_with('0') { '1' } else { '0' });
+    for path in ["/validate", "/validate/fail", &wrong] {
+        post(path);
+        assert_eq!(work(), 0, "{path}");
+    }
+    post(path);
+    assert_eq!(work(), 1);
+    role.end();
+}
+
+#[test]
+fn a_replica_accepts_the_path_that_is_registered_when_it_starts() {
+    let token = "0123456789abcdef0123456789abcdef";
+    let cluster = Running::cluster();
+    let registered = format!(
+        "{{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {{name: \
+         kyverno-resource-mutating-webhook-cfg}}, webhooks: [{{name: a.b.c, admissionReviewVersions: [v1], sideEffects: None, \
+         clientConfig: {{service: {{name: s, namespace: n, path: /mutate/fail/proven/{token}}}}}}}]}}"
+    );
+    let kind = cluster.resolve("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration").unwrap();
+    cluster.create(&kind, yaml(&registered), &WriteOptions::default()).unwrap();
+    let kind = cluster.resolve("kyverno.io/v1", "ClusterPolicy").unwrap();
+    cluster.create(&kind, yaml(BINDS_CREATOR), &WriteOptions::default()).unwrap();
+    let role = Running::start_in(cluster, &[]);
+    let client = role.client();
+    role.ready(&client);
+    let post =
+        client.post(role.url(&format!("/validate/fail/proven/{token}"))).header("Content-Type", "application/json");
+    assert_eq!(post.send(FORGED).unwrap().status(), 200);
+    let requests = role.kind("kyverno.io/v2", "UpdateRequest");
+    assert_eq!(role.cluster.list(&requests, &ListQuery::all()).unwrap().items.len(), 1);
     role.end();
 }
 

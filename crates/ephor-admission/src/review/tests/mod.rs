@@ -9,10 +9,10 @@ use ephor_expr::Value;
 use ephor_expr::yaml::{Limits, parse_values};
 use ephor_faults::FaultyCluster;
 use ephor_runtime::config::ConfigStore;
-use ephor_runtime::decision::Answer;
 use ephor_runtime::decision::observe::{Decided, Dropped, Observer};
 use ephor_runtime::decision::path::{Lane, Webhook};
 use ephor_runtime::decision::request::{AdmissionRequest, AdmissionReview};
+use ephor_runtime::decision::{Answer, Sender};
 use ephor_runtime::facts::{ClusterFacts, NamespaceLabels};
 use ephor_runtime::feed::Change;
 use ephor_runtime::policies::{ExceptionScope, PolicyKey, PolicyStore};
@@ -625,6 +625,7 @@ fn objects_as_deep_as_an_api_server_reads_are_judged_changed_and_handed_over() {
             kind.to_lowercase()
         );
         let request = AdmissionReview::parse(review.as_bytes()).unwrap().request;
+        let request = AdmissionRequest { sender: Sender::ApiServer, ..request };
         let mutated = bench.handlers.mutate(&request, &Lane::All);
         assert!(mutated.allowed, "{mutated:?}");
         let answer = bench.validate(&request);

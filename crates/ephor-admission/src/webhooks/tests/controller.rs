@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ephor_cluster::error::Cause;
-use ephor_cluster::{Cluster, DeleteOptions, ErrorKind, MemoryCluster, Resource, WriteOptions};
+use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, MemoryCluster, Resource, WriteOptions};
 use ephor_expr::{Map, Value};
 use ephor_faults::{Death, FaultyCluster};
 use ephor_runtime::config::ConfigStore;
+use ephor_runtime::decision::PathToken;
 use ephor_runtime::feed::Change;
 use ephor_runtime::lease::Term;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore, StoredPolicy};
@@ -36,21 +37,25 @@ struct World {
     stop: Stop,
 }
 
+fn cert_settings() -> CertSettings {
+    CertSettings {
+        namespace: "default".into(),
+        service: "kyverno-svc".into(),
+        ca_secret: "ca".into(),
+        pair_secret: "pair".into(),
+        algorithm: KeyAlgorithm::Ed25519,
+        renew_before: Duration::from_hours(1),
+        outside_host: None,
+        makes_them: true,
+    }
+}
+
 impl World {
     fn new(documents: &[Value]) -> Self {
         let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
         let stop = Stop::new();
         let term = Term::unlimited(&stop);
-        let settings = CertSettings {
-            namespace: "default".into(),
-            service: "kyverno-svc".into(),
-            ca_secret: "ca".into(),
-            pair_secret: "pair".into(),
-            algorithm: KeyAlgorithm::Ed25519,
-            renew_before: Duration::from_hours(1),
-            outside_host: None,
-            makes_them: true,
-        };
+        let settings = cert_settings();
         let certs = CertStore::new(settings.clone());
         let board = RegistrationBoard::default();
         let keeper = CertKeeper::new(Arc::clone(&cluster), settings, &certs, board.clone());
@@ -367,8 +372,12 @@ fn static_configurations_keep_what_users_made_of_them_and_still_follow_the_ca_an
         webhook.insert("rules", Value::array(Vec::new()));
         let client = webhook.get_mut("clientConfig").and_then(Value::as_object_mut).unwrap();
         client.insert("caBundle", "bm8=");
+        let service = client.get_mut("service").and_then(Value::as_object_mut).unwrap();
+        service.insert("path", PathToken::of_key(b"before").end("/validate/fail"));
     });
     reconcile(now);
+    let path = world.certs.path_tokens().present().unwrap().end("/validate/fail");
+    assert_eq!(world.webhooks(VALIDATING)[0].str_at(&["clientConfig", "service", "path"]), Some(&*path));
     let first = || world.webhooks(VALIDATING)[0].clone();
     assert_eq!(first().get("rules"), Some(&Value::array(Vec::new())));
     assert_eq!(first().str_at(&["clientConfig", "caBundle"]), Some(&*base64_of(&world.certs.ca_bundle())));
@@ -430,4 +439,36 @@ fn without_a_ca_nothing_is_registered() {
     eventually(|| world.certs.ca_bundle().is_empty());
     assert!(matches!(world.reconcile(Arc::clone(&world.cluster)), Err(ReconcileError::NoCa)));
     assert_eq!(world.cluster.get(&secret, Some("default"), "ca").unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn another_key_gives_the_webhooks_another_path() {
+    let world = World::new(&[secrets()]);
+    let path = || world.webhooks(VALIDATING)[0].str_at(&["clientConfig", "service", "path"]).unwrap().to_owned();
+    let wanted = || world.certs.path_tokens().present().unwrap().end("/validate/fail");
+    world.settle();
+    let before = wanted();
+    assert_eq!(path(), before);
+    let kind = world.cluster.resolve("v1", "Secret").unwrap();
+    world.cluster.delete(&kind, Some("default"), "pair", &DeleteOptions::default()).unwrap();
+    let settings = cert_settings();
+    let keeper = CertKeeper::new(Arc::clone(&world.cluster), settings, &world.certs, world.board.clone());
+    keeper.once(&world.term, Timestamp::now()).unwrap();
+    eventually(|| wanted() != before);
+    world.settle();
+    assert_eq!(path(), wanted());
+}
+
+#[test]
+fn no_status_shows_a_path_that_the_api_server_repeats() {
+    let world = World::new(&[policy("cpol:p", "", &[&validates("[Secret]")])]);
+    let token = world.certs.path_tokens().present().unwrap();
+    let refused = token.end("https://x/validate/fail");
+    let view = FaultyCluster::new(Arc::clone(&world.cluster)).before_writes(move |write| {
+        write.name.contains("resource-validating").then(|| ClusterError::denied(500, "InternalError", refused.clone()))
+    });
+    let controller = world.controller(Arc::new(view));
+    let error = controller.reconcile(&world.term, &mut Memory::default(), Timestamp::now()).unwrap_err().to_string();
+    assert!(error != token.hide(&error), "{error}");
+    assert!(controller.told(&error).contains("/validate/fail/proven/…"), "{error}");
 }

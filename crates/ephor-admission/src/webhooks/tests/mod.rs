@@ -9,6 +9,7 @@ use ephor_cluster::Discovery;
 use ephor_expr::Value;
 use ephor_expr::yaml::parse_value;
 use ephor_runtime::config::Config;
+use ephor_runtime::decision::PathToken;
 use ephor_runtime::policies::StoredPolicy;
 
 use super::{Demand, Inputs, WebhookSettings};
@@ -45,8 +46,19 @@ fn demand(document: &Value) -> Arc<Demand> {
 
 /// The configurations for some policies, by name.
 fn planned(documents: &[Value], settings: &WebhookSettings, config: &Config) -> Vec<(String, Value)> {
+    planned_with(documents, settings, config, None)
+}
+
+/// The same, where API servers are given this token.
+fn planned_with(
+    documents: &[Value],
+    settings: &WebhookSettings,
+    config: &Config,
+    token: Option<&PathToken>,
+) -> Vec<(String, Value)> {
     let demands: Vec<_> = documents.iter().map(demand).collect();
-    let inputs = Inputs { demands: &demands, settings, config, ca_bundle: b"pem", discovery: &Discovery::kubernetes() };
+    let discovery = Discovery::kubernetes();
+    let inputs = Inputs { demands: &demands, settings, config, ca_bundle: b"pem", token, discovery: &discovery };
     super::plan(&inputs).configurations.into_iter().map(|c| (c.name.to_string(), c.document)).collect()
 }
 

@@ -2,9 +2,10 @@
 
 use ephor_expr::Value;
 use ephor_runtime::config::Config;
+use ephor_runtime::decision::PathToken;
 
 use super::super::{BootstrapRequests, Endpoint, FailureMode, RegisteredFrom, Serving, WebhookSettings};
-use super::{VALIDATE, planned, policy, rules, validates, webhooks};
+use super::{VALIDATE, planned, planned_with, policy, rules, validates, webhooks};
 
 const ALL: &str = "CONNECT,CREATE,DELETE,UPDATE";
 const MUTATE: &str = "mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}";
@@ -255,6 +256,31 @@ fn the_engines_namespace_is_excluded_whatever_the_config_map_says() {
                 assert!(expressions.unwrap().contains(&own.unwrap()), "{name} {selector}");
             }
         }
+    }
+}
+
+#[test]
+fn paths_for_resources_end_in_the_token_and_others_do_not() {
+    let token = PathToken::of_key(b"key");
+    let documents = [policy("cpol:p", "", &[&validates("[Secret]")])];
+    for endpoint in [Endpoint::Service { port: 443 }, Endpoint::Url("https://10.0.0.1:9443".into())] {
+        let settings = WebhookSettings { endpoint, ..WebhookSettings::default() };
+        let config = Config::default_for("kyverno");
+        let paths = |token: Option<&PathToken>| -> Vec<String> {
+            let planned = planned_with(&documents, &settings, &config, token);
+            let webhooks = planned.iter().filter_map(|(_, document)| document.get("webhooks")?.as_array()).flatten();
+            let path = |webhook: &Value| {
+                let client = webhook.get("clientConfig").unwrap();
+                client.str_at(&["service", "path"]).or_else(|| client.str_at(&["url"])).unwrap().to_owned()
+            };
+            webhooks.map(path).collect()
+        };
+        let with: Vec<String> = paths(None)
+            .iter()
+            .map(|path| if path.ends_with("/validate/fail") { token.end(path) } else { path.clone() })
+            .collect();
+        assert_eq!(paths(Some(&token)), with);
+        assert!(with.len() > 1 && with.iter().filter(|path| path.contains("/proven/")).count() == 1, "{with:?}");
     }
 }
 

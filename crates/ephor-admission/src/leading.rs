@@ -98,7 +98,7 @@ impl Leading {
 
 fn spawn(name: &str, term: &Term, run: impl FnOnce(&Term) + Send + 'static) {
     let owned = term.clone();
-    threads::spawn(name, threads::LARGE, term.stop(), move || run(&owned));
+    threads::spawn(name, threads::LARGE, term.token(), move || run(&owned));
 }
 
 #[cfg(test)]
@@ -110,9 +110,9 @@ mod tests {
     use ephor_expr::Value;
     use ephor_expr::yaml::parse_value;
     use ephor_faults::FaultyCluster;
+    use ephor_runtime::cancellation::CancellationToken;
     use ephor_runtime::lease::{self, LeaseOptions};
     use ephor_runtime::policies::ExceptionScope;
-    use ephor_runtime::stop::Stop;
     use jiff::Timestamp;
 
     use super::*;
@@ -124,7 +124,7 @@ mod tests {
         view: Arc<FaultyCluster>,
         policies: PolicyStore,
         certs: CertStore,
-        stop: Stop,
+        stop: CancellationToken,
         election: Option<std::thread::JoinHandle<()>>,
     }
 
@@ -132,7 +132,7 @@ mod tests {
         fn start(cluster: &Arc<dyn Cluster>, identity: &'static str) -> Self {
             let view = Arc::new(FaultyCluster::new(Arc::clone(cluster)));
             let own: Arc<dyn Cluster> = Arc::clone(&view) as Arc<dyn Cluster>;
-            let stop = Stop::new();
+            let stop = CancellationToken::new();
             let arguments = ["--tlsKeyAlgorithm=ECDSA".to_owned()];
             let mut settings = AdmissionSettings::parse(&arguments, &BTreeMap::new()).unwrap();
             settings.common.namespace = "default".into();
@@ -163,7 +163,7 @@ mod tests {
 
     impl Drop for Replica {
         fn drop(&mut self) {
-            self.stop.stop();
+            self.stop.cancel();
             if let Some(election) = self.election.take() {
                 let _ = election.join();
             }

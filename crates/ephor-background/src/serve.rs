@@ -10,6 +10,7 @@ use std::time::Duration;
 use ephor_cluster::query::Filter;
 use ephor_cluster::{Cluster, LabelSelector};
 use ephor_expr::Str;
+use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::events::Recorder;
 use ephor_runtime::facts::Answers;
@@ -19,7 +20,6 @@ use ephor_runtime::lease::{LeaseOptions, Term};
 use ephor_runtime::metrics::Metrics;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore};
 use ephor_runtime::queue::Moment;
-use ephor_runtime::stop::Stop;
 use ephor_runtime::threads;
 use ephor_runtime::update_request::{API_VERSION, KIND};
 
@@ -75,7 +75,7 @@ const LOOK: Duration = Duration::from_millis(200);
 const NAP: Duration = Duration::from_millis(250);
 
 /// Takes part in the election until `stop`, and does the work while leading.
-pub fn run(background: &Background, stop: &Stop) {
+pub fn run(background: &Background, stop: &CancellationToken) {
     let lease = LeaseOptions {
         namespace: background.namespace.clone(),
         name: LEASE.into(),
@@ -85,13 +85,13 @@ pub fn run(background: &Background, stop: &Stop) {
     background.metrics.background_stands(&background.namespace, None);
     ephor_runtime::lease::run(&background.cluster, &lease, stop, |term| {
         let (background, term) = (background.clone(), term.clone());
-        threads::spawn("background", threads::LARGE, &term.stop().clone(), move || lead(&background, &term));
+        threads::spawn("background", threads::LARGE, &term.token().clone(), move || lead(&background, &term));
     });
 }
 
 /// Does the work for one term; returns at its end.
 pub fn lead(background: &Background, term: &Term) {
-    let stop = term.stop().clone();
+    let stop = term.token().clone();
     background.readiness.begins(&stop);
     let store = PolicyStore::new(background.exceptions.clone());
     let fence = term.clone();
@@ -104,15 +104,15 @@ pub fn lead(background: &Background, term: &Term) {
         background.metrics.clone(),
     ));
     background.metrics.follow_policies(&store);
-    let bell = Arc::new(Bell::default());
+    let work = Arc::new(WorkNotify::default());
     let feeds = store.follow(&background.cluster, &stop);
     // Half of the policies would look as if the other half were gone.
     while !feeds.wait_synced(NAP) {
-        if stop.is_stopped() {
+        if stop.is_cancelled() {
             return;
         }
     }
-    while !stop.is_stopped() {
+    while !stop.is_cancelled() {
         match background.cluster.discovery() {
             Ok(discovery) => {
                 controller.observe_discovery(discovery, now());
@@ -127,42 +127,42 @@ pub fn lead(background: &Background, term: &Term) {
     controller.observe_filters(&background.config.get().resource_filters, now());
     // First of all, so that no change comes in between.
     store.subscribe({
-        let (controller, bell) = (controller.clone(), Arc::clone(&bell));
+        let (controller, work) = (controller.clone(), Arc::clone(&work));
         move |snapshot| {
             controller.observe_policies(Arc::clone(snapshot), now());
-            bell.ring();
+            work.notify();
         }
     });
     controller.observe_policies(store.snapshot(), now());
     controller.sweep(now());
     let requests = Watched::all(API_VERSION, KIND).in_namespace(&background.namespace);
     Feed::spawn(Arc::clone(&background.cluster), requests, stop.clone(), {
-        let (controller, bell) = (controller.clone(), Arc::clone(&bell));
+        let (controller, work) = (controller.clone(), Arc::clone(&work));
         move |change| {
             controller.observe_requests(change, now());
-            bell.ring();
+            work.notify();
         }
     });
     for worker in 0..background.workers.max(1) {
-        let (controller, bell, stop) = (controller.clone(), Arc::clone(&bell), stop.clone());
+        let (controller, work, stop) = (controller.clone(), Arc::clone(&work), stop.clone());
         threads::spawn(format!("background {worker}"), threads::LARGE, &stop.clone(), move || {
-            while !stop.is_stopped() {
-                let heard = bell.heard();
+            while !stop.is_cancelled() {
+                let seen = work.count();
                 if let Step::Idle(due) = controller.step(now()) {
                     let wait = due.map_or(NAP, |due| Duration::from_millis(due.saturating_sub(now()).max(1)));
-                    bell.wait(heard, wait.min(NAP));
+                    work.wait(seen, wait.min(NAP));
                 }
             }
         });
     }
     background.readiness.works();
-    follow(background, &controller, &bell, &stop);
+    follow(background, &controller, &work, &stop);
     background.metrics.background_stands(&background.namespace, None);
 }
 
 /// Keeps a feed for each kind that must be followed; returns with `stop`.
-fn follow(background: &Background, controller: &Controller, bell: &Arc<Bell>, stop: &Stop) {
-    let mut feeds: BTreeMap<GroupKind, (Watch, Stop)> = BTreeMap::new();
+fn follow(background: &Background, controller: &Controller, work: &Arc<WorkNotify>, stop: &CancellationToken) {
+    let mut feeds: BTreeMap<GroupKind, (Watch, CancellationToken)> = BTreeMap::new();
     let mut round: u64 = 0;
     let mut resynced = now();
     loop {
@@ -171,7 +171,7 @@ fn follow(background: &Background, controller: &Controller, bell: &Arc<Bell>, st
         feeds.retain(|kind, (watch, stop)| {
             let kept = watches.get(kind) == Some(watch);
             if !kept {
-                stop.stop();
+                stop.cancel();
                 if !watches.contains_key(kind) {
                     controller.state().forget_kind(kind);
                 }
@@ -182,8 +182,8 @@ fn follow(background: &Background, controller: &Controller, bell: &Arc<Bell>, st
             if feeds.contains_key(&kind) {
                 continue;
             }
-            let stop = stop.child();
-            start_feed(background, controller, bell, &kind, &watch, &stop);
+            let stop = stop.child_token();
+            start_feed(background, controller, work, &kind, &watch, &stop);
             feeds.insert(kind, (watch, stop));
         }
         if round.is_multiple_of(5) {
@@ -201,7 +201,7 @@ fn follow(background: &Background, controller: &Controller, bell: &Arc<Bell>, st
         if now().saturating_sub(resynced) >= interval {
             resynced = now();
             controller.resync(resynced);
-            bell.ring();
+            work.notify();
         }
         if stop.wait(LOOK) {
             return;
@@ -212,25 +212,25 @@ fn follow(background: &Background, controller: &Controller, bell: &Arc<Bell>, st
 fn start_feed(
     background: &Background,
     controller: &Controller,
-    bell: &Arc<Bell>,
+    work: &Arc<WorkNotify>,
     kind: &GroupKind,
     watch: &Watch,
-    stop: &Stop,
+    stop: &CancellationToken,
 ) {
     let mut watched = Watched::all(&watch.api_version, &watch.kind);
     if !watch.wide {
         let labels = LabelSelector::parse(&format!("{MANAGED_BY}=kyverno,{POLICY_NAME}")).unwrap_or_default();
         watched.filter = Filter { labels, ..Filter::default() };
     }
-    let (controller, bell, kind, wide) = (controller.clone(), Arc::clone(bell), kind.clone(), watch.wide);
+    let (controller, work, kind, wide) = (controller.clone(), Arc::clone(work), kind.clone(), watch.wide);
     let over = stop.clone();
     Feed::spawn(Arc::clone(&background.cluster), watched, stop.clone(), move |change: Change| {
         let mut state = controller.state();
         // A feed that was replaced says nothing any more: its successor knows more, or its kind is forgotten.
-        if !over.is_stopped() {
+        if !over.is_cancelled() {
             state.observe(&kind, wide, change, now());
             drop(state);
-            bell.ring();
+            work.notify();
         }
     });
 }
@@ -240,26 +240,27 @@ fn now() -> Moment {
     Moment::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
 }
 
-/// Wakes workers.
+/// Wakes workers that wait for work. A worker takes the count before it looks for work, so that it misses no
+/// notification in between.
 #[derive(Debug, Default)]
-struct Bell {
-    rung: Mutex<u64>,
+struct WorkNotify {
+    notified: Mutex<u64>,
     wake: Condvar,
 }
 
-impl Bell {
-    fn ring(&self) {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+impl WorkNotify {
+    fn notify(&self) {
+        *self.notified.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.wake.notify_all();
     }
 
-    fn heard(&self) -> u64 {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner)
+    fn count(&self) -> u64 {
+        *self.notified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until it rings again after `heard`, at most as long as `wait`.
-    fn wait(&self, heard: u64, wait: Duration) {
-        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = self.wake.wait_timeout_while(rung, wait, |rung| *rung == heard);
+    /// Waits for a notification after `seen`, for `wait` at most.
+    fn wait(&self, seen: u64, wait: Duration) {
+        let notified = self.notified.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = self.wake.wait_timeout_while(notified, wait, |notified| *notified == seen);
     }
 }

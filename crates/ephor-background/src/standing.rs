@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::metrics::{BackgroundStanding, Backlog};
 use ephor_runtime::policies::PolicyKey;
 use ephor_runtime::queue::Moment;
-use ephor_runtime::stop::Stop;
 
 use super::queue::{Task, backlog};
 use super::state::{State, policy_key};
@@ -51,13 +51,13 @@ pub struct Readiness(Arc<Mutex<Option<Leading>>>);
 #[derive(Debug)]
 struct Leading {
     /// Ends with the term.
-    stop: Stop,
+    stop: CancellationToken,
     works: bool,
 }
 
 impl Readiness {
     /// A term begins.
-    pub fn begins(&self, stop: &Stop) {
+    pub fn begins(&self, stop: &CancellationToken) {
         *self.lock() = Some(Leading { stop: stop.clone(), works: false });
     }
 
@@ -70,7 +70,7 @@ impl Readiness {
 
     /// Whether the replica does what it is there for.
     pub fn holds(&self) -> bool {
-        self.lock().as_ref().is_none_or(|leading| leading.works || leading.stop.is_stopped())
+        self.lock().as_ref().is_none_or(|leading| leading.works || leading.stop.is_cancelled())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Leading>> {
@@ -84,16 +84,16 @@ mod tests {
 
     #[test]
     fn a_follower_is_ready_and_a_leader_once_it_works() {
-        let (readiness, term) = (Readiness::default(), Stop::new());
+        let (readiness, term) = (Readiness::default(), CancellationToken::new());
         assert!(readiness.holds());
         readiness.begins(&term);
         assert!(!readiness.holds());
         readiness.works();
         assert!(readiness.holds());
-        let next = Stop::new();
+        let next = CancellationToken::new();
         readiness.begins(&next);
         assert!(!readiness.holds());
-        next.stop();
+        next.cancel();
         assert!(readiness.holds(), "it follows again");
     }
 }

@@ -14,8 +14,8 @@ use ephor_engine::matching::{ExclusionList, ResourceFilters, UserExclusions};
 use ephor_expr::scalar::quantity::Quantity;
 use ephor_expr::{Map, Str, Value};
 
+use crate::cancellation::CancellationToken;
 use crate::feed::{Change, Feed, Watched};
-use crate::stop::Stop;
 
 /// What can change.
 #[derive(Debug, Clone, PartialEq)]
@@ -277,7 +277,7 @@ impl ConfigStore {
     }
 
     /// Follows the `ConfigMap` until `stop`.
-    pub fn follow(&self, cluster: &Arc<dyn Cluster>, stop: &Stop) -> Feed {
+    pub fn follow(&self, cluster: &Arc<dyn Cluster>, stop: &CancellationToken) -> Feed {
         let watched = Watched::all("v1", "ConfigMap").in_namespace(&self.0.namespace).named(&self.0.name);
         let store = self.clone();
         Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| store.apply(change))

@@ -25,9 +25,9 @@ use ephor_engine::select::PolicySet;
 use ephor_expr::scalar::wildcard::has_wildcard;
 use ephor_expr::{Map, Str, Value};
 
+use crate::cancellation::CancellationToken;
 use crate::config::ConfigStore;
 use crate::feed::{Change, Feed, Watched, list};
-use crate::stop::Stop;
 
 /// Somebody who answers the questions of policies.
 pub trait Answers: Send + Sync {
@@ -423,7 +423,7 @@ pub struct NamespaceLabels(Arc<RwLock<HashMap<Str, Value>>>);
 
 impl NamespaceLabels {
     /// Follows the namespaces of a cluster until `stop`.
-    pub fn follow(cluster: &Arc<dyn Cluster>, stop: &Stop) -> (Self, Feed) {
+    pub fn follow(cluster: &Arc<dyn Cluster>, stop: &CancellationToken) -> (Self, Feed) {
         let mirror = Self::default();
         let sink = mirror.clone();
         let watched = Watched::all("v1", "Namespace").metadata_only();

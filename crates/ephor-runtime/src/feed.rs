@@ -13,7 +13,7 @@ use ephor_cluster::query::Filter;
 use ephor_cluster::{Backoff, Cluster, ClusterError, ErrorKind, ListQuery, Resource, WatchEvent, WatchQuery};
 use ephor_expr::{Str, Value};
 
-use crate::stop::Stop;
+use crate::cancellation::CancellationToken;
 use crate::threads;
 
 /// What a feed is about.
@@ -92,7 +92,7 @@ pub fn version_of(object: &Value) -> Option<u64> {
     object.str_at(&["metadata", "resourceVersion"])?.parse().ok()
 }
 
-/// A running feed. It ends with its [`Stop`].
+/// A running feed. It ends with its [`CancellationToken`].
 #[derive(Debug, Clone)]
 pub struct Feed(Arc<Shared>);
 
@@ -120,7 +120,7 @@ impl Feed {
     pub fn spawn(
         cluster: Arc<dyn Cluster>,
         watched: Watched,
-        stop: Stop,
+        stop: CancellationToken,
         mut sink: impl FnMut(Change) + Send + 'static,
     ) -> Self {
         let mut listed = Vec::new();
@@ -137,7 +137,7 @@ impl Feed {
     pub fn spawn_paged(
         cluster: Arc<dyn Cluster>,
         watched: Watched,
-        stop: Stop,
+        stop: CancellationToken,
         sink: impl FnMut(WatcherEvent) + Send + 'static,
     ) -> Self {
         let feed = Self(Arc::new(Shared::default()));
@@ -164,9 +164,15 @@ impl Feed {
     }
 }
 
-fn run(cluster: &dyn Cluster, watched: &Watched, stop: &Stop, shared: &Shared, mut sink: impl FnMut(WatcherEvent)) {
+fn run(
+    cluster: &dyn Cluster,
+    watched: &Watched,
+    stop: &CancellationToken,
+    shared: &Shared,
+    mut sink: impl FnMut(WatcherEvent),
+) {
     let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
-    while !stop.is_stopped() {
+    while !stop.is_cancelled() {
         let resource = match cluster.resolve(&watched.api_version, &watched.kind) {
             Ok(resource) => resource,
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -212,7 +218,7 @@ fn synced(shared: &Shared) {
     shared.changed.notify_all();
 }
 
-fn back_off(error: &ClusterError, watched: &Watched, stop: &Stop, backoff: &mut Backoff) {
+fn back_off(error: &ClusterError, watched: &Watched, stop: &CancellationToken, backoff: &mut Backoff) {
     tracing::warn!(kind = %watched.kind, %error, "cannot watch");
     stop.wait(backoff.pause());
 }
@@ -221,7 +227,7 @@ fn back_off(error: &ClusterError, watched: &Watched, stop: &Stop, backoff: &mut 
 pub fn list(cluster: &dyn Cluster, resource: &Resource, filter: &Filter) -> Result<(Vec<Value>, Str), ClusterError> {
     let query = ListQuery { filter: filter.clone(), ..ListQuery::default() };
     let mut items = Vec::new();
-    let version = pages(cluster, resource, query, &Stop::new(), |page| items.extend(page))?;
+    let version = pages(cluster, resource, query, &CancellationToken::new(), |page| items.extend(page))?;
     Ok((items, version.unwrap_or_default()))
 }
 
@@ -230,11 +236,11 @@ pub fn pages(
     cluster: &dyn Cluster,
     resource: &Resource,
     mut query: ListQuery,
-    stop: &Stop,
+    stop: &CancellationToken,
     mut take: impl FnMut(Vec<Value>),
 ) -> Result<Option<Str>, ClusterError> {
     query.limit = PAGE;
-    while !stop.is_stopped() {
+    while !stop.is_cancelled() {
         let page = cluster.list(resource, &query)?;
         take(page.items);
         match page.continue_token.filter(|token| !token.is_empty()) {
@@ -252,14 +258,14 @@ fn follow(
     resource: &Resource,
     watched: &Watched,
     mut version: Str,
-    stop: &Stop,
+    stop: &CancellationToken,
     backoff: &mut Backoff,
     sink: &mut impl FnMut(WatcherEvent),
 ) -> Result<(), ClusterError> {
     let fails_for_now = |error: &ClusterError, backoff: &Backoff| {
         error.kind() == ErrorKind::Transient && backoff.failures() < WATCH_FAILURES
     };
-    while !stop.is_stopped() {
+    while !stop.is_cancelled() {
         let query = WatchQuery {
             filter: watched.filter.clone(),
             resource_version: version.clone(),
@@ -276,7 +282,7 @@ fn follow(
         };
         let opened = Instant::now();
         loop {
-            if stop.is_stopped() {
+            if stop.is_cancelled() {
                 return Ok(());
             }
             let event = match watch.next(LOOK) {
@@ -317,13 +323,13 @@ mod tests {
 
     /// Follows `ConfigMap`s until the watch of that number is opened; how often they were listed, and how long it took.
     fn followed(watches: usize, error: fn() -> ClusterError) -> (usize, Duration) {
-        let (stop, mut opened) = (Stop::new(), 0);
+        let (stop, mut opened) = (CancellationToken::new(), 0);
         let view = FaultyCluster::new(Arc::new(MemoryCluster::default())).before_watches({
             let stop = stop.clone();
             move || {
                 opened += 1;
                 if opened >= watches {
-                    stop.stop();
+                    stop.cancel();
                 }
                 Some(error())
             }
@@ -354,14 +360,14 @@ mod tests {
             let text = format!(r#"{{"metadata":{{"name":"m{i}","namespace":"default"}}}}"#);
             cluster.create(&kind, Value::from_json(&text).unwrap(), &WriteOptions::default()).unwrap();
         }
-        let (stop, mut told) = (Stop::new(), Vec::new());
+        let (stop, mut told) = (CancellationToken::new(), Vec::new());
         run(&cluster, &Watched::all("v1", "ConfigMap"), &stop, &Shared::default(), |event| {
             told.push(match event {
                 WatcherEvent::InitPage(items) => items.len().to_string(),
                 other => format!("{other:?}"),
             });
             if told.last().is_some_and(|last| last == "InitDone") {
-                stop.stop();
+                stop.cancel();
             }
         });
         assert_eq!(told, ["Init", "500", "1", "InitDone"]);
@@ -369,9 +375,9 @@ mod tests {
 
     #[test]
     fn a_sink_that_panics_ends_the_process_and_not_just_the_feed() {
-        let process = Stop::new();
+        let process = CancellationToken::new();
         let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
-        let feed = Feed::spawn(cluster, Watched::all("v1", "ConfigMap"), process.child(), |_| panic!("no room"));
+        let feed = Feed::spawn(cluster, Watched::all("v1", "ConfigMap"), process.child_token(), |_| panic!("no room"));
         while !process.wait(LOOK) {}
         assert_eq!(process.failure().as_deref(), Some("thread `feed ConfigMap` panicked: no room"));
         assert!(!feed.synced());

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use ephor_cluster::{Cluster, ClusterError, ErrorKind, Resource, WriteOptions};
 use ephor_expr::{Str, Value};
 
-use crate::stop::Stop;
+use crate::cancellation::CancellationToken;
 
 /// The lease of the reports role: other roles leave it results while somebody holds it.
 pub const REPORTS_LEASE: &str = "kyverno-reports-controller";
@@ -55,7 +55,7 @@ pub struct Term(Arc<TermState>);
 
 #[derive(Debug)]
 struct TermState {
-    stop: Stop,
+    stop: CancellationToken,
     begun: Instant,
     /// Until when the last renewal holds, in milliseconds since `begun`.
     valid_until: AtomicU64,
@@ -68,9 +68,9 @@ struct TermState {
 pub struct LostLease;
 
 impl Term {
-    fn new(parent: &Stop, valid_for: Duration) -> Self {
+    fn new(parent: &CancellationToken, valid_for: Duration) -> Self {
         let term = TermState {
-            stop: parent.child(),
+            stop: parent.child_token(),
             begun: Instant::now(),
             valid_until: AtomicU64::new(0),
             over: AtomicBool::new(false),
@@ -80,19 +80,19 @@ impl Term {
     }
 
     /// A term without end, for hosts that are alone (the sandbox, tests).
-    pub fn unlimited(stop: &Stop) -> Self {
+    pub fn unlimited(stop: &CancellationToken) -> Self {
         Self::new(stop, Duration::from_millis(u64::MAX >> 1))
     }
 
     /// Whether a write may start now. Ask before each write.
     pub fn fence(&self) -> Result<(), LostLease> {
         let now = millis(self.0.begun.elapsed());
-        let over = self.0.over.load(Ordering::Acquire) || self.0.stop.is_stopped();
+        let over = self.0.over.load(Ordering::Acquire) || self.0.stop.is_cancelled();
         if over || now >= self.0.valid_until.load(Ordering::Acquire) { Err(LostLease) } else { Ok(()) }
     }
 
     /// The signal that ends with the term: what leaders run must heed it.
-    pub fn stop(&self) -> &Stop {
+    pub fn token(&self) -> &CancellationToken {
         &self.0.stop
     }
 
@@ -103,7 +103,7 @@ impl Term {
 
     fn end(&self) {
         self.0.over.store(true, Ordering::Release);
-        self.0.stop.stop();
+        self.0.stop.cancel();
     }
 }
 
@@ -114,7 +114,7 @@ fn millis(duration: Duration) -> u64 {
 /// Takes part in the election until `stop`: whenever this identity becomes the leader, `lead` is called with the term
 /// and must return soon (it starts threads that end with [`Term::stop`]). When `stop` is given while leading, the lease
 /// is released, so that another takes over within one retry.
-pub fn run(cluster: &Arc<dyn Cluster>, options: &LeaseOptions, stop: &Stop, mut lead: impl FnMut(&Term)) {
+pub fn run(cluster: &Arc<dyn Cluster>, options: &LeaseOptions, stop: &CancellationToken, mut lead: impl FnMut(&Term)) {
     let mut seen: Option<Observed> = None;
     let mut term: Option<Term> = None;
     loop {
@@ -299,14 +299,14 @@ mod tests {
 
     /// A candidate in a thread, and the terms it had.
     struct Candidate {
-        stop: Stop,
+        stop: CancellationToken,
         terms: Arc<Mutex<Vec<Term>>>,
         thread: std::thread::JoinHandle<()>,
     }
 
     impl Candidate {
         fn start(cluster: &Arc<dyn Cluster>, identity: &str) -> Self {
-            let (stop, terms) = (Stop::new(), Arc::new(Mutex::new(Vec::new())));
+            let (stop, terms) = (CancellationToken::new(), Arc::new(Mutex::new(Vec::new())));
             let (cluster, options) = (Arc::clone(cluster), options(identity));
             let thread = std::thread::spawn({
                 let (stop, terms) = (stop.clone(), Arc::clone(&terms));
@@ -338,10 +338,10 @@ mod tests {
         let second = Candidate::start(&cluster, "second");
         std::thread::sleep(Duration::from_millis(500));
         assert!(first.leads() && !second.leads());
-        first.stop.stop();
+        first.stop.cancel();
         first.thread.join().unwrap();
         eventually(|| second.leads());
-        second.stop.stop();
+        second.stop.cancel();
         second.thread.join().unwrap();
     }
 
@@ -362,8 +362,8 @@ mod tests {
             }
         }
         eventually(|| term.fence() == Err(LostLease));
-        assert!(term.stop().is_stopped());
-        first.stop.stop();
+        assert!(term.token().is_cancelled());
+        first.stop.cancel();
         first.thread.join().unwrap();
     }
 
@@ -376,7 +376,7 @@ mod tests {
         cluster.delete(&resource, Some("default"), "kyverno", &DeleteOptions::default()).unwrap();
         eventually(|| cluster.get(&resource, Some("default"), "kyverno").is_ok());
         eventually(|| first.leads());
-        first.stop.stop();
+        first.stop.cancel();
         first.thread.join().unwrap();
     }
 
@@ -405,7 +405,7 @@ mod tests {
         eventually(|| leader.leads());
         assert_eq!(term.fence(), Err(LostLease), "a renewal that comes too late begins another term");
         assert!(leader.terms.lock().unwrap().len() > 1);
-        leader.stop.stop();
+        leader.stop.cancel();
         leader.thread.join().unwrap();
     }
 
@@ -433,7 +433,7 @@ mod tests {
 
     #[test]
     fn a_renewal_holds_from_when_it_was_sent() {
-        let term = Term::new(&Stop::new(), Duration::from_secs(1));
+        let term = Term::new(&CancellationToken::new(), Duration::from_secs(1));
         std::thread::sleep(Duration::from_millis(30));
         // The answer took 30 ms; the others count from the request.
         term.renew(term.0.begun, Duration::from_millis(20));
@@ -442,8 +442,8 @@ mod tests {
 
     #[test]
     fn a_term_that_was_not_renewed_writes_nothing() {
-        let term = Term::new(&Stop::new(), Duration::ZERO);
+        let term = Term::new(&CancellationToken::new(), Duration::ZERO);
         assert_eq!(term.fence(), Err(LostLease));
-        assert_eq!(Term::unlimited(&Stop::new()).fence(), Ok(()));
+        assert_eq!(Term::unlimited(&CancellationToken::new()).fence(), Ok(()));
     }
 }

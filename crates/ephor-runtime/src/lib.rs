@@ -1,7 +1,7 @@
 //! What every role of Ephor in a cluster needs, and the command line too.
 //!
 //! Everything here works over `dyn` [`Cluster`](ephor_cluster::Cluster): a real one in production, one in memory in
-//! tests and in the sandbox. Controllers are plain threads that end when their [`Stop`] says so. No module serves HTTP.
+//! tests and in the sandbox. Controllers are plain threads that end when their [`CancellationToken`] says so. No module serves HTTP.
 //!
 //! - [`feed`]: lists and watches of one kind. [`policies`]: stored policies, compiled. [`settings`]: flags and
 //!   environment. [`config`]: the ConfigMap.
@@ -9,11 +9,12 @@
 //!   calls. [`globalcontext`]: cached data that all policies read. [`kinds`]: what discovery says about kinds in rules.
 //! - [`decision`]: admission requests, answers, and observers of what was decided. [`events`] and [`metrics`] observe.
 //!   [`explain`]: why a rule decided. [`redact`]: values of Secrets, out of everything that is shown.
-//! - [`lease`]: one leader at a time. [`queue`]: keyed work. [`threads`], [`stop`], [`signal`], [`poison`]: how
+//! - [`lease`]: one leader at a time. [`queue`]: keyed work. [`threads`], [`cancellation`], [`notify`], [`poison`]: how
 //!   controllers run.
 //! - [`update_request`]: work that admission hands to the background role. [`content`]: when two objects are equal.
 
 pub mod access;
+pub mod cancellation;
 pub mod config;
 pub mod content;
 pub mod decision;
@@ -26,15 +27,14 @@ pub mod kinds;
 pub mod lease;
 pub mod metrics;
 pub mod network;
+pub mod notify;
 pub mod poison;
 pub mod policies;
 pub mod queue;
 pub mod redact;
 pub mod settings;
-pub mod signal;
-pub mod stop;
 pub mod threads;
 pub mod traits;
 pub mod update_request;
 
-pub use stop::Stop;
+pub use cancellation::CancellationToken;

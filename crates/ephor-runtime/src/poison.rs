@@ -50,7 +50,7 @@ impl<T> PoisonMutex<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Stop;
+    use crate::CancellationToken;
     use crate::threads::{SMALL, spawn};
 
     fn poisoned() -> PoisonMutex<u8> {
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_meets_a_half_changed_state_ends_the_process() {
-        let (state, stop) = (poisoned(), Stop::new());
+        let (state, stop) = (poisoned(), CancellationToken::new());
         spawn("worker", SMALL, &stop, move || drop(state.lock())).unwrap().join().unwrap();
         let reason = stop.failure().unwrap();
         assert!(reason.starts_with("thread `worker` panicked: another thread panicked"), "{reason}");

@@ -1,7 +1,7 @@
 //! Threads that do not die in silence.
 //!
 //! A process that has lost one of its threads goes on half deaf: it answers, but by policies of yesterday. So a thread
-//! that panics, or cannot be started, fails the [`Stop`] it works under: the process ends with the reason and an exit
+//! that panics, or cannot be started, fails the [`CancellationToken`] it works under: the process ends with the reason and an exit
 //! code, and whatever runs it starts it again. Work that a stranger can cause to panic is caught before that, one piece
 //! at a time: reviews, audits, and work of the background controller (`catch_unwind`).
 //!
@@ -12,7 +12,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{Builder, JoinHandle};
 
-use crate::stop::Stop;
+use crate::cancellation::CancellationToken;
 
 /// The stack of a thread that evaluates policies.
 pub const LARGE: usize = 4 << 20;
@@ -23,7 +23,7 @@ pub const SMALL: usize = 512 << 10;
 pub fn spawn(
     name: impl Into<String>,
     stack: usize,
-    stop: &Stop,
+    stop: &CancellationToken,
     run: impl FnOnce() + Send + 'static,
 ) -> Option<JoinHandle<()>> {
     let (name, owned) = (name.into(), stop.clone());
@@ -51,20 +51,20 @@ mod tests {
 
     #[test]
     fn a_panic_fails_all_that_the_thread_works_for() {
-        let process = Stop::new();
-        let serving = process.apart();
-        let term = serving.child();
+        let process = CancellationToken::new();
+        let serving = process.detached_token();
+        let term = serving.child_token();
         spawn("feed", SMALL, &term, || panic!("as asked")).unwrap().join().unwrap();
         for stop in [&process, &serving, &term] {
-            assert!(stop.is_stopped());
+            assert!(stop.is_cancelled());
         }
         assert_eq!(process.failure().as_deref(), Some("thread `feed` panicked: as asked"));
     }
 
     #[test]
     fn a_thread_that_ends_fails_nothing() {
-        let stop = Stop::new();
+        let stop = CancellationToken::new();
         spawn("short", SMALL, &stop, || {}).unwrap().join().unwrap();
-        assert!(!stop.is_stopped() && stop.failure().is_none());
+        assert!(!stop.is_cancelled() && stop.failure().is_none());
     }
 }

@@ -14,6 +14,7 @@ use ephor_background::serve::{Background, lead};
 use ephor_background::standing::Readiness;
 use ephor_cluster::admission::User;
 use ephor_cluster::{Cluster, MemoryCluster};
+use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::decision::observe::Observer;
 use ephor_runtime::events::{EventSettings, Recorder};
@@ -23,7 +24,6 @@ use ephor_runtime::globalcontext::GlobalContext;
 use ephor_runtime::lease::Term;
 use ephor_runtime::metrics::Metrics;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore};
-use ephor_runtime::stop::Stop;
 use ephor_runtime::threads;
 use ephor_scan::controller::ReportOptions;
 use ephor_scan::serve::Reports;
@@ -47,7 +47,7 @@ const MAX_EPHEMERAL: usize = 10_000;
 const BACKGROUND_WORKERS: usize = 2;
 
 /// Starts everything; it ends with `stop`. When this returns, every write is judged by the policies given back.
-pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, stop: &Stop) -> PolicyStore {
+pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, stop: &CancellationToken) -> PolicyStore {
     let account = |name: &str| -> Arc<dyn Cluster> {
         Arc::new(cluster.acting_as(User::service_account(NAMESPACE, &format!("kyverno-{name}-controller"))))
     };
@@ -143,9 +143,9 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
 }
 
 /// Kubernetes' own controllers: whenever something changed, what it leaves to do.
-fn sweep(cluster: &MemoryCluster, certificate: &str, stop: &Stop) {
+fn sweep(cluster: &MemoryCluster, certificate: &str, stop: &CancellationToken) {
     let mut seen = 0;
-    while !stop.is_stopped() {
+    while !stop.is_cancelled() {
         let revision = cluster.wait_for_change(seen, Duration::from_millis(250));
         if revision != seen {
             stop.wait(SWEEP);

@@ -39,8 +39,8 @@ use ephor_cluster::admission::User;
 use ephor_cluster::memory::Options;
 use ephor_cluster::{Cluster as _, ClusterError, DeleteOptions, ListQuery, MemoryCluster, WriteOptions, object};
 use ephor_expr::{Map, Str, Value};
+use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::policies::{PolicyKey, PolicyStore};
-use ephor_runtime::stop::Stop;
 use ephor_runtime::threads;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
@@ -56,13 +56,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// A sandbox, running. Dropping it does not stop it; its [`Stop`] does.
+/// A sandbox, running. Dropping it does not stop it; its [`CancellationToken`] does.
 pub struct Sandbox {
     cluster: MemoryCluster,
     live: Live,
     identity: Identity,
     listener: TcpListener,
-    stop: Stop,
+    stop: CancellationToken,
     enforced: OnceLock<PolicyStore>,
 }
 
@@ -89,7 +89,7 @@ impl Sandbox {
     /// before [`Sandbox::enforce`].
     ///
     /// `port` is one of the loopback interface; 0 takes the kept one if it is free, else any.
-    pub fn new(port: u16, kept: Option<State>, stop: &Stop) -> io::Result<Self> {
+    pub fn new(port: u16, kept: Option<State>, stop: &CancellationToken) -> io::Result<Self> {
         let State { identity, objects } = kept.unwrap_or_default();
         let listener = match (port, &identity) {
             (0, Some(kept)) => server::listen(kept.port).or_else(|_| server::listen(0))?,
@@ -213,7 +213,7 @@ impl Sandbox {
     pub fn settle(&self) {
         let Some(enforced) = self.enforced.get() else { return };
         let begun = Instant::now();
-        while !self.is_settled(enforced) && begun.elapsed() < PATIENCE && !self.stop.is_stopped() {
+        while !self.is_settled(enforced) && begun.elapsed() < PATIENCE && !self.stop.is_cancelled() {
             std::thread::sleep(LOOK);
         }
     }

@@ -9,9 +9,9 @@ use ephor_cluster::{Cluster as _, LabelSelector, ListQuery, MemoryCluster, Resou
 use ephor_engine::redact::Redactor;
 use ephor_expr::yaml::to_yaml;
 use ephor_expr::{Map, Str, Value};
+use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::explain::name_of;
 use ephor_runtime::policies::PolicyStore;
-use ephor_runtime::stop::Stop;
 use ephor_runtime::threads;
 
 use crate::live::{Live, Topic};
@@ -20,11 +20,11 @@ use crate::live::{Live, Topic};
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Keeps the lists shown.
-pub(super) fn show(cluster: &MemoryCluster, live: &Live, policies: &PolicyStore, stop: &Stop) {
+pub(super) fn show(cluster: &MemoryCluster, live: &Live, policies: &PolicyStore, stop: &CancellationToken) {
     let (cluster, live, policies, stop) = (cluster.clone(), live.clone(), policies.clone(), stop.clone());
     threads::spawn("live view", threads::LARGE, &stop.clone(), move || {
         let mut seen = 0;
-        while !stop.is_stopped() {
+        while !stop.is_cancelled() {
             let revision = cluster.wait_for_change(seen, LOOK);
             if revision != seen {
                 seen = revision;

@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::{Request, Response, StatusCode};
 use axum::middleware::{self, Next};
 use ephor_cluster::{Cluster as _, ClusterError, MemoryCluster, raw};
-use ephor_runtime::stop::Stop;
+use ephor_runtime::cancellation::CancellationToken;
 use hyper_util::rt::TokioTimer;
 use tokio::sync::Semaphore;
 
@@ -41,7 +41,7 @@ pub struct Served {
     /// The certificate, PEM.
     pub certificate: Arc<str>,
     /// Ends watches.
-    pub stop: Stop,
+    pub stop: CancellationToken,
     /// The watches that there may still be.
     pub watches: Arc<Semaphore>,
 }
@@ -83,8 +83,8 @@ pub fn serve(
     result
 }
 
-async fn until(stop: Stop) {
-    while !stop.is_stopped() {
+async fn until(stop: CancellationToken) {
+    while !stop.is_cancelled() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

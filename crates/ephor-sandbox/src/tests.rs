@@ -13,17 +13,17 @@ struct Running {
     port: u16,
     token: Str,
     live: Live,
-    stop: Stop,
+    stop: CancellationToken,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.stop.stop();
+        self.stop.cancel();
     }
 }
 
 fn run(objects: &[&str]) -> Running {
-    let stop = Stop::new();
+    let stop = CancellationToken::new();
     let sandbox = Sandbox::new(0, None, &stop).unwrap();
     sandbox.enforce();
     let added = sandbox.add(objects.iter().map(|text| Value::from_json(text).unwrap()));
@@ -77,7 +77,7 @@ fn pod(image: &str) -> String {
 
 #[test]
 fn what_is_not_enforced_is_refused_or_warned_of() {
-    let sandbox = Sandbox::new(0, None, &Stop::new()).unwrap();
+    let sandbox = Sandbox::new(0, None, &CancellationToken::new()).unwrap();
     sandbox.enforce();
     let object = |api_version: &str, kind: &str, spec: &str| {
         Value::from_json(&format!(

@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use ephor_cluster::raw::Target;
 use ephor_cluster::{Cluster as _, ClusterError, ListQuery, MemoryCluster, Watch, WatchEvent, WatchQuery};
 use ephor_expr::{Map, Str, Value};
-use ephor_runtime::stop::Stop;
+use ephor_runtime::cancellation::CancellationToken;
 use futures::stream;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -54,7 +54,7 @@ impl Asked {
 pub(super) fn respond(
     cluster: MemoryCluster,
     mut asked: Asked,
-    stop: Stop,
+    stop: CancellationToken,
     permit: OwnedSemaphorePermit,
 ) -> Response<Body> {
     let mut first = Vec::new();
@@ -102,11 +102,11 @@ struct Teller {
 struct Gone;
 
 impl Teller {
-    fn run(&self, mut watch: Box<dyn Watch>, first: Vec<WatchEvent>, stop: &Stop) {
+    fn run(&self, mut watch: Box<dyn Watch>, first: Vec<WatchEvent>, stop: &CancellationToken) {
         let _ = self.tell_all(&mut *watch, first, stop);
     }
 
-    fn tell_all(&self, watch: &mut dyn Watch, first: Vec<WatchEvent>, stop: &Stop) -> Result<(), Gone> {
+    fn tell_all(&self, watch: &mut dyn Watch, first: Vec<WatchEvent>, stop: &CancellationToken) -> Result<(), Gone> {
         for event in first {
             self.tell(&event)?;
         }
@@ -117,7 +117,7 @@ impl Teller {
         let until = Instant::now() + self.asked.timeout();
         let mut told = Instant::now();
         let mut pending: Option<Str> = None;
-        while !stop.is_stopped() && Instant::now() < until {
+        while !stop.is_cancelled() && Instant::now() < until {
             match watch.next(LOOK) {
                 Ok(Some(WatchEvent::Bookmark(version))) => pending = Some(version),
                 Ok(Some(event)) => {

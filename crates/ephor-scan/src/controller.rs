@@ -11,7 +11,7 @@ use ephor_engine::matching::{Gvk, ResourceFilters};
 use ephor_expr::{Str, Value};
 use ephor_reports::merge::{Rule, Stored};
 use ephor_reports::{Dialect, Scope};
-use ephor_runtime::Stop;
+use ephor_runtime::CancellationToken;
 use ephor_runtime::facts::Answers;
 use ephor_runtime::feed::{WatcherEvent, pages};
 use ephor_runtime::kinds::GroupKind;
@@ -63,7 +63,7 @@ pub struct Env {
     /// Which objects are not judged, if the settings' filters count here.
     pub filters: Option<ResourceFilters>,
     /// Ends long lists.
-    pub stop: Stop,
+    pub stop: CancellationToken,
 }
 
 impl fmt::Debug for Env {

@@ -16,7 +16,7 @@ use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::lease::{self, LeaseOptions, REPORTS_LEASE, Term};
 use ephor_runtime::policies::{ExceptionScope, PolicyStore};
 use ephor_runtime::queue::Moment;
-use ephor_runtime::{Stop, threads};
+use ephor_runtime::{CancellationToken, threads};
 
 use crate::controller::{Controller, Env, ReportOptions, Step};
 
@@ -65,7 +65,7 @@ const STOP_POLL_INTERVAL: Duration = Duration::from_millis(250);
 const FULL_PAUSE: Duration = Duration::from_millis(5);
 
 /// Takes part in the election until `stop`, and keeps reports while leading.
-pub fn run(reports: &Reports, stop: &Stop) {
+pub fn run(reports: &Reports, stop: &CancellationToken) {
     let options = LeaseOptions {
         namespace: reports.namespace.clone(),
         name: REPORTS_LEASE.into(),
@@ -74,18 +74,18 @@ pub fn run(reports: &Reports, stop: &Stop) {
     };
     lease::run(&reports.cluster, &options, stop, |term| {
         let (reports, term) = (reports.clone(), term.clone());
-        threads::spawn("reports", threads::LARGE, &term.stop().clone(), move || lead(&reports, &term));
+        threads::spawn("reports", threads::LARGE, &term.token().clone(), move || lead(&reports, &term));
     });
 }
 
 /// Keeps reports for one term; returns at its end.
 pub fn lead(reports: &Reports, term: &Term) {
-    let stop = term.stop().clone();
+    let stop = term.token().clone();
     let store = PolicyStore::new(reports.exceptions.clone());
     let policies = store.follow(&reports.cluster, &stop);
     // Reports about policies that are not known yet would look stale.
     while !policies.wait_synced(STOP_POLL_INTERVAL) {
-        if stop.is_stopped() {
+        if stop.is_cancelled() {
             return;
         }
     }
@@ -135,12 +135,12 @@ struct Role<'r> {
     reports: &'r Reports,
     controller: Controller,
     wake: Arc<Wake>,
-    stop: Stop,
+    stop: CancellationToken,
 }
 
 impl Role<'_> {
     fn discovery(&self) -> Option<Arc<Discovery>> {
-        while !self.stop.is_stopped() {
+        while !self.stop.is_cancelled() {
             match self.reports.cluster.discovery() {
                 Ok(discovery) => return Some(discovery),
                 Err(error) => {
@@ -166,7 +166,7 @@ impl Role<'_> {
         }
         for feed in &feeds {
             while !feed.wait_synced(STOP_POLL_INTERVAL) {
-                if self.stop.is_stopped() {
+                if self.stop.is_cancelled() {
                     return None;
                 }
             }
@@ -184,15 +184,15 @@ impl Role<'_> {
     fn feed_until(
         &self,
         watched: Watched,
-        stop: Stop,
+        stop: CancellationToken,
         observe: impl Fn(&Controller, WatcherEvent) + Send + 'static,
     ) -> Feed {
         let (controller, wake, over) = (self.controller.clone(), Arc::clone(&self.wake), stop.clone());
         Feed::spawn_paged(Arc::clone(&self.reports.cluster), watched, stop, move |event| {
-            while controller.is_full() && !over.is_stopped() {
+            while controller.is_full() && !over.is_cancelled() {
                 over.wait(FULL_PAUSE);
             }
-            if !over.is_stopped() {
+            if !over.is_cancelled() {
                 observe(&controller, event);
                 wake.wake();
             }
@@ -202,7 +202,7 @@ impl Role<'_> {
     fn spawn_worker(&self, number: usize) {
         let (controller, wake, stop) = (self.controller.clone(), Arc::clone(&self.wake), self.stop.clone());
         threads::spawn(format!("reports {number}"), threads::LARGE, &self.stop, move || {
-            while !stop.is_stopped() {
+            while !stop.is_cancelled() {
                 let heard = wake.count();
                 if let Step::Idle(due) = controller.step(now()) {
                     let due = due.map(|due| Duration::from_millis(due.saturating_sub(now()).max(1)));
@@ -214,7 +214,7 @@ impl Role<'_> {
 
     /// Keeps a feed for each kind that is scanned; returns with the term.
     fn follow_kinds(&self, served: impl Fn(Arc<Discovery>)) {
-        let mut feeds: BTreeMap<GroupKind, (Str, Stop, Feed)> = BTreeMap::new();
+        let mut feeds: BTreeMap<GroupKind, (Str, CancellationToken, Feed)> = BTreeMap::new();
         let started = now();
         let (mut begun, mut round, mut resynced): (bool, u64, Moment) = (false, 0, started);
         loop {
@@ -222,13 +222,13 @@ impl Role<'_> {
             feeds.retain(|kind, (version, stop, _)| {
                 let kept = kinds.get(kind) == Some(version);
                 if !kept {
-                    stop.stop();
+                    stop.cancel();
                 }
                 kept
             });
             for (kind, version) in kinds {
                 feeds.entry(kind).or_insert_with_key(|kind| {
-                    let stop = self.stop.child();
+                    let stop = self.stop.child_token();
                     let watched = Watched::all(&version, &kind.kind);
                     let about = kind.clone();
                     let feed = self.feed_until(watched, stop.clone(), move |controller, event| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ephor_cluster::{Cluster, MemoryCluster, memory};
 use ephor_kube::{Access, ConnectOptions, Definitions, KubeCluster};
-use ephor_runtime::Stop;
+use ephor_runtime::CancellationToken;
 use ephor_sandbox::Sandbox;
 use ephor_testbed::{ControlPlane, Options};
 use ephor_tests::contract::check;
@@ -28,7 +28,7 @@ fn the_cluster_in_memory_keeps_the_contract() {
 
 #[test]
 fn the_sandbox_keeps_the_contract_over_http() {
-    let stop = Stop::new();
+    let stop = CancellationToken::new();
     let sandbox = Sandbox::new(0, None, &stop).expect("a sandbox");
     sandbox.enforce();
     let directory = tempfile::tempdir().expect("a directory");
@@ -38,7 +38,7 @@ fn the_sandbox_keeps_the_contract_over_http() {
     let access = Access::Kubeconfig { path, context: None };
     let cluster = KubeCluster::connect(&ConnectOptions { access, ..ConnectOptions::default() }).expect("a client");
     let failed = check(&(Arc::new(cluster) as Arc<dyn Cluster>), "sandbox", || std::thread::sleep(PAUSE));
-    stop.stop();
+    stop.cancel();
     assert!(serving.join().is_ok());
     assert_eq!(failed, [""; 0]);
 }

@@ -10,7 +10,7 @@ use ephor_cluster::{Cluster, DeleteOptions, WriteOptions};
 use ephor_expr::Value;
 use ephor_expr::yaml::{Limits, parse_values};
 use ephor_kube::{Access, ConnectOptions, Definitions, KubeCluster};
-use ephor_runtime::Stop;
+use ephor_runtime::CancellationToken;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::lease::Term;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore};
@@ -80,7 +80,7 @@ fn an_api_server_takes_and_keeps_what_a_leader_writes() {
 
     let arguments = ["--serverIP=127.0.0.1:1".to_owned(), "--tlsKeyAlgorithm=ECDSA".to_owned()];
     let settings = AdmissionSettings::parse(&arguments, &std::collections::BTreeMap::new()).expect("settings");
-    let stop = Stop::new();
+    let stop = CancellationToken::new();
     let policies = PolicyStore::new(ExceptionScope::Disabled);
     assert!(policies.follow(&cluster, &stop).wait_synced(Duration::from_secs(30)));
     let config = ConfigStore::new("kyverno", "kyverno");
@@ -139,5 +139,5 @@ fn an_api_server_takes_and_keeps_what_a_leader_writes() {
     assert_eq!(failure(), "Ignore");
     eventually("closed again", || failure() == "Fail");
     assert!(Timestamp::now() >= until);
-    stop.stop();
+    stop.cancel();
 }

@@ -7,7 +7,7 @@ use ephor_cluster::{Cluster, ClusterError, ErrorKind, WriteOptions};
 use ephor_expr::{Str, Value};
 use ephor_runtime::lease::{LostLease, Term};
 use ephor_runtime::metrics::{Metrics, Reconciled};
-use ephor_runtime::signal::Signal;
+use ephor_runtime::notify::Notify;
 use jiff::Timestamp;
 
 use super::inspect::Certificate;
@@ -40,7 +40,7 @@ pub struct CertKeeper {
     cluster: Arc<dyn Cluster>,
     settings: CertSettings,
     board: RegistrationBoard,
-    signal: Signal,
+    notify: Notify,
 }
 
 /// The pause after a failure.
@@ -51,16 +51,16 @@ const LONGEST_REST: Duration = Duration::from_hours(12);
 impl CertKeeper {
     /// A keeper that looks again whenever the Secrets of `store` or the registration change.
     pub fn new(cluster: Arc<dyn Cluster>, settings: CertSettings, store: &CertStore, board: RegistrationBoard) -> Self {
-        let signal = Signal::new();
+        let notify = Notify::new();
         store.subscribe({
-            let signal = signal.clone();
-            move || signal.ring()
+            let notify = notify.clone();
+            move || notify.notify()
         });
         board.subscribe({
-            let signal = signal.clone();
-            move || signal.ring()
+            let notify = notify.clone();
+            move || notify.notify()
         });
-        Self { cluster, settings, board, signal }
+        Self { cluster, settings, board, notify }
     }
 
     /// Works until the term ends.
@@ -94,7 +94,7 @@ impl CertKeeper {
                     PAUSE
                 }
             };
-            if !rest.is_zero() && !self.signal.wait(rest.min(LONGEST_REST), term.stop()) {
+            if !rest.is_zero() && !self.notify.wait(rest.min(LONGEST_REST), term.token()) {
                 return;
             }
         }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use ephor_cluster::Cluster;
+use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::decision::proof::{PathToken, PathTokens};
 use ephor_runtime::feed::{Change, Feed, Watched};
-use ephor_runtime::stop::Stop;
 use jiff::Timestamp;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
@@ -110,7 +110,7 @@ impl CertStore {
     }
 
     /// Follows the Secrets until `stop`.
-    pub fn follow(&self, cluster: &Arc<dyn Cluster>, stop: &Stop) -> CertFeeds {
+    pub fn follow(&self, cluster: &Arc<dyn Cluster>, stop: &CancellationToken) -> CertFeeds {
         let settings = &self.0.settings;
         let feed = |name: &str, which: Which| {
             let watched = Watched::all("v1", "Secret").in_namespace(&settings.namespace).named(name);

@@ -7,10 +7,10 @@ use std::time::Duration;
 use ephor_cluster::{Cluster, DeleteOptions, MemoryCluster, WriteOptions};
 use ephor_expr::Value;
 use ephor_faults::{Death, FaultyCluster};
+use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::decision::proof::{self, PathToken};
 use ephor_runtime::lease::Term;
 use ephor_runtime::settings::KeyAlgorithm;
-use ephor_runtime::stop::Stop;
 use jiff::Timestamp;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConnection};
@@ -49,7 +49,7 @@ struct World {
 impl World {
     fn new(settings: CertSettings) -> Self {
         let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
-        let term = Term::unlimited(&Stop::new());
+        let term = Term::unlimited(&CancellationToken::new());
         Self { cluster, board: RegistrationBoard::default(), settings, term, now: Timestamp::now() }
     }
 
@@ -260,7 +260,7 @@ fn of_two_leaders_that_contend_one_wins_each_write_and_both_agree() {
 #[test]
 fn who_leads_no_more_writes_nothing() {
     let world = World::new(settings(KeyAlgorithm::Ecdsa));
-    world.term.stop().stop();
+    world.term.token().cancel();
     assert!(matches!(world.once(), Err(KeepError::Lost(_))));
     assert_eq!(world.secret("ca"), None);
 }
@@ -278,7 +278,7 @@ fn secrets_of_others_are_left_alone() {
 #[test]
 fn a_replica_serves_what_is_stored_from_the_next_handshake_on() {
     let mut world = World::new(settings(KeyAlgorithm::Ecdsa));
-    let stop = Stop::new();
+    let stop = CancellationToken::new();
     let store = CertStore::new(world.settings.clone());
     assert!(store.ready(world.now).is_err());
     assert!(store.ca_bundle().is_empty());
@@ -293,13 +293,13 @@ fn a_replica_serves_what_is_stored_from_the_next_handshake_on() {
     world.announce();
     world.settle();
     eventually(|| handshake(&store).is_ok_and(|served| served != first));
-    stop.stop();
+    stop.cancel();
 }
 
 #[test]
 fn a_secret_that_turned_bad_does_not_take_away_what_worked() {
     let world = World::new(settings(KeyAlgorithm::Ecdsa));
-    let stop = Stop::new();
+    let stop = CancellationToken::new();
     let store = CertStore::new(world.settings.clone());
     store.follow(&world.cluster, &stop).wait_synced(Duration::from_secs(30));
     world.settle();
@@ -313,7 +313,7 @@ fn a_secret_that_turned_bad_does_not_take_away_what_worked() {
     // Certificates that still verify for callers go on being served.
     let bundle = store.ca_bundle();
     assert_eq!(connect(&store, &bundle).unwrap(), first);
-    stop.stop();
+    stop.cancel();
 }
 
 fn eventually(what: impl Fn() -> bool) {
@@ -378,7 +378,7 @@ fn connect(store: &CertStore, bundle: &[u8]) -> Result<Vec<u8>, String> {
 fn another_key_makes_another_token_present_and_the_one_before_it_still_proves() {
     let world = World::new(settings(KeyAlgorithm::Ecdsa));
     let store = CertStore::new(world.settings.clone());
-    let stop = Stop::new();
+    let stop = CancellationToken::new();
     assert!(store.follow(&world.cluster, &stop).wait_synced(Duration::from_secs(30)));
     assert_eq!(store.path_tokens().present(), None, "nothing can be served");
     let secrets = world.cluster.resolve("v1", "Secret").unwrap();
@@ -395,7 +395,7 @@ fn another_key_makes_another_token_present_and_the_one_before_it_still_proves() 
         }
         tokens.push(token);
     }
-    stop.stop();
+    stop.cancel();
     assert_ne!(tokens[0], tokens[1]);
     for token in &tokens {
         assert!(store.path_tokens().prove(proof::split(&token.end("/validate")).1.unwrap()));

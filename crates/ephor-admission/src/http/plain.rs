@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
-use ephor_runtime::stop::Stop;
+use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::threads;
 
 use crate::http::{self, Limits};
@@ -35,7 +35,12 @@ pub fn probes<S: Clone + Send + Sync + 'static>(ready: Ready) -> Router<S> {
 }
 
 /// Serves `router` at `address` in a thread called `name` until `stop`; gives the address that was bound.
-pub fn listen(name: &'static str, address: SocketAddr, router: Router, stop: &Stop) -> std::io::Result<SocketAddr> {
+pub fn listen(
+    name: &'static str,
+    address: SocketAddr,
+    router: Router,
+    stop: &CancellationToken,
+) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     let bound = listener.local_addr()?;
@@ -43,7 +48,7 @@ pub fn listen(name: &'static str, address: SocketAddr, router: Router, stop: &St
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let serve = async move {
         let stopped = async move {
-            while !stop.is_stopped() {
+            while !stop.is_cancelled() {
                 tokio::time::sleep(LOOK).await;
             }
         };
@@ -78,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_crowd_of_idle_connections_leaves_place_for_a_probe() {
-        let stop = Stop::new();
+        let stop = CancellationToken::new();
         let address = listen("probes", "127.0.0.1:0".parse().unwrap(), probes(Arc::new(|| true)), &stop).unwrap();
         let crowd: Vec<_> =
             (0..=limits().peer_connections).map(|_| std::net::TcpStream::connect(address).unwrap()).collect();
@@ -87,12 +92,12 @@ mod tests {
         let mut oldest = crowd.into_iter().next().unwrap();
         let ended = oldest.read(&mut [0; 1]);
         assert!(matches!(ended, Ok(0)) || ended.is_err(), "{ended:?}");
-        stop.stop();
+        stop.cancel();
     }
 
     #[test]
     fn probes_tell_life_from_readiness() {
-        let (stop, is_ready) = (Stop::new(), Arc::new(AtomicBool::new(false)));
+        let (stop, is_ready) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
         let ready = Arc::clone(&is_ready);
         let router = probes(Arc::new(move || ready.load(Ordering::Relaxed)));
         let address = listen("probes", "127.0.0.1:0".parse().unwrap(), router, &stop).unwrap();
@@ -102,6 +107,6 @@ mod tests {
         is_ready.store(true, Ordering::Relaxed);
         assert_eq!(status("/health/readiness").as_deref(), Some("200"));
         assert_eq!(status("/metrics").as_deref(), Some("404"));
-        stop.stop();
+        stop.cancel();
     }
 }

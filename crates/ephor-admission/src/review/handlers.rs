@@ -15,6 +15,7 @@ use ephor_engine::policy::{FailurePolicy, Operation};
 use ephor_engine::redact::Redactor;
 use ephor_engine::review::Review;
 use ephor_expr::Str;
+use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::{Config, ConfigStore};
 use ephor_runtime::decision::answer::Answer;
 use ephor_runtime::decision::observe::Observer;
@@ -24,7 +25,6 @@ use ephor_runtime::facts::{Answers, NamespaceLabels};
 use ephor_runtime::policies::PolicyStore;
 use ephor_runtime::redact::{self, Learning};
 use ephor_runtime::settings::AdmissionSettings;
-use ephor_runtime::stop::Stop;
 use rustc_hash::FxHasher;
 
 use super::audit::Audit;
@@ -79,7 +79,7 @@ pub struct HandlerOptions {
     /// How many requests wait for audit at most.
     pub audit_capacity: usize,
     /// Fails when a thread of the handlers does.
-    pub stop: Stop,
+    pub stop: CancellationToken,
 }
 
 impl HandlerOptions {
@@ -96,12 +96,12 @@ impl HandlerOptions {
             explained: false,
             audit_workers: 0,
             audit_capacity: 0,
-            stop: Stop::new(),
+            stop: CancellationToken::new(),
         }
     }
 
     /// The options that a role was started with.
-    pub fn of(settings: &AdmissionSettings, stop: &Stop) -> Self {
+    pub fn of(settings: &AdmissionSettings, stop: &CancellationToken) -> Self {
         let common = &settings.common;
         let mut options = Self::in_process(&common.namespace);
         if !settings.background_account.is_empty() {

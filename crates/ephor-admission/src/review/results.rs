@@ -22,7 +22,7 @@ use ephor_runtime::decision::observe::{Decided, Observer};
 use ephor_runtime::decision::{AdmissionRequest, Answer, Sender, Webhook};
 use ephor_runtime::lease::REPORTS_LEASE;
 use ephor_runtime::policies::{PolicyKey, Snapshot};
-use ephor_runtime::{Stop, threads};
+use ephor_runtime::{CancellationToken, threads};
 
 /// How long results of a request are kept at least: the webhook that validates comes after the one that mutates.
 const HOLD: Duration = Duration::from_secs(2);
@@ -84,7 +84,7 @@ impl std::fmt::Debug for ResultQueue {
 
 impl ResultQueue {
     /// Begins to take results, and to write them until `stop`; what waits then is written at once.
-    pub fn start(cluster: &Arc<dyn Cluster>, settings: ResultSettings, stop: &Stop) -> Self {
+    pub fn start(cluster: &Arc<dyn Cluster>, settings: ResultSettings, stop: &CancellationToken) -> Self {
         let queue = Self(Arc::new(Shared { settings, waiting: Mutex::default() }));
         let (owned, cluster, ended) = (queue.clone(), Arc::clone(cluster), stop.clone());
         threads::spawn("admission results", threads::SMALL, stop, move || {

@@ -9,8 +9,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use ephor_cluster::Cluster;
 use ephor_engine::matching::UserInfo;
 use ephor_expr::{Str, Value};
+use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::feed::{Change, Feed, Watched};
-use ephor_runtime::stop::Stop;
 use rustc_hash::FxHashMap;
 
 /// The bindings of a cluster. Clones are the same mirror.
@@ -42,7 +42,7 @@ enum RoleRef {
 
 impl Roles {
     /// Follows the bindings of a cluster until `stop`.
-    pub fn follow(cluster: &Arc<dyn Cluster>, stop: &Stop) -> (Self, Vec<Feed>) {
+    pub fn follow(cluster: &Arc<dyn Cluster>, stop: &CancellationToken) -> (Self, Vec<Feed>) {
         let roles = Self::default();
         let feeds = [true, false].map(|namespaced| {
             let kind = if namespaced { "RoleBinding" } else { "ClusterRoleBinding" };

@@ -9,8 +9,8 @@ use ephor_cluster::{Cluster, ClusterError, ErrorKind, WriteOptions};
 use ephor_expr::{Str, Value};
 use ephor_runtime::lease::Term;
 use ephor_runtime::metrics::{Metrics, Reconciled};
+use ephor_runtime::notify::Notify;
 use ephor_runtime::policies::{PolicyKey, PolicyStore, StoredPolicy};
-use ephor_runtime::signal::Signal;
 use jiff::Timestamp;
 
 use super::document::{Description, describe};
@@ -24,7 +24,7 @@ pub struct StatusController {
     policies: PolicyStore,
     board: RegistrationBoard,
     settings: WebhookSettings,
-    signal: Signal,
+    notify: Notify,
 }
 
 /// How many statuses are written at a time.
@@ -64,16 +64,16 @@ impl StatusController {
         board: RegistrationBoard,
         settings: WebhookSettings,
     ) -> Self {
-        let signal = Signal::new();
+        let notify = Notify::new();
         policies.subscribe({
-            let signal = signal.clone();
-            move |_| signal.ring()
+            let notify = notify.clone();
+            move |_| notify.notify()
         });
         board.subscribe({
-            let signal = signal.clone();
-            move || signal.ring()
+            let notify = notify.clone();
+            move || notify.notify()
         });
-        Self { cluster, policies, board, settings, signal }
+        Self { cluster, policies, board, settings, notify }
     }
 
     /// Works until the term ends.
@@ -87,7 +87,7 @@ impl StatusController {
             if failures > 0 {
                 metrics.reconciled("statuses", Reconciled::Again { failures });
             }
-            if !self.signal.wait(if looked.failed > 0 { PAUSE } else { LOOK }, term.stop()) {
+            if !self.notify.wait(if looked.failed > 0 { PAUSE } else { LOOK }, term.token()) {
                 return;
             }
         }

@@ -7,9 +7,9 @@ use ephor_cluster::{Cluster, MemoryCluster, WriteOptions};
 use ephor_expr::Value;
 use ephor_expr::yaml::{parse_value, to_yaml};
 use ephor_faults::FaultyCluster;
+use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::lease::Term;
 use ephor_runtime::policies::{ExceptionScope, PolicyKey, PolicyStore};
-use ephor_runtime::stop::Stop;
 use jiff::Timestamp;
 
 use super::controller::{Looked, Memory};
@@ -62,7 +62,7 @@ struct World {
     policies: PolicyStore,
     board: RegistrationBoard,
     settings: WebhookSettings,
-    stop: Stop,
+    stop: CancellationToken,
     term: Term,
 }
 
@@ -73,7 +73,7 @@ impl World {
         for document in documents {
             cluster.create(&kind, document, &WriteOptions::default()).unwrap();
         }
-        let stop = Stop::new();
+        let stop = CancellationToken::new();
         let policies = PolicyStore::new(ExceptionScope::Disabled);
         assert!(policies.follow(&cluster, &stop).wait_synced(Duration::from_secs(30)));
         let term = Term::unlimited(&stop);
@@ -120,7 +120,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        self.stop.stop();
+        self.stop.cancel();
     }
 }
 
@@ -248,7 +248,7 @@ fn a_thousand_statuses_are_written_once_each_by_the_running_controller() {
     eventually(|| view.writes().len() >= 1000);
     world.catch_up();
     world.register();
-    world.stop.stop();
+    world.stop.cancel();
     running.join().unwrap();
     assert_eq!(view.writes().len(), 1000);
 }
@@ -257,7 +257,7 @@ fn a_thousand_statuses_are_written_once_each_by_the_running_controller() {
 fn who_leads_no_more_writes_nothing() {
     let world = World::new([policy("p", SOUND)]);
     world.register();
-    world.stop.stop();
+    world.stop.cancel();
     assert_eq!(world.look().written, 0);
     assert_eq!(world.ready("p"), None);
     assert!(world.policies.snapshot().policies.contains_key(&PolicyKey::parse("p")));

@@ -11,8 +11,8 @@ use ephor_runtime::config::ConfigStore;
 use ephor_runtime::feed::{Change, Feed, Watched};
 use ephor_runtime::lease::Term;
 use ephor_runtime::metrics::{Metrics, Reconciled};
+use ephor_runtime::notify::{Notify, Woken};
 use ephor_runtime::policies::{PolicyKey, PolicyStore, Snapshot};
-use ephor_runtime::signal::{Signal, Woken};
 use jiff::Timestamp;
 
 use super::break_glass;
@@ -43,7 +43,7 @@ pub struct WebhookController {
     sources: WebhookSources,
     settings: WebhookSettings,
     board: RegistrationBoard,
-    signal: Signal,
+    notify: Notify,
 }
 
 /// How often everything is looked at without a reason.
@@ -84,10 +84,10 @@ pub(super) enum ReconcileError {
 impl WebhookController {
     /// A controller that looks again whenever one of its sources changes.
     pub fn new(sources: WebhookSources, settings: WebhookSettings, board: RegistrationBoard) -> Self {
-        let signal = Signal::new();
+        let notify = Notify::new();
         let ring = || {
-            let signal = signal.clone();
-            move || signal.ring()
+            let notify = notify.clone();
+            move || notify.notify()
         };
         let (policies, config, certs) = (ring(), ring(), ring());
         // The set is the same one while nothing but statuses is written.
@@ -101,7 +101,7 @@ impl WebhookController {
         });
         sources.config.subscribe(move |_| config());
         sources.certs.subscribe(certs);
-        Self { sources, settings, board, signal }
+        Self { sources, settings, board, notify }
     }
 
     /// Works until the term ends.
@@ -141,11 +141,11 @@ impl WebhookController {
         let kinds = self.sources.cluster.discovery().ok();
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            match self.signal.sleep(left.min(KINDS), term.stop()) {
-                Woken::Stopped => return false,
-                Woken::Rung => return true,
-                Woken::Slept if left <= KINDS => return true,
-                Woken::Slept => {
+            match self.notify.wait_reason(left.min(KINDS), term.token()) {
+                Woken::Cancelled => return false,
+                Woken::Notified => return true,
+                Woken::TimedOut if left <= KINDS => return true,
+                Woken::TimedOut => {
                     let now = self.sources.cluster.discovery().ok();
                     let same = match (&kinds, &now) {
                         (Some(before), Some(now)) => Arc::ptr_eq(before, now),
@@ -164,10 +164,10 @@ impl WebhookController {
     fn watch(&self, term: &Term) {
         let names = Names::of(self.settings.serving);
         for kind in [ConfigurationKind::Validating, ConfigurationKind::Mutating] {
-            let signal = self.signal.clone();
+            let notify = self.notify.clone();
             let watched = Watched::all("admissionregistration.k8s.io/v1", kind.as_str());
             let cluster = Arc::clone(&self.sources.cluster);
-            Feed::spawn(cluster, watched, term.stop().clone(), move |change| {
+            Feed::spawn(cluster, watched, term.token().clone(), move |change| {
                 let ours = match &change {
                     Change::Reset(_) => true,
                     Change::Set(object) | Change::Gone(object) => {
@@ -175,7 +175,7 @@ impl WebhookController {
                     }
                 };
                 if ours {
-                    signal.ring();
+                    notify.notify();
                 }
             });
         }

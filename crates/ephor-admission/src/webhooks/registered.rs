@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ephor_cluster::Cluster;
 use ephor_expr::Value;
-use ephor_runtime::Stop;
+use ephor_runtime::CancellationToken;
 use ephor_runtime::decision::proof::{PathToken, PathTokens};
 use ephor_runtime::feed::{Change, Feed, Watched};
 
@@ -17,7 +17,12 @@ use super::plan::ConfigurationKind;
 use super::settings::Serving;
 
 /// Watches the webhook configurations for resources, and accepts their tokens until `stop`.
-pub fn follow_registered(cluster: &Arc<dyn Cluster>, serving: Serving, tokens: &PathTokens, stop: &Stop) -> [Feed; 2] {
+pub fn follow_registered(
+    cluster: &Arc<dyn Cluster>,
+    serving: Serving,
+    tokens: &PathTokens,
+    stop: &CancellationToken,
+) -> [Feed; 2] {
     let names = Names::of(serving);
     [(ConfigurationKind::Mutating, "resource-mutating"), (ConfigurationKind::Validating, "resource-validating")].map(
         |(kind, what)| {

@@ -67,12 +67,12 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
         thread::Builder::new().name("background".to_owned()).spawn(move || {
             let ended = serve::background(&cluster, &background, &stop);
             // Neither role goes on without the other.
-            stop.stop();
+            stop.cancel();
             ended
         })?
     };
     let served = serve::admission(&cluster, &admission, &stop);
-    stop.stop();
+    stop.cancel();
     let worked = worker.join().map_err(|_| anyhow!("the background role failed"))?;
     let gone = remove_webhooks(&*cluster, &release)?;
     ui.say(&format!("removed {gone} webhook configurations"));

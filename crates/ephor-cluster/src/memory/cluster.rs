@@ -14,7 +14,7 @@ use super::options::Options;
 use super::state::State;
 use super::update::Change;
 use super::view::View;
-use super::watch::{Bell, MemoryWatch};
+use super::watch::{MemoryWatch, RevisionNotify};
 use crate::admission::{Admission, User};
 use crate::cluster::{Cluster, Watch};
 use crate::discovery::Discovery;
@@ -40,7 +40,7 @@ const HALF_WRITTEN: &str = "an earlier write to the cluster in memory panicked h
 pub(super) struct Shared {
     state: RwLock<State>,
     admission: OnceLock<Arc<dyn Admission>>,
-    pub(super) bell: Bell,
+    pub(super) revisions: RevisionNotify,
     attempts: AtomicU64,
 }
 
@@ -57,7 +57,7 @@ impl Shared {
         let result = change(&mut state);
         let revision = state.revision;
         drop(state);
-        self.bell.ring(revision);
+        self.revisions.advance(revision);
         result
     }
 }
@@ -78,7 +78,12 @@ impl MemoryCluster {
     /// A new cluster.
     pub fn new(options: Options) -> Self {
         let state = RwLock::new(State::new(options));
-        let shared = Shared { state, admission: OnceLock::new(), bell: Bell::default(), attempts: AtomicU64::new(0) };
+        let shared = Shared {
+            state,
+            admission: OnceLock::new(),
+            revisions: RevisionNotify::default(),
+            attempts: AtomicU64::new(0),
+        };
         Self { shared: Arc::new(shared), caller: Caller::default() }
     }
 
@@ -141,7 +146,7 @@ impl MemoryCluster {
 
     /// Waits until something changes after `revision`, at most for `wait`. The present revision.
     pub fn wait_for_change(&self, revision: u64, wait: Duration) -> u64 {
-        self.shared.bell.wait(revision, wait);
+        self.shared.revisions.wait(revision, wait);
         self.revision()
     }
 

@@ -17,19 +17,19 @@ use crate::object;
 use crate::query::{Filter, WatchQuery};
 use crate::resource::Resource;
 
-/// Rings when something changed.
+/// The latest revision. Watches wait here until it grows.
 #[derive(Default)]
-pub(super) struct Bell {
+pub(super) struct RevisionNotify {
     revision: Mutex<u64>,
-    rung: Condvar,
+    advanced: Condvar,
 }
 
-impl Bell {
-    pub(super) fn ring(&self, revision: u64) {
+impl RevisionNotify {
+    pub(super) fn advance(&self, revision: u64) {
         let mut latest = self.revision.lock().unwrap_or_else(PoisonError::into_inner);
         if *latest < revision {
             *latest = revision;
-            self.rung.notify_all();
+            self.advanced.notify_all();
         }
     }
 
@@ -37,7 +37,7 @@ impl Bell {
     pub(super) fn wait(&self, seen: u64, wait: Duration) {
         let latest = self.revision.lock().unwrap_or_else(PoisonError::into_inner);
         drop(
-            self.rung
+            self.advanced
                 .wait_timeout_while(latest, wait, |latest| *latest <= seen)
                 .unwrap_or_else(PoisonError::into_inner),
         );
@@ -170,7 +170,7 @@ impl Watch for MemoryWatch {
             if left.is_zero() {
                 return Ok(None);
             }
-            self.shared.bell.wait(self.seen, left);
+            self.shared.revisions.wait(self.seen, left);
         }
     }
 }

@@ -88,11 +88,11 @@ mod tests {
     use ephor_expr::yaml::parse_value;
 
     use super::*;
+    use crate::cancellation::CancellationToken;
     use crate::events::{EventSettings, SuccessEvents};
     use crate::feed::Change;
     use crate::metrics::Metrics;
     use crate::policies::{ExceptionScope, PolicyStore};
-    use crate::stop::Stop;
 
     /// Lets a policy with one deny rule for objects called `bad` judge one that is called `name`.
     fn judge(name: &str, blocked: bool, observers: &[&dyn Observer]) {
@@ -147,7 +147,7 @@ mod tests {
         let memory = MemoryCluster::default();
         let kind = ephor_cluster::Cluster::resolve(&memory, "events.k8s.io/v1", "Event").unwrap();
         let cluster: Arc<dyn ephor_cluster::Cluster> = Arc::new(memory);
-        let stop = Stop::new();
+        let stop = CancellationToken::new();
         let recorder = Recorder::start(
             &cluster,
             EventSettings::default(),
@@ -170,7 +170,7 @@ mod tests {
         }
         notes.sort();
         assert_eq!(notes, ["ConfigMap default/bad: [r] fail (blocked); never", "ConfigMap default/good: pass"]);
-        stop.stop();
+        stop.cancel();
     }
 
     #[test]

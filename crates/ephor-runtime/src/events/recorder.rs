@@ -14,9 +14,9 @@ use prometheus_client::metrics::counter::Counter;
 use super::event::{Action, Event, Reason};
 use super::object;
 use super::queue::Queue;
+use crate::cancellation::CancellationToken;
 use crate::config::{Config, ConfigStore};
 use crate::settings::CommonSettings;
-use crate::stop::Stop;
 use crate::threads;
 
 /// What a process is told about its events at start.
@@ -125,12 +125,17 @@ impl fmt::Debug for Recorder {
 
 impl Recorder {
     /// Starts the threads that write to `cluster` until `stop`. What does not fit the queue is counted in `dropped`.
-    pub fn start(cluster: &Arc<dyn Cluster>, settings: EventSettings, dropped: Counter, stop: &Stop) -> Self {
+    pub fn start(
+        cluster: &Arc<dyn Cluster>,
+        settings: EventSettings,
+        dropped: Counter,
+        stop: &CancellationToken,
+    ) -> Self {
         let recorder = Self::new(settings, dropped);
         for worker in 0..WORKERS {
             let (shared, cluster, stop) = (Arc::clone(&recorder.0), Arc::clone(cluster), stop.clone());
             threads::spawn(format!("events {worker}"), threads::SMALL, &stop.clone(), move || {
-                while !stop.is_stopped() {
+                while !stop.is_cancelled() {
                     if let Some(event) = shared.queue.pop(LOOK) {
                         shared.write(&*cluster, &event, &stop);
                     }
@@ -184,7 +189,7 @@ impl Recorder {
 }
 
 impl Shared {
-    fn write(&self, cluster: &dyn Cluster, event: &Event, stop: &Stop) {
+    fn write(&self, cluster: &dyn Cluster, event: &Event, stop: &CancellationToken) {
         for attempt in 1..=ATTEMPTS {
             match self.try_write(cluster, event) {
                 Ok(()) => return,
@@ -269,7 +274,7 @@ mod tests {
 
     fn write_all(recorder: &Recorder, cluster: &dyn Cluster) {
         while let Some(event) = recorder.0.queue.pop(Duration::ZERO) {
-            recorder.0.write(cluster, &event, &Stop::new());
+            recorder.0.write(cluster, &event, &CancellationToken::new());
         }
     }
 

@@ -16,9 +16,9 @@ use ephor_expr::{Map, Str, Value};
 
 use super::view::{Projections, View};
 use super::{Loading, Shared};
+use crate::cancellation::CancellationToken;
 use crate::facts::Source;
 use crate::feed::{Change, Feed, Watched, list};
-use crate::stop::Stop;
 use crate::threads;
 
 /// How often a call is repeated, without a `refreshInterval`.
@@ -36,7 +36,7 @@ pub(super) struct Entry {
     pub(super) name: Str,
     /// The spec as it was written, to know changes by.
     pub(super) spec: Value,
-    stop: Stop,
+    stop: CancellationToken,
     state: Arc<State>,
     /// What has to be read before the first answer, if nobody follows it.
     unread: Mutex<Option<GlobalContextSpec>>,
@@ -69,7 +69,7 @@ enum Data {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.stop.stop();
+        self.stop.cancel();
     }
 }
 
@@ -78,10 +78,10 @@ impl Entry {
     pub(super) fn refused(name: Str, spec: Value, why: String) -> Self {
         let state = State::new(Projections::default(), false, false);
         state.fail(why);
-        Self::new(name, spec, Stop::new(), state)
+        Self::new(name, spec, CancellationToken::new(), state)
     }
 
-    fn new(name: Str, spec: Value, stop: Stop, state: State) -> Self {
+    fn new(name: Str, spec: Value, stop: CancellationToken, state: State) -> Self {
         Self { name, spec, stop, state: Arc::new(state), unread: Mutex::default(), about: OnceLock::new() }
     }
 
@@ -100,7 +100,7 @@ impl Entry {
             (None, None) => false,
         };
         let state = State::new(projections, decoded.api_call.is_some(), secret);
-        let entry = Self::new(name, spec, shared.stop.child(), state);
+        let entry = Self::new(name, spec, shared.stop.child_token(), state);
         match shared.loading {
             Loading::Followed => entry.spawn(shared, decoded),
             Loading::OnDemand => *entry.unread.lock().unwrap_or_else(PoisonError::into_inner) = Some(decoded),
@@ -266,7 +266,7 @@ fn reason(error: &ClusterError) -> String {
 }
 
 /// Follows the objects of a resource, as soon as it is defined and may be read.
-fn follow(cluster: &Arc<dyn Cluster>, watched: &WatchedResource, state: &Arc<State>, stop: &Stop) {
+fn follow(cluster: &Arc<dyn Cluster>, watched: &WatchedResource, state: &Arc<State>, stop: &CancellationToken) {
     let filter = filter_of(watched);
     let mut backoff = Backoff::new(PAUSE, LONG_PAUSE);
     let resource = loop {
@@ -301,7 +301,13 @@ fn readable(cluster: &dyn Cluster, watched: &WatchedResource, filter: &Filter) -
 }
 
 /// Repeats a call.
-fn poll(cluster: &dyn Cluster, services: Option<&dyn Source>, call: &GlobalApiCall, state: &State, stop: &Stop) {
+fn poll(
+    cluster: &dyn Cluster,
+    services: Option<&dyn Source>,
+    call: &GlobalApiCall,
+    state: &State,
+    stop: &CancellationToken,
+) {
     let interval = call.refresh_interval.as_ref().and_then(|text| duration::Duration::parse(text).ok());
     let interval = interval.map_or(REFRESH, |interval| Duration::from_secs_f64(interval.as_secs_f64().max(0.001)));
     let retries = call.retry_limit.map_or(RETRIES, |limit| u32::try_from(limit.clamp(1, 100)).unwrap_or(RETRIES));

@@ -23,9 +23,9 @@ use ephor_expr::value::decode;
 use ephor_expr::{Str, Value};
 use load::Entry;
 
+use crate::cancellation::CancellationToken;
 use crate::facts::Source;
 use crate::feed::{Change, Feed, Watched};
-use crate::stop::Stop;
 pub use status::write_statuses;
 
 /// The store. Clones are the same store.
@@ -35,7 +35,7 @@ pub struct GlobalContext(Arc<Shared>);
 struct Shared {
     cluster: Arc<dyn Cluster>,
     services: Option<Arc<dyn Source>>,
-    stop: Stop,
+    stop: CancellationToken,
     loading: Loading,
     entries: RwLock<BTreeMap<Str, Arc<Entry>>>,
 }
@@ -57,7 +57,11 @@ impl fmt::Debug for GlobalContext {
 
 impl GlobalContext {
     /// Follows the entries of a cluster until `stop`. Calls of services go to `services`; without it they fail.
-    pub fn follow(cluster: &Arc<dyn Cluster>, services: Option<Arc<dyn Source>>, stop: &Stop) -> (Self, Feed) {
+    pub fn follow(
+        cluster: &Arc<dyn Cluster>,
+        services: Option<Arc<dyn Source>>,
+        stop: &CancellationToken,
+    ) -> (Self, Feed) {
         let store = Self::new(cluster, services, stop, Loading::Followed);
         let sink = store.clone();
         let watched = Watched::all("kyverno.io/v2", "GlobalContextEntry");
@@ -67,10 +71,15 @@ impl GlobalContext {
 
     /// A store that follows nothing: it is told of entries, and reads the data of one when somebody asks for it.
     pub fn on_demand(cluster: &Arc<dyn Cluster>) -> Self {
-        Self::new(cluster, None, &Stop::new(), Loading::OnDemand)
+        Self::new(cluster, None, &CancellationToken::new(), Loading::OnDemand)
     }
 
-    fn new(cluster: &Arc<dyn Cluster>, services: Option<Arc<dyn Source>>, stop: &Stop, loading: Loading) -> Self {
+    fn new(
+        cluster: &Arc<dyn Cluster>,
+        services: Option<Arc<dyn Source>>,
+        stop: &CancellationToken,
+        loading: Loading,
+    ) -> Self {
         Self(Arc::new(Shared {
             cluster: Arc::clone(cluster),
             services,

@@ -13,7 +13,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Keeps the status of all entries true until the term ends. For the leader.
 pub fn write_statuses(cluster: &dyn Cluster, context: &GlobalContext, term: &Term) {
-    while !term.stop().wait(LOOK) {
+    while !term.token().wait(LOOK) {
         let entries: Vec<_> = context.read().values().cloned().collect();
         for entry in entries {
             if term.fence().is_err() {

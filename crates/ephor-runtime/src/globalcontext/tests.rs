@@ -48,7 +48,7 @@ fn eventually(store: &GlobalContext, name: &str, want: &str) {
 #[test]
 fn an_entry_about_a_resource_follows_its_objects() {
     let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
-    let stop = Stop::new();
+    let stop = CancellationToken::new();
     let (store, _feed) = GlobalContext::follow(&cluster, None, &stop);
     config_map(&*cluster, "a", "one");
     config_map(&*cluster, "b", "two");
@@ -61,13 +61,13 @@ fn an_entry_about_a_resource_follows_its_objects() {
     eventually(&store, "all.of.a", r#"["one","three"]"#);
     cluster.delete(&kind, None, "all", &DeleteOptions::default()).unwrap();
     eventually(&store, "all.of.a", "global context entry `all.of.a` not found");
-    stop.stop();
+    stop.cancel();
 }
 
 #[test]
 fn an_entry_about_secrets_tells_that_it_is() {
     let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
-    let stop = Stop::new();
+    let stop = CancellationToken::new();
     let store = GlobalContext::new(&cluster, None, &stop, Loading::Followed);
     let spec = |resource| {
         format!(
@@ -83,13 +83,13 @@ fn an_entry_about_secrets_tells_that_it_is() {
     let secrets = store.secrets(&Fetch::Global { name: "s.keys".into() }).unwrap();
     assert_eq!(secrets.as_array().map(<[_]>::len), Some(1));
     assert_eq!(store.secrets(&Fetch::Global { name: "c".into() }), None);
-    stop.stop();
+    stop.cancel();
 }
 
 #[test]
 fn an_entry_about_a_call_repeats_it() {
     let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
-    let stop = Stop::new();
+    let stop = CancellationToken::new();
     let store = GlobalContext::new(&cluster, None, &stop, Loading::Followed);
     let spec = "{apiCall: {urlPath: /api/v1/namespaces/a/configmaps, refreshInterval: 20ms}, projections: [{name: count, \
                 jmesPath: 'items | length(@)'}]}";
@@ -97,13 +97,13 @@ fn an_entry_about_a_call_repeats_it() {
     eventually(&store, "calls.count", "0");
     config_map(&*cluster, "a", "one");
     eventually(&store, "calls.count", "1");
-    stop.stop();
+    stop.cancel();
 }
 
 #[test]
 fn what_cannot_be_loaded_says_why() {
     let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
-    let stop = Stop::new();
+    let stop = CancellationToken::new();
     let store = GlobalContext::new(&cluster, None, &stop, Loading::Followed);
     for (name, spec, want) in [
         (
@@ -137,13 +137,13 @@ fn what_cannot_be_loaded_says_why() {
         eventually(&store, name, want);
     }
     assert_eq!(answer(&store, "else"), "global context entry `else` not found");
-    stop.stop();
+    stop.cancel();
 }
 
 #[test]
 fn a_changed_entry_is_loaded_anew() {
     let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
-    let stop = Stop::new();
+    let stop = CancellationToken::new();
     let store = GlobalContext::new(&cluster, None, &stop, Loading::Followed);
     config_map(&*cluster, "a", "one");
     let of = |namespace: &str| {
@@ -155,7 +155,7 @@ fn a_changed_entry_is_loaded_anew() {
     eventually(&store, "changing.count", "1");
     store.apply(Change::Set(of("b")));
     eventually(&store, "changing.count", "0");
-    stop.stop();
+    stop.cancel();
 }
 
 #[test]

@@ -21,10 +21,10 @@ use ephor_cluster::Cluster;
 use ephor_expr::{Map, Str, Value};
 use prometheus_client::metrics::counter::Counter;
 
+use crate::cancellation::CancellationToken;
 use crate::facts::NamespaceLabels;
 use crate::feed::{Change, Feed, Watched};
 use crate::policies::{PolicyStore, Snapshot};
-use crate::stop::Stop;
 pub use background::{BackgroundStanding, Backlog};
 pub use counted::CountedCluster;
 pub use exposure::Exposure;
@@ -82,7 +82,13 @@ impl Metrics {
     }
 
     /// Follows the `ConfigMap` about metrics until `stop`. A change of what is exposed starts all counts over.
-    pub fn follow_config(&self, cluster: &Arc<dyn Cluster>, namespace: &str, name: &str, stop: &Stop) -> Feed {
+    pub fn follow_config(
+        &self,
+        cluster: &Arc<dyn Cluster>,
+        namespace: &str,
+        name: &str,
+        stop: &CancellationToken,
+    ) -> Feed {
         let metrics = self.clone();
         let watched = Watched::all("v1", "ConfigMap").in_namespace(namespace).named(name);
         Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| {

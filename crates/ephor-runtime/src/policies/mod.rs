@@ -17,9 +17,9 @@ use ephor_engine::exceptions::{Exception, ExceptionSet};
 use ephor_engine::select::PolicySet;
 use ephor_expr::{Str, Value};
 
+use crate::cancellation::CancellationToken;
 use crate::feed::{Change, Feed, Watched, version_of};
 use crate::poison::PoisonMutex;
-use crate::stop::Stop;
 
 /// The member of the status that says for which generation the rules have acted for existing triggers. It is no
 /// condition: what waits for policies expects `Ready` alone where nothing is wrong.
@@ -228,7 +228,7 @@ impl PolicyStore {
     }
 
     /// Follows the policies and exceptions of a cluster until `stop`.
-    pub fn follow(&self, cluster: &Arc<dyn Cluster>, stop: &Stop) -> PolicyFeeds {
+    pub fn follow(&self, cluster: &Arc<dyn Cluster>, stop: &CancellationToken) -> PolicyFeeds {
         let mut feeds = Vec::new();
         for (version, kind) in
             [("kyverno.io/v1", "ClusterPolicy"), ("kyverno.io/v1", "Policy"), ("kyverno.io/v2", "PolicyException")]

@@ -28,7 +28,7 @@ fn the_store_follows_what_is_written() {
     let memory: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
     let kind = memory.resolve("kyverno.io/v1", "ClusterPolicy").unwrap();
     memory.create(&kind, policy("b", "one"), &WriteOptions::default()).unwrap();
-    let stop = Stop::new();
+    let stop = CancellationToken::new();
     let store = PolicyStore::new(ExceptionScope::Everywhere);
     assert!(store.follow(&memory, &stop).wait_synced(Duration::from_secs(10)));
     let names = || -> Vec<String> { store.snapshot().policies.keys().map(ToString::to_string).collect() };
@@ -41,7 +41,7 @@ fn the_store_follows_what_is_written() {
 
     memory.delete(&kind, None, "b", &DeleteOptions::default()).unwrap();
     eventually(|| names() == ["a"]);
-    stop.stop();
+    stop.cancel();
 }
 
 #[test]

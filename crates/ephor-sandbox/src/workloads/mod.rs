@@ -15,7 +15,7 @@ mod write;
 use std::time::Duration;
 
 use ephor_cluster::MemoryCluster;
-use ephor_runtime::stop::Stop;
+use ephor_runtime::cancellation::CancellationToken;
 
 use self::write::{Backoff, Controller};
 
@@ -25,10 +25,10 @@ const DELAY: Duration = Duration::from_millis(20);
 const RETRY: Duration = Duration::from_millis(250);
 
 /// Runs the controllers until the stop signal.
-pub(super) fn run(cluster: &MemoryCluster, stop: &Stop) {
+pub(super) fn run(cluster: &MemoryCluster, stop: &CancellationToken) {
     let mut seen = 0;
     let mut backoff = Backoff::default();
-    while !stop.is_stopped() {
+    while !stop.is_cancelled() {
         let revision = cluster.wait_for_change(seen, RETRY);
         if revision == seen && !backoff.is_due() {
             continue;

@@ -12,7 +12,7 @@ use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::gate::AllowedFetch;
 use ephor_expr::{Value, yaml};
 use ephor_reports::report::{content, is_ours};
-use ephor_runtime::Stop;
+use ephor_runtime::CancellationToken;
 use ephor_runtime::facts::{Answers, ClusterFacts};
 use ephor_runtime::feed::{Change, WatcherEvent};
 use ephor_runtime::kinds::GroupKind;
@@ -282,7 +282,7 @@ fn controller(cluster: &Arc<MemoryCluster>, options: &ReportOptions) -> Controll
         fence: Arc::new(|| Ok(())),
         options: options.clone(),
         filters: None,
-        stop: Stop::new(),
+        stop: CancellationToken::new(),
     })
 }
 

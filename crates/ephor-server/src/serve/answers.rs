@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use ephor_cluster::Cluster;
+use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::facts::{ClusterFacts, NamespaceLabels, Source};
 use ephor_runtime::feed::Feed;
 use ephor_runtime::globalcontext::GlobalContext;
 use ephor_runtime::network::{Limits, Network};
 use ephor_runtime::settings::CommonSettings;
-use ephor_runtime::stop::Stop;
 
 /// What answers, and what it follows.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl RoleAnswers {
         cluster: &Arc<dyn Cluster>,
         common: &CommonSettings,
         config: &ConfigStore,
-        stop: &Stop,
+        stop: &CancellationToken,
     ) -> Self {
         let (namespaces, namespace_feed) = NamespaceLabels::follow(cluster, stop);
         let limits = Limits { answer: common.max_api_response, timeout: common.api_call_timeout };

@@ -11,12 +11,12 @@ use ephor_admission::http::plain;
 use ephor_background::serve::{Background, run};
 use ephor_background::standing::Readiness;
 use ephor_cluster::Cluster;
+use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::events::{EventSettings, Recorder};
 use ephor_runtime::feed::Feed;
 use ephor_runtime::metrics::Metrics;
 use ephor_runtime::settings::{BackgroundSettings, CommonSettings};
-use ephor_runtime::stop::Stop;
 
 use super::{RoleAnswers, ServeError, counted};
 
@@ -24,7 +24,11 @@ use super::{RoleAnswers, ServeError, counted};
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Takes part in the work until `stop`.
-pub fn background(cluster: &Arc<dyn Cluster>, settings: &BackgroundSettings, stop: &Stop) -> Result<(), ServeError> {
+pub fn background(
+    cluster: &Arc<dyn Cluster>,
+    settings: &BackgroundSettings,
+    stop: &CancellationToken,
+) -> Result<(), ServeError> {
     let common = &settings.common;
     super::announce(common, "background");
     let metrics = Metrics::default();
@@ -58,7 +62,7 @@ pub fn background(cluster: &Arc<dyn Cluster>, settings: &BackgroundSettings, sto
     };
     // Nothing is made for triggers that the settings hide.
     while !config_feed.wait_synced(LOOK) {
-        if stop.is_stopped() {
+        if stop.is_cancelled() {
             return Ok(());
         }
     }
@@ -72,7 +76,7 @@ pub(super) fn recorder(
     common: &CommonSettings,
     metrics: &Metrics,
     config: &ConfigStore,
-    stop: &Stop,
+    stop: &CancellationToken,
 ) -> Recorder {
     let recorder = Recorder::start(cluster, EventSettings::of(common), metrics.events_dropped(), stop);
     recorder.follow(config);

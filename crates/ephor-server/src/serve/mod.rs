@@ -20,6 +20,7 @@ use ephor_admission::review::roles::Roles;
 use ephor_admission::review::{Effort, HandlerOptions, Handlers, Parts, Waiting};
 use ephor_admission::webhooks::{WebhookSettings, follow_registered, paths};
 use ephor_cluster::Cluster;
+use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::decision::observe::Observer;
 use ephor_runtime::decision::path::{self, Lane, Webhook};
@@ -29,7 +30,6 @@ use ephor_runtime::lease::{self, LeaseOptions};
 use ephor_runtime::metrics::{CountedCluster, Metrics};
 use ephor_runtime::policies::{ExceptionScope, PolicyFeeds, PolicyStore};
 use ephor_runtime::settings::{AdmissionSettings, CommonSettings};
-use ephor_runtime::stop::Stop;
 use ephor_runtime::threads;
 use jiff::Timestamp;
 
@@ -79,20 +79,24 @@ const LEASE: &str = "kyverno";
 const SHADOW_LEASE: &str = "ephor-shadow";
 
 /// Serves until `stop`. Returns when all requests in work are answered.
-pub fn admission(cluster: &Arc<dyn Cluster>, settings: &AdmissionSettings, stop: &Stop) -> Result<(), ServeError> {
+pub fn admission(
+    cluster: &Arc<dyn Cluster>,
+    settings: &AdmissionSettings,
+    stop: &CancellationToken,
+) -> Result<(), ServeError> {
     announce(&settings.common, if settings.shadow { "admission, for the record only" } else { "admission" });
     // What requests need goes on until the last one is answered.
-    let serving = stop.apart();
+    let serving = stop.detached_token();
     let metrics = Metrics::default();
     let cluster = counted(cluster, &settings.common, &metrics, &serving)?;
     let role = Admission::start(&cluster, settings, &metrics, &serving);
     let election = role.elect(&cluster, settings, stop);
     let served = role.serve(settings, stop);
-    stop.stop();
+    stop.cancel();
     if let Some(election) = election {
         let _ = election.join();
     }
-    serving.stop();
+    serving.cancel();
     served?;
     stop.failure().map_or(Ok(()), |reason| Err(ServeError::Failed(reason)))
 }
@@ -102,7 +106,7 @@ fn counted(
     cluster: &Arc<dyn Cluster>,
     common: &CommonSettings,
     metrics: &Metrics,
-    stop: &Stop,
+    stop: &CancellationToken,
 ) -> Result<Arc<dyn Cluster>, ServeError> {
     if let Some(port) = common.metrics_port {
         metrics::listen(metrics, (Ipv4Addr::UNSPECIFIED, port).into(), stop)
@@ -138,7 +142,12 @@ struct Admission {
 }
 
 impl Admission {
-    fn start(cluster: &Arc<dyn Cluster>, settings: &AdmissionSettings, metrics: &Metrics, stop: &Stop) -> Self {
+    fn start(
+        cluster: &Arc<dyn Cluster>,
+        settings: &AdmissionSettings,
+        metrics: &Metrics,
+        stop: &CancellationToken,
+    ) -> Self {
         let common = &settings.common;
         let policies = PolicyStore::new(common.exceptions.clone());
         let config = ConfigStore::new(&common.namespace, &common.config_name);
@@ -200,7 +209,7 @@ impl Admission {
         &self,
         cluster: &Arc<dyn Cluster>,
         settings: &AdmissionSettings,
-        stop: &Stop,
+        stop: &CancellationToken,
     ) -> Option<std::thread::JoinHandle<()>> {
         let options = LeaseOptions {
             namespace: settings.common.namespace.clone(),
@@ -224,7 +233,7 @@ impl Admission {
     }
 
     /// Answers requests until `stop`.
-    fn serve(&self, settings: &AdmissionSettings, stop: &Stop) -> Result<(), ServeError> {
+    fn serve(&self, settings: &AdmissionSettings, stop: &CancellationToken) -> Result<(), ServeError> {
         let (verifier, callers) = match &settings.client_ca_file {
             Some(file) => (Some(http::verifier(file)?), Callers::Named(settings.client_names.clone().into())),
             None => (None, Callers::All),
@@ -257,7 +266,7 @@ fn observers(
     settings: &AdmissionSettings,
     metrics: &Metrics,
     config: &ConfigStore,
-    stop: &Stop,
+    stop: &CancellationToken,
 ) -> Vec<Arc<dyn Observer>> {
     let mut observers: Vec<Arc<dyn Observer>> = vec![Arc::new(metrics.clone())];
     if settings.shadow {
@@ -288,8 +297,8 @@ async fn serve_and_drain<T>(serving: impl Future<Output = T>, draining: impl Fut
 }
 
 /// Ends serving when `stop` is given. Leading ends by the same signal and does not wait for the requests in work.
-async fn drain(stop: Stop, handle: Handle<std::net::SocketAddr>) {
-    while !stop.is_stopped() {
+async fn drain(stop: CancellationToken, handle: Handle<std::net::SocketAddr>) {
+    while !stop.is_cancelled() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     tracing::info!("ending");

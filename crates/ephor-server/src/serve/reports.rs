@@ -10,7 +10,7 @@ use std::time::Duration;
 use ephor_admission::http::plain;
 use ephor_cluster::Cluster;
 use ephor_reports::Dialect;
-use ephor_runtime::Stop;
+use ephor_runtime::CancellationToken;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::feed::Feed;
 use ephor_runtime::metrics::Metrics;
@@ -24,7 +24,11 @@ use super::{RoleAnswers, ServeError, announce, counted};
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Keeps reports of the cluster until `stop`.
-pub fn reports(cluster: &Arc<dyn Cluster>, settings: &ReportsSettings, stop: &Stop) -> Result<(), ServeError> {
+pub fn reports(
+    cluster: &Arc<dyn Cluster>,
+    settings: &ReportsSettings,
+    stop: &CancellationToken,
+) -> Result<(), ServeError> {
     let common = &settings.common;
     announce(common, "reports");
     let metrics = Metrics::default();
@@ -41,7 +45,7 @@ pub fn reports(cluster: &Arc<dyn Cluster>, settings: &ReportsSettings, stop: &St
     }
     // Which objects are filtered is in the settings.
     while !config_feed.wait_synced(STOP_POLL_INTERVAL) {
-        if stop.is_stopped() {
+        if stop.is_cancelled() {
             return Ok(());
         }
     }

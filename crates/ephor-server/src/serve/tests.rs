@@ -25,7 +25,7 @@ fn eventually<T>(what: impl Fn() -> Option<T>) -> T {
 struct Running {
     cluster: Arc<dyn Cluster>,
     port: u16,
-    stop: Stop,
+    stop: CancellationToken,
     thread: std::thread::JoinHandle<Result<(), ServeError>>,
 }
 
@@ -55,7 +55,7 @@ impl Running {
         ];
         all.extend(flags.iter().map(|flag| (*flag).to_owned()));
         let settings = AdmissionSettings::parse(&all, &std::collections::BTreeMap::new()).unwrap();
-        let stop = Stop::new();
+        let stop = CancellationToken::new();
         let thread = std::thread::spawn({
             let (cluster, stop) = (Arc::clone(&cluster), stop.clone());
             move || admission(&cluster, &settings, &stop)
@@ -117,7 +117,7 @@ impl Running {
     }
 
     fn end(self) {
-        self.stop.stop();
+        self.stop.cancel();
         self.thread.join().unwrap().unwrap();
     }
 }

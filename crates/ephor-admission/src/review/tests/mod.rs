@@ -444,7 +444,7 @@ fn synchronizing_work_coalesces_and_events_stay_apart() {
 #[test]
 fn beyond_the_threshold_nothing_is_handed_over_and_the_client_is_told() {
     let bench = Bench::new(&[GENERATE]);
-    let (stop, create) = (ephor_runtime::Stop::new(), request("CREATE", "Pod", "", &pod("{team: x}")));
+    let (stop, create) = (ephor_runtime::CancellationToken::new(), request("CREATE", "Pod", "", &pod("{team: x}")));
     let full = yaml("{data: {updateRequestThreshold: '0'}}");
     bench.config.apply(Change::Set(full));
     assert_eq!(bench.validate(&create), Answer::allow(), "nobody counts");
@@ -455,7 +455,7 @@ fn beyond_the_threshold_nothing_is_handed_over_and_the_client_is_told() {
     let warning = "the work of policy g was not recorded: too many UpdateRequests wait already".to_owned();
     assert_eq!(bench.validate(&create), Answer::allow().with_warnings([warning]));
     assert_eq!(bench.update_requests().len(), before);
-    stop.stop();
+    stop.cancel();
 }
 
 #[test]
@@ -471,12 +471,12 @@ fn a_request_whose_work_cannot_be_handed_over_is_told_as_blocked_and_not_audited
 fn is_urgent(policy: &str, request: &AdmissionRequest) -> bool {
     let bench = Bench::new(&[policy]);
     bench.config.apply(Change::Set(yaml("{data: {updateRequestThreshold: '0'}}")));
-    let stop = ephor_runtime::Stop::new();
+    let stop = ephor_runtime::CancellationToken::new();
     let (waiting, feed) = super::Waiting::follow(&bench.cluster, "kyverno", |_| (), &stop);
     assert!(feed.wait_synced(Duration::from_mins(1)));
     bench.handlers.count_update_requests(waiting);
     let answer = bench.validate(request);
-    stop.stop();
+    stop.cancel();
     !answer.warnings.is_empty()
 }
 

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, Patch, Resource, WriteOptions};
 use ephor_engine::policy::FailurePolicy;
 use ephor_expr::{Map, Str, Value};
+use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::decision::answer::Answer;
 use ephor_runtime::decision::observe::Dropped;
 use ephor_runtime::feed::{Change, Feed, Watched};
-use ephor_runtime::stop::Stop;
 use ephor_runtime::threads;
 use ephor_runtime::update_request::{
     ANNOTATION_ASKED_AGAIN, ANNOTATION_UNCHANGED, API_VERSION, KIND, LABEL_KEPT, UpdateRequest,
@@ -36,7 +36,7 @@ impl Waiting {
         cluster: &Arc<dyn Cluster>,
         namespace: &str,
         seen: impl Fn(usize) + Send + 'static,
-        stop: &Stop,
+        stop: &CancellationToken,
     ) -> (Self, Feed) {
         let waiting = Self::default();
         let sink = waiting.clone();

@@ -7,13 +7,13 @@ use ephor_cluster::error::Cause;
 use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, MemoryCluster, Resource, WriteOptions};
 use ephor_expr::{Map, Value};
 use ephor_faults::{Death, FaultyCluster};
+use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::decision::PathToken;
 use ephor_runtime::feed::Change;
 use ephor_runtime::lease::Term;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore, StoredPolicy};
 use ephor_runtime::settings::KeyAlgorithm;
-use ephor_runtime::stop::Stop;
 use jiff::Timestamp;
 
 use super::super::controller::{Memory, ReconcileError};
@@ -34,7 +34,7 @@ struct World {
     certs: CertStore,
     board: RegistrationBoard,
     term: Term,
-    stop: Stop,
+    stop: CancellationToken,
 }
 
 fn cert_settings() -> CertSettings {
@@ -53,7 +53,7 @@ fn cert_settings() -> CertSettings {
 impl World {
     fn new(documents: &[Value]) -> Self {
         let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
-        let stop = Stop::new();
+        let stop = CancellationToken::new();
         let term = Term::unlimited(&stop);
         let settings = cert_settings();
         let certs = CertStore::new(settings.clone());
@@ -130,7 +130,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        self.stop.stop();
+        self.stop.cancel();
     }
 }
 
@@ -199,7 +199,7 @@ fn the_running_controller_follows_policies_kinds_and_foreign_hands() {
 
     world.policies.apply("ClusterPolicy", Change::Reset(Vec::new()));
     eventually(|| world.webhooks(VALIDATING).is_empty());
-    world.stop.stop();
+    world.stop.cancel();
     running.join().unwrap();
 }
 
@@ -410,7 +410,7 @@ fn deadlines_that_nobody_should_set_do_not_count() {
 #[test]
 fn who_leads_no_more_writes_nothing() {
     let world = World::new(&[secrets()]);
-    world.stop.stop();
+    world.stop.cancel();
     let error = world.reconcile(Arc::clone(&world.cluster)).unwrap_err();
     assert!(matches!(error, ReconcileError::Put { error: PutError::Lost(_), .. }));
     assert!(world.stored().is_empty());

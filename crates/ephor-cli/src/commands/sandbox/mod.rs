@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use ephor_cluster::Cluster as _;
 use ephor_kube::{Access, ConnectOptions, KubeCluster};
-use ephor_runtime::Stop;
+use ephor_runtime::CancellationToken;
 use ephor_sandbox::Sandbox;
 use ephor_sandbox::kubeconfig::write_private;
 
@@ -128,7 +128,7 @@ fn serve_until_stopped(
     sandbox: &Sandbox,
     mut state: Option<&mut StateFile>,
     watched: Option<Watched>,
-    stop: &Stop,
+    stop: &CancellationToken,
     ui: &Ui,
 ) -> Result<(), CommandError> {
     let served = std::thread::scope(|scope| {
@@ -139,7 +139,7 @@ fn serve_until_stopped(
             scope.spawn(move || watched.follow(sandbox, stop, ui));
         }
         let served = sandbox.serve();
-        stop.stop();
+        stop.cancel();
         served
     });
     if let Some(state) = state {
@@ -149,7 +149,13 @@ fn serve_until_stopped(
 }
 
 /// Serves as long as the tour takes. Returns whether every step behaved as expected.
-fn serve_tour(sandbox: &Sandbox, config: &Path, begun: Instant, stop: &Stop, ui: &Ui) -> Result<bool, CommandError> {
+fn serve_tour(
+    sandbox: &Sandbox,
+    config: &Path,
+    begun: Instant,
+    stop: &CancellationToken,
+    ui: &Ui,
+) -> Result<bool, CommandError> {
     std::thread::scope(|scope| {
         let serving = scope.spawn(|| sandbox.serve());
         let access = Access::Kubeconfig { path: config.to_owned(), context: None };
@@ -158,7 +164,7 @@ fn serve_tour(sandbox: &Sandbox, config: &Path, begun: Instant, stop: &Stop, ui:
             .context("cannot connect to the sandbox")
             .map_err(CommandError::from)
             .and_then(|cluster| Ok(tour::take(&cluster, ui.colour(), &mut |text| ui.result(text))?));
-        stop.stop();
+        stop.cancel();
         let served = serving.join().map_err(|_| anyhow::anyhow!("the sandbox panicked"))?;
         served.context("the sandbox cannot serve")?;
         let as_promised = taken?;
@@ -172,8 +178,8 @@ fn serve_tour(sandbox: &Sandbox, config: &Path, begun: Instant, stop: &Stop, ui:
 }
 
 /// Gives threads that write a moment to see that it is over.
-fn settle(stop: &Stop) {
-    stop.stop();
+fn settle(stop: &CancellationToken) {
+    stop.cancel();
     std::thread::sleep(Duration::from_millis(20));
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use ephor_cluster::MemoryCluster;
 use ephor_expr::Value;
-use ephor_runtime::Stop;
+use ephor_runtime::CancellationToken;
 use ephor_sandbox::state::{Identity, State};
 
 use crate::ui::Ui;
@@ -65,7 +65,7 @@ impl StateFile {
     }
 
     /// Saves what changes until the stop signal. A write that fails is told once and tried again.
-    pub(super) fn follow(&mut self, identity: &Identity, cluster: &MemoryCluster, stop: &Stop, ui: &Ui) {
+    pub(super) fn follow(&mut self, identity: &Identity, cluster: &MemoryCluster, stop: &CancellationToken, ui: &Ui) {
         let mut saved = 0;
         let mut told = false;
         while !stop.wait(SAVE_INTERVAL) {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use ephor_cluster::Cluster as _;
-use ephor_runtime::Stop;
+use ephor_runtime::CancellationToken;
 use ephor_sandbox::Sandbox;
 
 use super::files::{self, FileObject};
@@ -36,7 +36,7 @@ impl Watched {
     }
 
     /// Applies changes until the stop signal.
-    pub(super) fn follow(&mut self, sandbox: &Sandbox, stop: &Stop, ui: &Ui) {
+    pub(super) fn follow(&mut self, sandbox: &Sandbox, stop: &CancellationToken, ui: &Ui) {
         while !stop.wait(POLL_INTERVAL) {
             let now = stamps(&self.arguments);
             if now != self.stamps {

@@ -8,7 +8,7 @@ use anyhow::Context;
 use ephor_cluster::Cluster;
 use ephor_kube::{Access, ConnectOptions, Definitions, KubeCluster, Limits};
 use ephor_runtime::settings::{CommonSettings, LogFormat, LogSettings};
-use ephor_runtime::{Stop, threads};
+use ephor_runtime::{CancellationToken, threads};
 use tracing::level_filters::LevelFilter;
 
 /// Begins to write the log, to stderr.
@@ -63,8 +63,8 @@ pub(in crate::commands) fn connect(
 }
 
 /// A signal that is given when the process is asked to end.
-pub(in crate::commands) fn stop_on_signals() -> anyhow::Result<Stop> {
-    let stop = Stop::new();
+pub(in crate::commands) fn stop_on_signals() -> anyhow::Result<CancellationToken> {
+    let stop = CancellationToken::new();
     let given = stop.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     threads::spawn("signals", threads::SMALL, &stop, move || {
@@ -79,7 +79,7 @@ pub(in crate::commands) fn stop_on_signals() -> anyhow::Result<Stop> {
             Ok::<_, std::io::Error>(())
         });
         match heard {
-            Ok(()) => given.stop(),
+            Ok(()) => given.cancel(),
             Err(error) => given.fail(format!("cannot listen for signals: {error}")),
         }
     });

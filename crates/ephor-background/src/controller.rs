@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use ephor_cluster::Discovery;
 use ephor_engine::matching::ResourceFilters;
-use ephor_runtime::feed::Change;
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::poison::PoisonMutex;
 use ephor_runtime::policies::{PolicyKey, Snapshot};
 use ephor_runtime::queue::{Moment, Settled};
+use ephor_runtime::watcher::StoreEvent;
 
 use super::queue::Task;
 use super::reconcile::{Failure, Pass};
@@ -65,13 +65,13 @@ impl Controller {
         self.state().observe_filters(filters, now);
     }
 
-    /// Takes in what a feed says of a kind; `wide` if it tells of all objects, not only of downstreams.
-    pub fn observe(&self, kind: &GroupKind, wide: bool, change: Change, now: Moment) {
+    /// Takes in what a watcher says of a kind; `wide` if it tells of all objects, not only of downstreams.
+    pub fn observe(&self, kind: &GroupKind, wide: bool, change: StoreEvent, now: Moment) {
         self.state().observe(kind, wide, change, now);
     }
 
-    /// Takes in what a feed says of `UpdateRequest`s.
-    pub fn observe_requests(&self, change: Change, now: Moment) {
+    /// Takes in what a watcher says of `UpdateRequest`s.
+    pub fn observe_requests(&self, change: StoreEvent, now: Moment) {
         self.state().observe_requests(change, now);
     }
 

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::content::{essence, fingerprint};
-use ephor_runtime::feed::Change;
 use ephor_runtime::kinds::GroupKind;
+use ephor_runtime::watcher::StoreEvent;
 
 use crate::plan::{Claim, ObjectId, Owner};
 
@@ -129,10 +129,10 @@ pub struct Index {
 }
 
 impl Index {
-    /// Takes in what a feed says of a kind; `wide` if it tells of all objects, not only of downstreams.
-    pub fn apply(&mut self, kind: &GroupKind, wide: bool, change: Change) -> Vec<Touched> {
+    /// Takes in what a watcher says of a kind; `wide` if it tells of all objects, not only of downstreams.
+    pub fn apply(&mut self, kind: &GroupKind, wide: bool, change: StoreEvent) -> Vec<Touched> {
         match change {
-            Change::Reset(objects) => {
+            StoreEvent::Reset(objects) => {
                 let table = self.tables.entry(kind.clone()).or_default();
                 (table.synced, table.wide) = (true, wide);
                 let mut gone: BTreeSet<Str> = table.by_uid.keys().cloned().collect();
@@ -145,8 +145,8 @@ impl Index {
                 touched.extend(gone.into_iter().filter_map(|uid| self.lose(kind, &uid)));
                 touched
             }
-            Change::Set(object) => self.note(Seen::of(&object), &object),
-            Change::Gone(object) => self.lose(kind, &Seen::of(&object).uid).into_iter().collect(),
+            StoreEvent::Apply(object) => self.note(Seen::of(&object), &object),
+            StoreEvent::Delete(object) => self.lose(kind, &Seen::of(&object).uid).into_iter().collect(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Threads around the controller: feeds that tell it what happens, workers that step it, one leader at a time.
+//! Threads around the controller: watchers that tell it what happens, workers that step it, one leader at a time.
 //!
 //! Only the leader has a controller. Its memory begins with its term and ends with it, so that nothing an earlier
 //! leader believed is left; what happened in between is found again by looking.
@@ -14,7 +14,6 @@ use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::events::Recorder;
 use ephor_runtime::facts::Answers;
-use ephor_runtime::feed::{Change, Feed, Watched};
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::lease::{LeaseOptions, Term};
 use ephor_runtime::metrics::Metrics;
@@ -22,6 +21,7 @@ use ephor_runtime::policies::{ExceptionScope, PolicyStore};
 use ephor_runtime::queue::Moment;
 use ephor_runtime::threads;
 use ephor_runtime::update_request::{API_VERSION, KIND};
+use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
 
 use super::controller::{Controller, Step};
 use super::standing::Readiness;
@@ -105,9 +105,9 @@ pub fn lead(background: &Background, term: &Term) {
     ));
     background.metrics.follow_policies(&store);
     let work = Arc::new(WorkNotify::default());
-    let feeds = store.follow(&background.cluster, &stop);
+    let watchers = store.follow(&background.cluster, &stop);
     // Half of the policies would look as if the other half were gone.
-    while !feeds.wait_synced(NAP) {
+    while !watchers.wait_synced(NAP) {
         if stop.is_cancelled() {
             return;
         }
@@ -135,8 +135,8 @@ pub fn lead(background: &Background, term: &Term) {
     });
     controller.observe_policies(store.snapshot(), now());
     controller.sweep(now());
-    let requests = Watched::all(API_VERSION, KIND).in_namespace(&background.namespace);
-    Feed::spawn(Arc::clone(&background.cluster), requests, stop.clone(), {
+    let requests = WatchTarget::all(API_VERSION, KIND).in_namespace(&background.namespace);
+    Watcher::spawn(Arc::clone(&background.cluster), requests, stop.clone(), {
         let (controller, work) = (controller.clone(), Arc::clone(&work));
         move |change| {
             controller.observe_requests(change, now());
@@ -160,15 +160,15 @@ pub fn lead(background: &Background, term: &Term) {
     background.metrics.background_stands(&background.namespace, None);
 }
 
-/// Keeps a feed for each kind that must be followed; returns with `stop`.
+/// Keeps a watcher for each kind that must be followed; returns with `stop`.
 fn follow(background: &Background, controller: &Controller, work: &Arc<WorkNotify>, stop: &CancellationToken) {
-    let mut feeds: BTreeMap<GroupKind, (Watch, CancellationToken)> = BTreeMap::new();
+    let mut watchers: BTreeMap<GroupKind, (Watch, CancellationToken)> = BTreeMap::new();
     let mut round: u64 = 0;
     let mut resynced = now();
     loop {
         controller.observe_filters(&background.config.get().resource_filters, now());
         let watches = controller.watches();
-        feeds.retain(|kind, (watch, stop)| {
+        watchers.retain(|kind, (watch, stop)| {
             let kept = watches.get(kind) == Some(watch);
             if !kept {
                 stop.cancel();
@@ -179,12 +179,12 @@ fn follow(background: &Background, controller: &Controller, work: &Arc<WorkNotif
             kept
         });
         for (kind, watch) in watches {
-            if feeds.contains_key(&kind) {
+            if watchers.contains_key(&kind) {
                 continue;
             }
             let stop = stop.child_token();
-            start_feed(background, controller, work, &kind, &watch, &stop);
-            feeds.insert(kind, (watch, stop));
+            start_watcher(background, controller, work, &kind, &watch, &stop);
+            watchers.insert(kind, (watch, stop));
         }
         if round.is_multiple_of(5) {
             let standing = controller.state().standing(now());
@@ -209,7 +209,7 @@ fn follow(background: &Background, controller: &Controller, work: &Arc<WorkNotif
     }
 }
 
-fn start_feed(
+fn start_watcher(
     background: &Background,
     controller: &Controller,
     work: &Arc<WorkNotify>,
@@ -217,16 +217,16 @@ fn start_feed(
     watch: &Watch,
     stop: &CancellationToken,
 ) {
-    let mut watched = Watched::all(&watch.api_version, &watch.kind);
+    let mut watched = WatchTarget::all(&watch.api_version, &watch.kind);
     if !watch.wide {
         let labels = LabelSelector::parse(&format!("{MANAGED_BY}=kyverno,{POLICY_NAME}")).unwrap_or_default();
         watched.filter = Filter { labels, ..Filter::default() };
     }
     let (controller, work, kind, wide) = (controller.clone(), Arc::clone(work), kind.clone(), watch.wide);
     let over = stop.clone();
-    Feed::spawn(Arc::clone(&background.cluster), watched, stop.clone(), move |change: Change| {
+    Watcher::spawn(Arc::clone(&background.cluster), watched, stop.clone(), move |change: StoreEvent| {
         let mut state = controller.state();
-        // A feed that was replaced says nothing any more: its successor knows more, or its kind is forgotten.
+        // A watcher that was replaced says nothing any more: its successor knows more, or its kind is forgotten.
         if !over.is_cancelled() {
             state.observe(&kind, wide, change, now());
             drop(state);

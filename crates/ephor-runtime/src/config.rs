@@ -15,7 +15,7 @@ use ephor_expr::scalar::quantity::Quantity;
 use ephor_expr::{Map, Str, Value};
 
 use crate::cancellation::CancellationToken;
-use crate::feed::{Change, Feed, Watched};
+use crate::watcher::{StoreEvent, WatchTarget, Watcher};
 
 /// What can change.
 #[derive(Debug, Clone, PartialEq)]
@@ -277,10 +277,10 @@ impl ConfigStore {
     }
 
     /// Follows the `ConfigMap` until `stop`.
-    pub fn follow(&self, cluster: &Arc<dyn Cluster>, stop: &CancellationToken) -> Feed {
-        let watched = Watched::all("v1", "ConfigMap").in_namespace(&self.0.namespace).named(&self.0.name);
+    pub fn follow(&self, cluster: &Arc<dyn Cluster>, stop: &CancellationToken) -> Watcher {
+        let watched = WatchTarget::all("v1", "ConfigMap").in_namespace(&self.0.namespace).named(&self.0.name);
         let store = self.clone();
-        Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| store.apply(change))
+        Watcher::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| store.apply(change))
     }
 
     /// The present configuration.
@@ -294,11 +294,11 @@ impl ConfigStore {
     }
 
     /// Takes in a change of the `ConfigMap`.
-    pub fn apply(&self, change: Change) {
+    pub fn apply(&self, change: StoreEvent) {
         let object = match change {
-            Change::Reset(objects) => objects.into_iter().next(),
-            Change::Set(object) => Some(object),
-            Change::Gone(_) => None,
+            StoreEvent::Reset(objects) => objects.into_iter().next(),
+            StoreEvent::Apply(object) => Some(object),
+            StoreEvent::Delete(_) => None,
         };
         let before = self.get();
         let config = match object {
@@ -372,7 +372,7 @@ mod tests {
             let seen = Arc::clone(&seen);
             move |_| *seen.lock().unwrap() += 1
         });
-        store.apply(Change::Reset(vec![config_map(&[
+        store.apply(StoreEvent::Reset(vec![config_map(&[
             ("resourceFilters", "[Secret,*,*]"),
             ("webhooks", r#"{"namespaceSelector":{"matchLabels":{"a":"b"}}}"#),
             ("matchConditions", r#"[{"name":"x","expression":"true"}]"#),
@@ -394,7 +394,7 @@ mod tests {
         assert_eq!((&after.resource_filters, &after.webhooks), (&config.resource_filters, &config.webhooks));
         assert_eq!(after.update_request_threshold, 1000);
 
-        store.apply(Change::Gone(Value::Null));
+        store.apply(StoreEvent::Delete(Value::Null));
         assert_eq!(*store.get(), Config::default_for("kyverno"));
         assert_eq!(*seen.lock().unwrap(), 2);
     }

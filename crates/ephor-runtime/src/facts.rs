@@ -27,7 +27,7 @@ use ephor_expr::{Map, Str, Value};
 
 use crate::cancellation::CancellationToken;
 use crate::config::ConfigStore;
-use crate::feed::{Change, Feed, Watched, list};
+use crate::watcher::{StoreEvent, WatchTarget, Watcher, list};
 
 /// Somebody who answers the questions of policies.
 pub trait Answers: Send + Sync {
@@ -423,12 +423,12 @@ pub struct NamespaceLabels(Arc<RwLock<HashMap<Str, Value>>>);
 
 impl NamespaceLabels {
     /// Follows the namespaces of a cluster until `stop`.
-    pub fn follow(cluster: &Arc<dyn Cluster>, stop: &CancellationToken) -> (Self, Feed) {
+    pub fn follow(cluster: &Arc<dyn Cluster>, stop: &CancellationToken) -> (Self, Watcher) {
         let mirror = Self::default();
         let sink = mirror.clone();
-        let watched = Watched::all("v1", "Namespace").metadata_only();
-        let feed = Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| sink.apply(change));
-        (mirror, feed)
+        let watched = WatchTarget::all("v1", "Namespace").metadata_only();
+        let watcher = Watcher::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| sink.apply(change));
+        (mirror, watcher)
     }
 
     /// The labels of a namespace, if it is known.
@@ -441,17 +441,17 @@ impl NamespaceLabels {
         self.0.read().unwrap_or_else(PoisonError::into_inner).contains_key(name)
     }
 
-    pub(crate) fn apply(&self, change: Change) {
+    pub(crate) fn apply(&self, change: StoreEvent) {
         let name = |object: &Value| Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default());
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         match change {
-            Change::Reset(objects) => {
+            StoreEvent::Reset(objects) => {
                 *known = objects.iter().map(|object| (name(object), labels_of(object))).collect();
             }
-            Change::Set(object) => {
+            StoreEvent::Apply(object) => {
                 known.insert(name(&object), labels_of(&object));
             }
-            Change::Gone(object) => {
+            StoreEvent::Delete(object) => {
                 known.remove(&name(&object));
             }
         }

@@ -3,7 +3,7 @@
 //! Everything here works over `dyn` [`Cluster`](ephor_cluster::Cluster): a real one in production, one in memory in
 //! tests and in the sandbox. Controllers are plain threads that end when their [`CancellationToken`] says so. No module serves HTTP.
 //!
-//! - [`feed`]: lists and watches of one kind. [`policies`]: stored policies, compiled. [`settings`]: flags and
+//! - [`watcher`]: lists and watches of one kind. [`policies`]: stored policies, compiled. [`settings`]: flags and
 //!   environment. [`config`]: the ConfigMap.
 //! - [`facts`]: the one loop around the engine ([`facts::evaluate`]) and answers from a cluster. [`network`]: service
 //!   calls. [`globalcontext`]: cached data that all policies read. [`kinds`]: what discovery says about kinds in rules.
@@ -21,7 +21,6 @@ pub mod decision;
 pub mod events;
 pub mod explain;
 pub mod facts;
-pub mod feed;
 pub mod globalcontext;
 pub mod kinds;
 pub mod lease;
@@ -36,5 +35,6 @@ pub mod settings;
 pub mod threads;
 pub mod traits;
 pub mod update_request;
+pub mod watcher;
 
 pub use cancellation::CancellationToken;

@@ -54,11 +54,11 @@ mod tests {
         let process = CancellationToken::new();
         let serving = process.detached_token();
         let term = serving.child_token();
-        spawn("feed", SMALL, &term, || panic!("as asked")).unwrap().join().unwrap();
+        spawn("watcher", SMALL, &term, || panic!("as asked")).unwrap().join().unwrap();
         for stop in [&process, &serving, &term] {
             assert!(stop.is_cancelled());
         }
-        assert_eq!(process.failure().as_deref(), Some("thread `feed` panicked: as asked"));
+        assert_eq!(process.failure().as_deref(), Some("thread `watcher` panicked: as asked"));
     }
 
     #[test]

@@ -19,12 +19,12 @@ use ephor_runtime::config::ConfigStore;
 use ephor_runtime::decision::observe::Observer;
 use ephor_runtime::events::{EventSettings, Recorder};
 use ephor_runtime::facts::{Answers, ClusterFacts, NamespaceLabels};
-use ephor_runtime::feed::Feed;
 use ephor_runtime::globalcontext::GlobalContext;
 use ephor_runtime::lease::Term;
 use ephor_runtime::metrics::Metrics;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore};
 use ephor_runtime::threads;
+use ephor_runtime::watcher::Watcher;
 use ephor_scan::controller::ReportOptions;
 use ephor_scan::serve::Reports;
 
@@ -55,12 +55,12 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
     let exceptions = ExceptionScope::Everywhere;
     let policies = PolicyStore::new(exceptions.clone());
     let config = ConfigStore::new(NAMESPACE, CONFIG);
-    let policy_feeds = policies.follow(&admission, stop);
-    let (namespaces, namespace_feed) = NamespaceLabels::follow(&admission, stop);
-    let (roles, role_feeds) = Roles::follow(&admission, stop);
-    let (global, global_feed) = GlobalContext::follow(&admission, None, stop);
-    let mut feeds = vec![config.follow(&admission, stop), namespace_feed, global_feed];
-    feeds.extend(role_feeds);
+    let policy_watchers = policies.follow(&admission, stop);
+    let (namespaces, namespace_watcher) = NamespaceLabels::follow(&admission, stop);
+    let (roles, role_watchers) = Roles::follow(&admission, stop);
+    let (global, global_watcher) = GlobalContext::follow(&admission, None, stop);
+    let mut watchers = vec![config.follow(&admission, stop), namespace_watcher, global_watcher];
+    watchers.extend(role_watchers);
     let facts = ClusterFacts::new(Arc::clone(&admission)).with_namespaces(namespaces.clone()).within(config.clone());
     let answers: Arc<dyn Answers> = Arc::new(facts.with(Arc::new(global)));
     let events = Recorder::start(
@@ -85,9 +85,9 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
         },
         HandlerOptions { explained: true, ..HandlerOptions::in_process(NAMESPACE) },
     );
-    policy_feeds.wait_synced(PATIENCE);
-    for feed in &feeds {
-        Feed::wait_synced(feed, PATIENCE);
+    policy_watchers.wait_synced(PATIENCE);
+    for watcher in &watchers {
+        Watcher::wait_synced(watcher, PATIENCE);
     }
     let own = PolicyAdmission::new(Arc::clone(&admission), Accounts::default(), exceptions.clone());
     cluster.set_admission(Arc::new(InProcess::new(cluster.clone(), handlers, own, Arc::clone(&shown))));

@@ -13,12 +13,12 @@ use ephor_reports::merge::{Rule, Stored};
 use ephor_reports::{Dialect, Scope};
 use ephor_runtime::CancellationToken;
 use ephor_runtime::facts::Answers;
-use ephor_runtime::feed::{WatcherEvent, pages};
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::lease::LostLease;
 use ephor_runtime::poison::PoisonMutex;
 use ephor_runtime::policies::Snapshot;
 use ephor_runtime::queue::{Moment, Settled};
+use ephor_runtime::watcher::{WatcherEvent, pages};
 use jiff::Timestamp;
 
 use crate::adopt::shown;
@@ -153,7 +153,7 @@ impl Controller {
         state.queue.add_at(Task::Facts, now + FACTS_INTERVAL, now);
     }
 
-    /// Whether feeds should wait before they tell of more objects.
+    /// Whether watchers should wait before they tell of more objects.
     pub fn is_full(&self) -> bool {
         self.lock().is_full()
     }
@@ -270,7 +270,7 @@ impl Controller {
         };
         let (api_version, kind, namespace, name) = match place {
             Some((kind, served, namespace, name)) if !served.is_empty() => (served, kind.kind, namespace, name),
-            // A kind that is not followed any more, or an object that no feed has told of: its report says what it is.
+            // A kind that is not followed any more, or an object that no watcher has told of: its report says what it is.
             _ => match self.scope_of(uid)? {
                 Some(scope) => (scope.api_version, scope.kind, scope.namespace, scope.name),
                 None => return Ok(None),
@@ -391,7 +391,7 @@ pub(crate) fn failed(failure: &Failure, about: &str) -> Settled {
             tracing::warn!(%error, "reports cannot be written: install the definitions of reports");
             Settled::Retry(NO_REPORTS_PAUSE)
         }
-        // Somebody else wrote meanwhile; what he wrote comes by its feed or is read again.
+        // Somebody else wrote meanwhile; what he wrote comes by its watcher or is read again.
         Failure::Cluster(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::AlreadyExists) => {
             tracing::debug!(%error, about = %shown(about), "a report changed meanwhile");
             Settled::Failed

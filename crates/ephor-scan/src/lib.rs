@@ -8,7 +8,7 @@
 //! - [`state`]: what is known of objects and reports, and what is to be done. It holds no object longer than it takes to
 //!   judge it.
 //! - [`controller`]: does one piece of work at a time, without threads or a clock of its own, so that tests decide what
-//!   happens when. [`serve`]: feeds, workers and the lease around it.
+//!   happens when. [`serve`]: watchers, workers and the lease around it.
 
 pub mod adopt;
 pub mod controller;

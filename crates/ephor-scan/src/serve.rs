@@ -1,4 +1,4 @@
-//! Threads around the controller: feeds that tell it what happens, workers that step it, one leader at a time.
+//! Threads around the controller: watchers that tell it what happens, workers that step it, one leader at a time.
 //!
 //! Only the leader has a controller. Its memory begins with its term and ends with it.
 
@@ -11,11 +11,11 @@ use ephor_expr::Str;
 use ephor_reports::ephemeral::API_VERSION;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::facts::Answers;
-use ephor_runtime::feed::{Feed, Watched, WatcherEvent};
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::lease::{self, LeaseOptions, REPORTS_LEASE, Term};
 use ephor_runtime::policies::{ExceptionScope, PolicyStore};
 use ephor_runtime::queue::Moment;
+use ephor_runtime::watcher::{WatchTarget, Watcher, WatcherEvent};
 use ephor_runtime::{CancellationToken, threads};
 
 use crate::controller::{Controller, Env, ReportOptions, Step};
@@ -61,7 +61,7 @@ const KINDS_INTERVAL: Duration = Duration::from_millis(250);
 const DISCOVERY_ROUNDS: u64 = 8;
 /// How long a thread sleeps at most before it looks at its stop signal.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// How long a feed waits when more objects are known than are judged.
+/// How long a watcher waits when more objects are known than are judged.
 const FULL_PAUSE: Duration = Duration::from_millis(5);
 
 /// Takes part in the election until `stop`, and keeps reports while leading.
@@ -155,40 +155,42 @@ impl Role<'_> {
     /// Follows namespaces, reports and what other roles leave. Returns when all of it is known; `None` if stopped before.
     fn follow_reports(&self) -> Option<()> {
         let dialect = self.reports.options.dialect;
-        let mut feeds = vec![self.feed(Watched::all("v1", "Namespace").metadata_only(), |controller, event| {
-            controller.observe_namespaces(event, now());
-        })];
+        let mut watchers =
+            vec![self.watch(WatchTarget::all("v1", "Namespace").metadata_only(), |controller, event| {
+                controller.observe_namespaces(event, now());
+            })];
         for namespaced in [true, false] {
-            let watched = Watched::all(dialect.api_version(), dialect.kind(namespaced));
-            feeds.push(self.feed(watched, move |controller, event| {
+            let watched = WatchTarget::all(dialect.api_version(), dialect.kind(namespaced));
+            watchers.push(self.watch(watched, move |controller, event| {
                 controller.observe_reports(namespaced, event, now());
             }));
         }
-        for feed in &feeds {
-            while !feed.wait_synced(STOP_POLL_INTERVAL) {
+        for watcher in &watchers {
+            while !watcher.wait_synced(STOP_POLL_INTERVAL) {
                 if self.stop.is_cancelled() {
                     return None;
                 }
             }
         }
         for kind in ["EphemeralReport", "ClusterEphemeralReport"] {
-            self.feed(Watched::all(API_VERSION, kind), |controller, event| controller.observe_ephemerals(event, now()));
+            let target = WatchTarget::all(API_VERSION, kind);
+            self.watch(target, |controller, event| controller.observe_ephemerals(event, now()));
         }
         Some(())
     }
 
-    fn feed(&self, watched: Watched, observe: impl Fn(&Controller, WatcherEvent) + Send + 'static) -> Feed {
-        self.feed_until(watched, self.stop.clone(), observe)
+    fn watch(&self, watched: WatchTarget, observe: impl Fn(&Controller, WatcherEvent) + Send + 'static) -> Watcher {
+        self.watch_until(watched, self.stop.clone(), observe)
     }
 
-    fn feed_until(
+    fn watch_until(
         &self,
-        watched: Watched,
+        watched: WatchTarget,
         stop: CancellationToken,
         observe: impl Fn(&Controller, WatcherEvent) + Send + 'static,
-    ) -> Feed {
+    ) -> Watcher {
         let (controller, wake, over) = (self.controller.clone(), Arc::clone(&self.wake), stop.clone());
-        Feed::spawn_paged(Arc::clone(&self.reports.cluster), watched, stop, move |event| {
+        Watcher::spawn_paged(Arc::clone(&self.reports.cluster), watched, stop, move |event| {
             while controller.is_full() && !over.is_cancelled() {
                 over.wait(FULL_PAUSE);
             }
@@ -212,14 +214,14 @@ impl Role<'_> {
         });
     }
 
-    /// Keeps a feed for each kind that is scanned; returns with the term.
+    /// Keeps a watcher for each kind that is scanned; returns with the term.
     fn follow_kinds(&self, served: impl Fn(Arc<Discovery>)) {
-        let mut feeds: BTreeMap<GroupKind, (Str, CancellationToken, Feed)> = BTreeMap::new();
+        let mut watchers: BTreeMap<GroupKind, (Str, CancellationToken, Watcher)> = BTreeMap::new();
         let started = now();
         let (mut begun, mut round, mut resynced): (bool, u64, Moment) = (false, 0, started);
         loop {
             let kinds = self.controller.kinds();
-            feeds.retain(|kind, (version, stop, _)| {
+            watchers.retain(|kind, (version, stop, _)| {
                 let kept = kinds.get(kind) == Some(version);
                 if !kept {
                     stop.cancel();
@@ -227,19 +229,19 @@ impl Role<'_> {
                 kept
             });
             for (kind, version) in kinds {
-                feeds.entry(kind).or_insert_with_key(|kind| {
+                watchers.entry(kind).or_insert_with_key(|kind| {
                     let stop = self.stop.child_token();
-                    let watched = Watched::all(&version, &kind.kind);
+                    let watched = WatchTarget::all(&version, &kind.kind);
                     let about = kind.clone();
-                    let feed = self.feed_until(watched, stop.clone(), move |controller, event| {
+                    let watcher = self.watch_until(watched, stop.clone(), move |controller, event| {
                         controller.observe_objects(&about, event, now());
                     });
-                    (version, stop, feed)
+                    (version, stop, watcher)
                 });
             }
             // A kind that may not be listed keeps the others from nothing.
             let waited = now().saturating_sub(started) >= SYNC_TIMEOUT;
-            if !begun && (waited || feeds.values().all(|(_, _, feed)| feed.synced())) {
+            if !begun && (waited || watchers.values().all(|(_, _, watcher)| watcher.synced())) {
                 begun = true;
                 self.controller.begin(now());
             }

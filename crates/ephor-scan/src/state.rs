@@ -13,9 +13,9 @@ use ephor_engine::gate::AllowedFetch;
 use ephor_expr::{Str, Value};
 use ephor_reports::report;
 use ephor_runtime::facts::labels_of;
-use ephor_runtime::feed::WatcherEvent;
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::queue::{Moment, Queue};
+use ephor_runtime::watcher::WatcherEvent;
 
 use crate::judge::text;
 use crate::reportable::{Reportable, kind_of};

@@ -20,4 +20,4 @@ pub use issue::IssueError;
 pub use keeper::{CertKeeper, KeepError};
 pub use settings::CertSettings;
 pub use step::Step;
-pub use store::{CertFeeds, CertStore};
+pub use store::{CertStore, CertWatchers};

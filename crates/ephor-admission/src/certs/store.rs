@@ -8,7 +8,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use ephor_cluster::Cluster;
 use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::decision::proof::{PathToken, PathTokens};
-use ephor_runtime::feed::{Change, Feed, Watched};
+use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
 use jiff::Timestamp;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
@@ -72,19 +72,19 @@ impl fmt::Debug for CertStore {
     }
 }
 
-/// The feeds behind a store.
+/// The watchers behind a store.
 #[derive(Debug, Clone)]
-pub struct CertFeeds([Feed; 2]);
+pub struct CertWatchers([Watcher; 2]);
 
-impl CertFeeds {
+impl CertWatchers {
     /// Whether the stored Secrets are known.
     pub fn synced(&self) -> bool {
-        self.0.iter().all(Feed::synced)
+        self.0.iter().all(Watcher::synced)
     }
 
     /// Waits until the stored Secrets are known.
     pub fn wait_synced(&self, wait: Duration) -> bool {
-        self.0.iter().all(|feed| feed.wait_synced(wait))
+        self.0.iter().all(|watcher| watcher.wait_synced(wait))
     }
 }
 
@@ -110,21 +110,21 @@ impl CertStore {
     }
 
     /// Follows the Secrets until `stop`.
-    pub fn follow(&self, cluster: &Arc<dyn Cluster>, stop: &CancellationToken) -> CertFeeds {
+    pub fn follow(&self, cluster: &Arc<dyn Cluster>, stop: &CancellationToken) -> CertWatchers {
         let settings = &self.0.settings;
-        let feed = |name: &str, which: Which| {
-            let watched = Watched::all("v1", "Secret").in_namespace(&settings.namespace).named(name);
+        let watcher = |name: &str, which: Which| {
+            let watched = WatchTarget::all("v1", "Secret").in_namespace(&settings.namespace).named(name);
             let store = self.clone();
-            Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| store.apply(which, change))
+            Watcher::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| store.apply(which, change))
         };
-        CertFeeds([feed(&settings.ca_secret, Which::Ca), feed(&settings.pair_secret, Which::Pair)])
+        CertWatchers([watcher(&settings.ca_secret, Which::Ca), watcher(&settings.pair_secret, Which::Pair)])
     }
 
-    fn apply(&self, which: Which, change: Change) {
+    fn apply(&self, which: Which, change: StoreEvent) {
         let object = match change {
-            Change::Reset(objects) => objects.into_iter().next(),
-            Change::Set(object) => Some(object),
-            Change::Gone(_) => None,
+            StoreEvent::Reset(objects) => objects.into_iter().next(),
+            StoreEvent::Apply(object) => Some(object),
+            StoreEvent::Delete(_) => None,
         };
         let secret = object.as_ref().map(TlsSecret::of);
         {

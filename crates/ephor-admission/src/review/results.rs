@@ -327,8 +327,8 @@ mod tests {
     use ephor_expr::yaml::parse_value;
 
     use super::*;
-    use ephor_runtime::feed::Change;
     use ephor_runtime::policies::{ExceptionScope, PolicyStore};
+    use ephor_runtime::watcher::StoreEvent;
 
     struct Bench {
         cluster: Arc<dyn Cluster>,
@@ -347,7 +347,7 @@ mod tests {
                      {background}, rules: [{{name: r, match: {{any: [{{resources: {{kinds: [ConfigMap]}}}}]}}, validate: {{message: \
                      never, pattern: {{data: {{v: good}}}}}}}}]}}}}"
                 );
-                store.apply("ClusterPolicy", Change::Set(parse_value(&policy).unwrap()));
+                store.apply("ClusterPolicy", StoreEvent::Apply(parse_value(&policy).unwrap()));
             }
             let settings = ResultSettings { mutate: true, validate: true, max_ephemeral, lease: None };
             let writer = Writer { cluster: Arc::clone(&cluster), settings: settings.clone(), room: None };

@@ -10,7 +10,7 @@ use ephor_cluster::Cluster;
 use ephor_engine::matching::UserInfo;
 use ephor_expr::{Str, Value};
 use ephor_runtime::cancellation::CancellationToken;
-use ephor_runtime::feed::{Change, Feed, Watched};
+use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
 use rustc_hash::FxHashMap;
 
 /// The bindings of a cluster. Clones are the same mirror.
@@ -42,24 +42,24 @@ enum RoleRef {
 
 impl Roles {
     /// Follows the bindings of a cluster until `stop`.
-    pub fn follow(cluster: &Arc<dyn Cluster>, stop: &CancellationToken) -> (Self, Vec<Feed>) {
+    pub fn follow(cluster: &Arc<dyn Cluster>, stop: &CancellationToken) -> (Self, Vec<Watcher>) {
         let roles = Self::default();
-        let feeds = [true, false].map(|namespaced| {
+        let watchers = [true, false].map(|namespaced| {
             let kind = if namespaced { "RoleBinding" } else { "ClusterRoleBinding" };
-            let watched = Watched::all("rbac.authorization.k8s.io/v1", kind);
+            let watched = WatchTarget::all("rbac.authorization.k8s.io/v1", kind);
             let mirror = roles.clone();
-            Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| mirror.apply(namespaced, change))
+            Watcher::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| mirror.apply(namespaced, change))
         });
-        (roles, feeds.into())
+        (roles, watchers.into())
     }
 
     /// Takes in a change of `RoleBinding`s (`namespaced`) or of `ClusterRoleBinding`s.
-    pub fn apply(&self, namespaced: bool, change: Change) {
+    pub fn apply(&self, namespaced: bool, change: StoreEvent) {
         // Everything is read before the lock is taken: a rule must not see a user who lost roles half-way.
         let read = |object: &Value| Some((key(object), Arc::new(Binding::of(object)?)));
         let index = || self.0.write().unwrap_or_else(PoisonError::into_inner);
         match change {
-            Change::Reset(objects) => {
+            StoreEvent::Reset(objects) => {
                 let listed: Vec<_> = objects.iter().filter_map(read).collect();
                 let mut index = index();
                 let mut next = Index::default();
@@ -68,7 +68,7 @@ impl Roles {
                 next.rebuild();
                 *index = next;
             }
-            Change::Set(object) => {
+            StoreEvent::Apply(object) => {
                 let (key, binding) = (key(&object), read(&object));
                 let mut index = index();
                 index.remove(&key);
@@ -76,7 +76,7 @@ impl Roles {
                     index.add(key, binding);
                 }
             }
-            Change::Gone(object) => index().remove(&key(&object)),
+            StoreEvent::Delete(object) => index().remove(&key(&object)),
         }
     }
 
@@ -199,13 +199,13 @@ mod tests {
         let alice = r#"[{"kind":"User","name":"alice"}]"#;
         roles.apply(
             true,
-            Change::Reset(vec![
+            StoreEvent::Reset(vec![
                 binding("a", "own", ("Role", "reader"), alice),
                 binding("a", "edit", ("ClusterRole", "edit"), r#"[{"kind":"Group","name":"dev"}]"#),
                 binding("a", "robot", ("Role", "robot"), r#"[{"kind":"ServiceAccount","name":"r"}]"#),
             ]),
         );
-        roles.apply(false, Change::Reset(vec![binding("", "all", ("ClusterRole", "view"), alice)]));
+        roles.apply(false, StoreEvent::Reset(vec![binding("", "all", ("ClusterRole", "view"), alice)]));
         let list = |names: &[&str]| names.iter().map(Str::new).collect::<Vec<_>>();
         for (user, groups, namespace, own, cluster) in [
             ("alice", &["dev"][..], "a", &["a:reader"][..], &["edit", "view"][..]),
@@ -216,10 +216,10 @@ mod tests {
             assert_eq!(roles_of(&roles, user, groups, namespace), (list(own), list(cluster)), "{user} in {namespace}");
         }
 
-        roles.apply(false, Change::Set(binding("", "all", ("ClusterRole", "admin"), alice)));
-        roles.apply(true, Change::Gone(binding("a", "own", ("Role", "reader"), "[]")));
+        roles.apply(false, StoreEvent::Apply(binding("", "all", ("ClusterRole", "admin"), alice)));
+        roles.apply(true, StoreEvent::Delete(binding("a", "own", ("Role", "reader"), "[]")));
         assert_eq!(roles_of(&roles, "alice", &[], "a"), (list(&[]), list(&["admin"])));
-        roles.apply(false, Change::Reset(Vec::new()));
+        roles.apply(false, StoreEvent::Reset(Vec::new()));
         assert_eq!(roles_of(&roles, "alice", &["dev"], "a"), (list(&[]), list(&["edit"])));
     }
 }

@@ -8,11 +8,11 @@ use ephor_cluster::{Backoff, Cluster, ClusterError, ErrorKind};
 use ephor_engine::compile::Program;
 use ephor_expr::{Str, Value};
 use ephor_runtime::config::ConfigStore;
-use ephor_runtime::feed::{Change, Feed, Watched};
 use ephor_runtime::lease::Term;
 use ephor_runtime::metrics::{Metrics, Reconciled};
 use ephor_runtime::notify::{Notify, Woken};
 use ephor_runtime::policies::{PolicyKey, PolicyStore, Snapshot};
+use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
 use jiff::Timestamp;
 
 use super::break_glass;
@@ -165,12 +165,12 @@ impl WebhookController {
         let names = Names::of(self.settings.serving);
         for kind in [ConfigurationKind::Validating, ConfigurationKind::Mutating] {
             let notify = self.notify.clone();
-            let watched = Watched::all("admissionregistration.k8s.io/v1", kind.as_str());
+            let watched = WatchTarget::all("admissionregistration.k8s.io/v1", kind.as_str());
             let cluster = Arc::clone(&self.sources.cluster);
-            Feed::spawn(cluster, watched, term.token().clone(), move |change| {
+            Watcher::spawn(cluster, watched, term.token().clone(), move |change| {
                 let ours = match &change {
-                    Change::Reset(_) => true,
-                    Change::Set(object) | Change::Gone(object) => {
+                    StoreEvent::Reset(_) => true,
+                    StoreEvent::Apply(object) | StoreEvent::Delete(object) => {
                         object.str_at(&["metadata", "name"]).is_some_and(|name| names.are_of(name))
                     }
                 };

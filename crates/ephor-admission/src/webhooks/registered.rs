@@ -10,7 +10,7 @@ use ephor_cluster::Cluster;
 use ephor_expr::Value;
 use ephor_runtime::CancellationToken;
 use ephor_runtime::decision::proof::{PathToken, PathTokens};
-use ephor_runtime::feed::{Change, Feed, Watched};
+use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
 
 use super::names::Names;
 use super::plan::ConfigurationKind;
@@ -22,17 +22,17 @@ pub fn follow_registered(
     serving: Serving,
     tokens: &PathTokens,
     stop: &CancellationToken,
-) -> [Feed; 2] {
+) -> [Watcher; 2] {
     let names = Names::of(serving);
     [(ConfigurationKind::Mutating, "resource-mutating"), (ConfigurationKind::Validating, "resource-validating")].map(
         |(kind, what)| {
             let watched =
-                Watched::all("admissionregistration.k8s.io/v1", kind.as_str()).named(&names.configuration(what));
+                WatchTarget::all("admissionregistration.k8s.io/v1", kind.as_str()).named(&names.configuration(what));
             let tokens = tokens.clone();
-            Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| match change {
-                Change::Reset(objects) => objects.iter().for_each(|object| accept(object, &tokens)),
-                Change::Set(object) => accept(&object, &tokens),
-                Change::Gone(_) => {}
+            Watcher::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| match change {
+                StoreEvent::Reset(objects) => objects.iter().for_each(|object| accept(object, &tokens)),
+                StoreEvent::Apply(object) => accept(&object, &tokens),
+                StoreEvent::Delete(_) => {}
             })
         },
     )

@@ -4,8 +4,8 @@ use ephor_engine::matching::Gvk;
 use ephor_engine::policy::Operation;
 use ephor_expr::{Map, Value};
 use ephor_runtime::config::Config;
-use ephor_runtime::feed::Change;
 use ephor_runtime::update_request::{RequestType, ResourceSpec, RuleContext, UpdateRequest};
+use ephor_runtime::watcher::StoreEvent;
 
 use crate::plan::ObjectId;
 use crate::rules::{PolicyInfo, may_match};
@@ -22,10 +22,10 @@ impl Event {
         if self.after.is_null() { &self.before } else { &self.after }
     }
 
-    /// The same as a feed tells it.
-    pub(super) fn change(&self) -> Change {
+    /// The same as a watcher tells it.
+    pub(super) fn change(&self) -> StoreEvent {
         let gone = self.after.is_null();
-        if gone { Change::Gone(self.before.clone()) } else { Change::Set(self.after.clone()) }
+        if gone { StoreEvent::Delete(self.before.clone()) } else { StoreEvent::Apply(self.after.clone()) }
     }
 
     /// Whether admission would show it to no policy.

@@ -12,9 +12,9 @@ use ephor_cluster::{
 };
 use ephor_expr::{Str, Value};
 use ephor_runtime::content::set_meta;
-use ephor_runtime::feed::Change;
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::poison::PoisonMutex;
+use ephor_runtime::watcher::StoreEvent;
 
 use super::Namespaces;
 use super::trial::{Trial, Write};
@@ -41,7 +41,7 @@ struct Written {
     /// Objects as they were written; `None` if they were deleted.
     objects: BTreeMap<ObjectId, Option<Value>>,
     /// What nobody has been told yet.
-    untold: Vec<(GroupKind, Change)>,
+    untold: Vec<(GroupKind, StoreEvent)>,
     version: u64,
     created: u64,
 }
@@ -58,7 +58,7 @@ impl Layer {
     }
 
     /// What was written since the last call.
-    pub(super) fn untold(&self) -> Vec<(GroupKind, Change)> {
+    pub(super) fn untold(&self) -> Vec<(GroupKind, StoreEvent)> {
         std::mem::take(&mut self.lock().untold)
     }
 
@@ -142,7 +142,7 @@ impl Layer {
         written.version += 1;
         let version = (FIRST_VERSION + written.version).to_string();
         set_meta(&mut object, "resourceVersion", Some(version.into()));
-        written.untold.push((id.group_kind(), Change::Set(object.clone())));
+        written.untold.push((id.group_kind(), StoreEvent::Apply(object.clone())));
         written.objects.insert(id, Some(object.clone()));
         object
     }
@@ -346,7 +346,7 @@ impl Cluster for Layer {
             return Ok(Deletion::Pending(self.store(id, live)));
         }
         let mut written = self.lock();
-        written.untold.push((id.group_kind(), Change::Gone(live.clone())));
+        written.untold.push((id.group_kind(), StoreEvent::Delete(live.clone())));
         written.objects.insert(id, None);
         Ok(Deletion::Done(live))
     }

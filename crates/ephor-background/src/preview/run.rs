@@ -8,12 +8,12 @@ use ephor_cluster::{Cluster, ClusterError, ErrorKind, LabelSelector};
 use ephor_expr::{Str, Value};
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::facts::ClusterFacts;
-use ephor_runtime::feed::Change;
 use ephor_runtime::globalcontext::GlobalContext;
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::metrics::Metrics;
 use ephor_runtime::policies::{ExceptionScope, PolicyKey, PolicyStore};
 use ephor_runtime::queue::Moment;
+use ephor_runtime::watcher::StoreEvent;
 
 use super::asked::Event;
 use super::heard::Heard;
@@ -125,18 +125,19 @@ impl Run {
         controller.observe_discovery(cluster.discovery()?, moment);
         let store = PolicyStore::new(ExceptionScope::Everywhere);
         let stored = |api_version: &str, kind: &str| {
-            let listed = ephor_runtime::feed::list(&**cluster, &layer.resolve(api_version, kind)?, &Filter::default());
+            let listed =
+                ephor_runtime::watcher::list(&**cluster, &layer.resolve(api_version, kind)?, &Filter::default());
             match listed {
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
                 listed => listed.map(|(documents, _)| documents),
             }
         };
         for (api_version, kind) in POLICY_KINDS {
-            store.apply(kind, Change::Reset(stored(api_version, kind)?));
+            store.apply(kind, StoreEvent::Reset(stored(api_version, kind)?));
         }
         let mut unseen = BTreeSet::new();
         match stored("kyverno.io/v2", GLOBAL) {
-            Ok(entries) => global.apply(Change::Reset(entries)),
+            Ok(entries) => global.apply(StoreEvent::Reset(entries)),
             Err(error) => {
                 unseen.insert(format!("{GLOBAL}: {error}"));
             }
@@ -169,8 +170,8 @@ impl Run {
     fn read_settings(&mut self) {
         let Settings { namespace, name } = &self.settings;
         match ephor_runtime::facts::get(&*self.layer, "v1", "ConfigMap", namespace, name) {
-            Ok(settings) => self.config.apply(Change::Reset(vec![settings])),
-            Err(error) if error.kind() == ErrorKind::NotFound => self.config.apply(Change::Reset(Vec::new())),
+            Ok(settings) => self.config.apply(StoreEvent::Reset(vec![settings])),
+            Err(error) if error.kind() == ErrorKind::NotFound => self.config.apply(StoreEvent::Reset(Vec::new())),
             Err(error) => {
                 self.unseen.insert(format!("the settings in ConfigMap {namespace}/{name}: {error}"));
             }
@@ -214,9 +215,9 @@ impl Run {
             let listed = self
                 .layer
                 .resolve(&watch.api_version, &watch.kind)
-                .and_then(|resource| ephor_runtime::feed::list(&*self.layer, &resource, &filter));
+                .and_then(|resource| ephor_runtime::watcher::list(&*self.layer, &resource, &filter));
             match listed {
-                Ok((objects, _)) => self.controller.observe(&kind, watch.wide, Change::Reset(objects), self.now),
+                Ok((objects, _)) => self.controller.observe(&kind, watch.wide, StoreEvent::Reset(objects), self.now),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => {
                     self.unseen.insert(format!("{}: {error}", watch.kind));
@@ -246,7 +247,7 @@ impl Run {
                 request.metadata.uid.clone_from(&name);
                 self.requests.insert(name, ObjectId::of(event.subject()).to_string());
                 if let Ok(request) = request.to_value() {
-                    self.controller.observe_requests(Change::Set(request), self.now);
+                    self.controller.observe_requests(StoreEvent::Apply(request), self.now);
                 }
             }
         }

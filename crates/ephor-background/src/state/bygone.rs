@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ephor_expr::{Str, Value};
-use ephor_runtime::feed::version_of;
+use ephor_runtime::watcher::version_of;
 
 use super::requests::uid_of;
 

@@ -40,7 +40,7 @@ impl State {
         self.followed.clone()
     }
 
-    /// Whether a feed tells of an object, so that it will also tell when the object is gone.
+    /// Whether a watcher tells of an object, so that it will also tell when the object is gone.
     pub(super) fn is_followed(&self, seen: &Seen) -> bool {
         let watch = self.followed.get(&seen.id.group_kind());
         watch.is_some_and(|watch| watch.wide || seen.downstream.is_some())
@@ -89,7 +89,7 @@ impl State {
             add(&watch.api_version, &watch.kind, false);
         }
         let followed = std::mem::replace(&mut self.followed, watches);
-        // A kind that no feed has told of yet has no feed to stop, so its objects go here.
+        // A kind that no watcher has told of yet has no watcher to stop, so its objects go here.
         let left = followed.into_keys().filter(|kind| !self.followed.contains_key(kind) && !self.index.is_synced(kind));
         for kind in left.collect::<Vec<_>>() {
             self.forget_kind(&kind);

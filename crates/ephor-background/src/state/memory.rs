@@ -84,7 +84,7 @@ pub struct State {
     pub acted: BTreeSet<Acted>,
     /// What fails, by policy and what it is about.
     pub failures: BTreeMap<PolicyKey, BTreeMap<Subject, String>>,
-    /// Kinds that have downstreams and that no feed has told of yet, with the version to read them in.
+    /// Kinds that have downstreams and that no watcher has told of yet, with the version to read them in.
     pub(super) learned: BTreeMap<GroupKind, Str>,
     /// What global context entries said.
     pub(super) entries: Entries,

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use ephor_engine::matching::{Gvk, ResourceFilters};
 use ephor_expr::Value;
 use ephor_runtime::content::Written;
-use ephor_runtime::feed::Change;
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::queue::Moment;
+use ephor_runtime::watcher::StoreEvent;
 
 use super::memory::State;
 use super::names::{key_of, label_parts};
@@ -17,9 +17,9 @@ use crate::queue::{Task, WorkKey};
 use crate::rules::{GenerateInfo, PolicyInfo, may_match};
 
 impl State {
-    /// Takes in what a feed says of a kind.
-    pub fn observe(&mut self, kind: &GroupKind, wide: bool, change: Change, now: Moment) {
-        if matches!(change, Change::Reset(_)) {
+    /// Takes in what a watcher says of a kind.
+    pub fn observe(&mut self, kind: &GroupKind, wide: bool, change: StoreEvent, now: Moment) {
+        if matches!(change, StoreEvent::Reset(_)) {
             self.learned.remove(kind);
         }
         let begins = wide && !self.index.is_wide(kind);
@@ -27,12 +27,12 @@ impl State {
             self.touched(&touched, now);
         }
         if begins && self.index.is_wide(kind) {
-            // The feed does not tell of objects that were read and then deleted before it began.
+            // The watcher does not tell of objects that were read and then deleted before it began.
             self.enqueue_readers(kind, now);
         }
     }
 
-    /// Takes in an object that was read or written. What no feed tells of is not kept: nobody would say that it is gone.
+    /// Takes in an object that was read or written. What no watcher tells of is not kept: nobody would say that it is gone.
     pub fn note(&mut self, object: &Value, now: Moment) {
         let seen = Seen::of(object);
         if self.is_followed(&seen) || self.index.find(&seen.id).is_some() {
@@ -80,7 +80,7 @@ impl State {
     fn touched(&mut self, touched: &Touched, now: Moment) {
         let Some(seen) = touched.seen().cloned() else { return };
         let appeared = touched.before.is_none() || touched.after.is_none();
-        // A feed of downstreams reports an object as gone when it loses their labels. While a key wants the object, the
+        // A watcher of downstreams reports an object as gone when it loses their labels. While a key wants the object, the
         // UID of the one that was created is kept, so that the controller knows it again.
         if touched.after.is_none() {
             self.waiting.remove(&seen.id);

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_of_a_kind_whose_feed_never_began_are_forgotten_with_the_last_record() {
+    fn objects_of_a_kind_whose_watcher_never_began_are_forgotten_with_the_last_record() {
         let (mut state, key) = (State::default(), key("t"));
         let pass = state.reads.begin(&key);
         state.depend(&key, "v1", "Pod", "default", "a");

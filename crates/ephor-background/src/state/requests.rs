@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use ephor_expr::{Str, Value};
-use ephor_runtime::feed::{Change, version_of};
 use ephor_runtime::queue::Moment;
 use ephor_runtime::update_request::{ANNOTATION_ASKED_AGAIN, State as RequestState};
+use ephor_runtime::watcher::{StoreEvent, version_of};
 
 use super::contexts::is_kept;
 use super::failures::Subject;
@@ -39,10 +39,10 @@ const MAX_FINISHED: usize = 100;
 const FINISHED_STAY: Moment = 10_000;
 
 impl State {
-    /// Takes in what a feed says of `UpdateRequest`s.
-    pub fn observe_requests(&mut self, change: Change, now: Moment) {
+    /// Takes in what a watcher says of `UpdateRequest`s.
+    pub fn observe_requests(&mut self, change: StoreEvent, now: Moment) {
         match change {
-            Change::Reset(objects) => {
+            StoreEvent::Reset(objects) => {
                 self.bygone.forget();
                 let names: BTreeSet<Str> = objects.iter().map(name_of).collect();
                 let known: Vec<Str> =
@@ -54,12 +54,12 @@ impl State {
                     self.request_seen(object, now);
                 }
             }
-            Change::Set(object) => {
+            StoreEvent::Apply(object) => {
                 if !self.bygone.is_late(&name_of(&object), &object) {
                     self.request_seen(object, now);
                 }
             }
-            Change::Gone(object) => {
+            StoreEvent::Delete(object) => {
                 let name = name_of(&object);
                 self.bygone.told(&name, &object);
                 if self.uid_of_request(&name).is_some_and(|known| known == uid_of(&object)) {

@@ -9,10 +9,10 @@ use ephor_cluster::memory::Options;
 use ephor_cluster::{Cluster, DeleteOptions, ListQuery, MemoryCluster, Watch, WatchEvent, WatchQuery, WriteOptions};
 use ephor_expr::{Str, Value, yaml};
 use ephor_runtime::facts::{Answers, ClusterFacts};
-use ephor_runtime::feed::Change;
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::metrics::Metrics;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore, Snapshot};
+use ephor_runtime::watcher::StoreEvent;
 
 use super::door::Door;
 use super::entries::Entries;
@@ -38,7 +38,7 @@ pub(super) struct Bed {
     /// What may happen to watch events of objects, and of what the controller works by.
     pub(super) chaos: Option<Chaos>,
     pub(super) chaos_of_records: Option<Chaos>,
-    held: Vec<(Str, GroupKind, bool, Change)>,
+    held: Vec<(Str, GroupKind, bool, StoreEvent)>,
 }
 
 /// A source of numbers that look random.
@@ -161,7 +161,7 @@ impl Bed {
         self.restart();
     }
 
-    /// All feeds start over, and tell again what there is.
+    /// All watchers start over, and tell again what there is.
     pub(super) fn relist(&mut self) {
         self.held.clear();
         self.watches.clear();
@@ -188,13 +188,13 @@ impl Bed {
 
     fn start(&mut self) {
         for (kind, version) in POLICIES {
-            let change = Change::Reset(self.list(version, kind));
+            let change = StoreEvent::Reset(self.list(version, kind));
             self.store.apply(kind, change);
             self.watch(kind, version, kind, false);
         }
         self.controller.observe_filters(&self.door.config().get().resource_filters, self.now);
         self.controller.observe_policies(self.store.snapshot(), self.now);
-        let change = Change::Reset(self.list("kyverno.io/v2", REQUESTS));
+        let change = StoreEvent::Reset(self.list("kyverno.io/v2", REQUESTS));
         self.controller.observe_requests(change, self.now);
         self.watch(REQUESTS, "kyverno.io/v2", REQUESTS, false);
     }
@@ -238,11 +238,11 @@ impl Bed {
                 let selected = |object: &Value| wide || !name.contains('/') || Claim::of(object).is_some();
                 let change = match event {
                     WatchEvent::Added(object) | WatchEvent::Modified(object) if selected(&object) => {
-                        Change::Set(object)
+                        StoreEvent::Apply(object)
                     }
                     WatchEvent::Bookmark(_) => continue,
                     WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
-                        Change::Gone(object)
+                        StoreEvent::Delete(object)
                     }
                 };
                 self.tell(&name, &kind, wide, change);
@@ -251,7 +251,7 @@ impl Bed {
         any
     }
 
-    fn tell(&mut self, name: &str, kind: &GroupKind, wide: bool, change: Change) {
+    fn tell(&mut self, name: &str, kind: &GroupKind, wide: bool, change: StoreEvent) {
         let chaos = if is_record(name) { &mut self.chaos_of_records } else { &mut self.chaos };
         if let Some(chaos) = chaos {
             match chaos.next(12) {
@@ -272,7 +272,7 @@ impl Bed {
         self.deliver(name, kind, wide, change);
     }
 
-    fn deliver(&mut self, name: &str, kind: &GroupKind, wide: bool, change: Change) {
+    fn deliver(&mut self, name: &str, kind: &GroupKind, wide: bool, change: StoreEvent) {
         match name {
             REQUESTS => self.controller.observe_requests(change, self.now),
             _ if is_record(name) => {
@@ -307,7 +307,7 @@ impl Bed {
             self.watch(&name, &watch.api_version, &watch.kind, watch.wide);
             let mut objects = self.list(&watch.api_version, &watch.kind);
             objects.retain(|object| watch.wide || Claim::of(object).is_some());
-            self.controller.observe(&kind, watch.wide, Change::Reset(objects), self.now);
+            self.controller.observe(&kind, watch.wide, StoreEvent::Reset(objects), self.now);
         }
         any
     }
@@ -382,14 +382,14 @@ impl Bed {
         let id = ObjectId::of(&old);
         self.cluster.delete(&self.resource(&old), id.namespace(), &id.name, &DeleteOptions::default()).unwrap();
         if is_policy(&old) {
-            self.door.policy(&id.kind, Change::Gone(old));
+            self.door.policy(&id.kind, StoreEvent::Delete(old));
         }
     }
 
     /// Sets the settings, here and in admission.
     pub(super) fn set(&mut self, data: &str) {
         let settings = format!("{{metadata: {{name: kyverno, namespace: kyverno}}, data: {data}}}");
-        self.door.config().apply(Change::Set(document(&settings)));
+        self.door.config().apply(StoreEvent::Apply(document(&settings)));
         self.controller.observe_filters(&self.door.config().get().resource_filters, self.now);
     }
 
@@ -402,7 +402,7 @@ impl Bed {
                 let compiled = ephor_runtime::policies::StoredPolicy::new(stored.clone());
                 assert!(compiled.program.is_some(), "{:?}", compiled.findings);
             }
-            self.door.policy(kind, Change::Set(stored.clone()));
+            self.door.policy(kind, StoreEvent::Apply(stored.clone()));
         }
     }
 

@@ -87,7 +87,7 @@ fn what_a_rule_made_is_known_after_it_ceases_to_synchronize() {
     bed.apply(&trigger("t", "default"));
     bed.settle();
     bed.apply(&POLICY.replace("synchronize: true", "synchronize: false"));
-    // Feeds are taken down before the work is done.
+    // Watchers are taken down before the work is done.
     bed.pump();
     bed.pump();
     bed.settle();

@@ -1,6 +1,6 @@
 //! Watches that are late, and tell things twice.
 
-use ephor_runtime::feed::Change;
+use ephor_runtime::watcher::StoreEvent;
 
 use super::bed::Bed;
 use crate::Step;
@@ -26,7 +26,7 @@ const MADE: &str = "{apiVersion: v1, kind: Secret, metadata: {name: made}}";
 
 /// Tells of requests and nothing else, and works for that many seconds.
 fn hear_requests_alone(bed: &mut Bed, seconds: u64) {
-    bed.controller.observe_requests(Change::Reset(bed.list("kyverno.io/v2", "UpdateRequest")), bed.now);
+    bed.controller.observe_requests(StoreEvent::Reset(bed.list("kyverno.io/v2", "UpdateRequest")), bed.now);
     for _ in 0..seconds {
         while bed.controller.step(bed.now) == Step::Worked {}
         bed.tick(1_000);
@@ -91,7 +91,7 @@ fn what_was_done_is_not_done_again_because_it_is_told_again() {
     bed.delete(MADE);
     // Once done, and once gone.
     for _ in 0..2 {
-        bed.controller.observe_requests(Change::Set(request.clone()), bed.now);
+        bed.controller.observe_requests(StoreEvent::Apply(request.clone()), bed.now);
         bed.settle();
         assert!(bed.find(MADE).is_none(), "what was deleted stays deleted");
     }

@@ -2,7 +2,7 @@
 
 use ephor_cluster::{Cluster, ListQuery};
 use ephor_expr::Value;
-use ephor_runtime::feed::Change;
+use ephor_runtime::watcher::StoreEvent;
 
 use super::bed::Bed;
 
@@ -72,7 +72,7 @@ fn a_request_waits_until_its_trigger_is_stored() {
         let resource = cluster.resolve("kyverno.io/v2", "UpdateRequest").unwrap();
         let requests = cluster.list(&resource, &ListQuery::all()).unwrap().items;
         assert_eq!(requests.len(), 1);
-        controller.observe_requests(Change::Reset(requests), now);
+        controller.observe_requests(StoreEvent::Reset(requests), now);
         controller.step(now);
     });
     bed.apply(&trigger("dog", "one"));
@@ -150,7 +150,7 @@ fn slowly(bed: &Bed, millis: u64) {
         let resource = cluster.resolve("kyverno.io/v2", "UpdateRequest").unwrap();
         let requests = cluster.list(&resource, &ListQuery::all()).unwrap().items;
         assert_eq!(requests.len(), 1);
-        controller.observe_requests(Change::Reset(requests), now);
+        controller.observe_requests(StoreEvent::Reset(requests), now);
         for passed in 0..=millis / 100 {
             while controller.step(now + 100 * passed) == crate::Step::Worked {}
         }

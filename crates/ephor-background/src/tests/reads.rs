@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use ephor_cluster::{Cluster, ClusterError, DeleteOptions, MemoryCluster, WriteOptions};
 use ephor_expr::Value;
 use ephor_faults::FaultyCluster;
-use ephor_runtime::feed::Change;
 use ephor_runtime::kinds::GroupKind;
+use ephor_runtime::watcher::StoreEvent;
 
 use super::bed::{Bed, as_controller};
 use crate::state::Dependency;
@@ -131,7 +131,7 @@ fn rules_that_do_not_synchronize_leave_no_records() {
 }
 
 #[test]
-fn a_deletion_between_a_judgement_and_the_first_list_of_its_feed_is_not_missed() {
+fn a_deletion_between_a_judgement_and_the_first_list_of_its_watcher_is_not_missed() {
     let policy = POLICY.replace(
         "'/api/v1/namespaces/default/configmaps/{{ request.object.stringData.from }}'}",
         "'/api/v1/namespaces/default/services', jmesPath: '{data: {k: to_string(length(items))}}'}",
@@ -142,7 +142,7 @@ fn a_deletion_between_a_judgement_and_the_first_list_of_its_feed_is_not_missed()
         bed.apply(object);
     }
     bed.pump();
-    // All work is done before the feed of what was read begins.
+    // All work is done before the watcher of what was read begins.
     while bed.controller.step(bed.now) == Step::Worked {}
     assert_eq!(made(&bed).as_deref(), Some("1"));
     bed.delete(service);
@@ -182,7 +182,7 @@ fn overtake(cluster: &MemoryCluster, controller: &Controller, now: u64) {
     let mut pointer = cluster.get(&kind, Some("default"), "pointer").unwrap();
     pointer.as_object_mut().unwrap().insert("data", Value::from([("k", Value::from("b"))]));
     let stored = cluster.update(&kind, pointer, &WriteOptions::default()).unwrap();
-    controller.observe(&GroupKind::new("v1", "ConfigMap"), true, Change::Set(stored), now);
+    controller.observe(&GroupKind::new("v1", "ConfigMap"), true, StoreEvent::Apply(stored), now);
     assert_eq!(controller.step(now), Step::Worked);
 }
 

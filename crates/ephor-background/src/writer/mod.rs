@@ -161,7 +161,7 @@ impl Env {
 
     /// All objects that a filter selects.
     pub fn list(&self, resource: &Resource, filter: &Filter) -> Result<Vec<Value>, ClusterError> {
-        Ok(ephor_runtime::feed::list(&*self.cluster, resource, filter)?.0)
+        Ok(ephor_runtime::watcher::list(&*self.cluster, resource, filter)?.0)
     }
 
     /// What the API server answers to a `SubjectAccessReview`. Asking stores nothing.

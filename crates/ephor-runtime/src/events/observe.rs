@@ -90,9 +90,9 @@ mod tests {
     use super::*;
     use crate::cancellation::CancellationToken;
     use crate::events::{EventSettings, SuccessEvents};
-    use crate::feed::Change;
     use crate::metrics::Metrics;
     use crate::policies::{ExceptionScope, PolicyStore};
+    use crate::watcher::StoreEvent;
 
     /// Lets a policy with one deny rule for objects called `bad` judge one that is called `name`.
     fn judge(name: &str, blocked: bool, observers: &[&dyn Observer]) {
@@ -107,7 +107,7 @@ mod tests {
              [{resources: {kinds: [ConfigMap]}}]}, validate: {failureAction: Enforce, message: never, deny: {conditions: {any: \
              [{key: '{{ request.object.metadata.name }}', operator: Equals, value: bad}]}}}}]}}",
         );
-        store.apply("ClusterPolicy", Change::Set(policy.unwrap()));
+        store.apply("ClusterPolicy", StoreEvent::Apply(policy.unwrap()));
         let snapshot = store.snapshot();
         let text = format!(
             "{{operation: CREATE, namespace: default, name: {name}, kind: {{group: '', version: v1, kind: ConfigMap}}, object: \

@@ -18,8 +18,8 @@ use super::view::{Projections, View};
 use super::{Loading, Shared};
 use crate::cancellation::CancellationToken;
 use crate::facts::Source;
-use crate::feed::{Change, Feed, Watched, list};
 use crate::threads;
+use crate::watcher::{StoreEvent, WatchTarget, Watcher, list};
 
 /// How often a call is repeated, without a `refreshInterval`.
 const REFRESH: Duration = Duration::from_mins(10);
@@ -142,20 +142,20 @@ impl Entry {
         let filter = filter_of(watched);
         let resource = readable(cluster, watched, &filter)?;
         let (objects, _) = list(cluster, &resource, &filter).map_err(|error| reason(&error))?;
-        self.state.apply(Change::Reset(objects));
+        self.state.apply(StoreEvent::Reset(objects));
         let _ = self.about.set((resource, filter));
         Ok(())
     }
 
     /// Takes in a change of an object, if the entry has read its like.
-    pub(super) fn tell(&self, group: &str, kind: &str, change: &Change) {
+    pub(super) fn tell(&self, group: &str, kind: &str, change: &StoreEvent) {
         let Some((resource, filter)) = self.about.get() else { return };
         let concerns = match change {
-            Change::Set(object) | Change::Gone(object) => {
+            StoreEvent::Apply(object) | StoreEvent::Delete(object) => {
                 let namespace = object.str_at(&["metadata", "namespace"]);
                 filter.namespace().is_none_or(|only| namespace == Some(only))
             }
-            Change::Reset(_) => false,
+            StoreEvent::Reset(_) => false,
         };
         if concerns && resource.group == group && resource.kind == kind {
             self.state.apply(change.clone());
@@ -222,18 +222,18 @@ impl State {
         }
     }
 
-    fn apply(&self, change: Change) {
+    fn apply(&self, change: StoreEvent) {
         let mut data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
         match (&mut *data, change) {
-            (data, Change::Reset(objects)) => {
+            (data, StoreEvent::Reset(objects)) => {
                 *data = Data::Objects(objects.into_iter().map(keyed).collect(), None);
             }
-            (Data::Objects(objects, view), Change::Set(object)) => {
+            (Data::Objects(objects, view), StoreEvent::Apply(object)) => {
                 let (key, object) = keyed(object);
                 objects.insert(key, object);
                 *view = None;
             }
-            (Data::Objects(objects, view), Change::Gone(object)) => {
+            (Data::Objects(objects, view), StoreEvent::Delete(object)) => {
                 objects.remove(&keyed(object).0);
                 *view = None;
             }
@@ -279,9 +279,9 @@ fn follow(cluster: &Arc<dyn Cluster>, watched: &WatchedResource, state: &Arc<Sta
         }
     };
     let watched =
-        Watched { api_version: resource.api_version(), kind: resource.kind.clone(), filter, metadata_only: false };
+        WatchTarget { api_version: resource.api_version(), kind: resource.kind.clone(), filter, metadata_only: false };
     let sink = Arc::clone(state);
-    Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| sink.apply(change));
+    Watcher::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| sink.apply(change));
 }
 
 fn filter_of(watched: &WatchedResource) -> Filter {

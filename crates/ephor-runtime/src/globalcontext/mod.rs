@@ -25,7 +25,7 @@ use load::Entry;
 
 use crate::cancellation::CancellationToken;
 use crate::facts::Source;
-use crate::feed::{Change, Feed, Watched};
+use crate::watcher::{StoreEvent, WatchTarget, Watcher};
 pub use status::write_statuses;
 
 /// The store. Clones are the same store.
@@ -61,12 +61,12 @@ impl GlobalContext {
         cluster: &Arc<dyn Cluster>,
         services: Option<Arc<dyn Source>>,
         stop: &CancellationToken,
-    ) -> (Self, Feed) {
+    ) -> (Self, Watcher) {
         let store = Self::new(cluster, services, stop, Loading::Followed);
         let sink = store.clone();
-        let watched = Watched::all("kyverno.io/v2", "GlobalContextEntry");
-        let feed = Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| sink.apply(change));
-        (store, feed)
+        let watched = WatchTarget::all("kyverno.io/v2", "GlobalContextEntry");
+        let watcher = Watcher::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| sink.apply(change));
+        (store, watcher)
     }
 
     /// A store that follows nothing: it is told of entries, and reads the data of one when somebody asks for it.
@@ -94,9 +94,9 @@ impl GlobalContext {
     }
 
     /// Takes in the entries that exist, or a change of one.
-    pub fn apply(&self, change: Change) {
+    pub fn apply(&self, change: StoreEvent) {
         match change {
-            Change::Reset(documents) => {
+            StoreEvent::Reset(documents) => {
                 let names: Vec<Str> = documents.iter().map(name_of).collect();
                 let mut entries = self.0.entries.write().unwrap_or_else(PoisonError::into_inner);
                 entries.retain(|name, _| names.contains(name));
@@ -105,8 +105,8 @@ impl GlobalContext {
                     self.set(document);
                 }
             }
-            Change::Set(document) => self.set(&document),
-            Change::Gone(document) => {
+            StoreEvent::Apply(document) => self.set(&document),
+            StoreEvent::Delete(document) => {
                 let mut entries = self.0.entries.write().unwrap_or_else(PoisonError::into_inner);
                 entries.remove(&name_of(&document));
             }
@@ -132,7 +132,7 @@ impl GlobalContext {
     }
 
     /// Takes in a change of an object that entries may be about.
-    pub fn tell(&self, group: &str, kind: &str, change: &Change) {
+    pub fn tell(&self, group: &str, kind: &str, change: &StoreEvent) {
         for entry in self.read().values() {
             entry.tell(group, kind, change);
         }

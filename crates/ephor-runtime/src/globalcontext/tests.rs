@@ -49,7 +49,7 @@ fn eventually(store: &GlobalContext, name: &str, want: &str) {
 fn an_entry_about_a_resource_follows_its_objects() {
     let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
     let stop = CancellationToken::new();
-    let (store, _feed) = GlobalContext::follow(&cluster, None, &stop);
+    let (store, _watcher) = GlobalContext::follow(&cluster, None, &stop);
     config_map(&*cluster, "a", "one");
     config_map(&*cluster, "b", "two");
     let kind = cluster.resolve("kyverno.io/v2", "GlobalContextEntry").unwrap();
@@ -74,8 +74,8 @@ fn an_entry_about_secrets_tells_that_it_is() {
             "{{kubernetesResource: {{version: v1, resource: {resource}}}, projections: [{{name: keys, jmesPath: '[].data.k'}}]}}"
         )
     };
-    store.apply(Change::Set(entry("s", &spec("secrets"))));
-    store.apply(Change::Set(entry("c", &spec("configmaps"))));
+    store.apply(StoreEvent::Apply(entry("s", &spec("secrets"))));
+    store.apply(StoreEvent::Apply(entry("c", &spec("configmaps"))));
     let secret = "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: default}, data: {k: dG9wc2VjcmV0}}";
     let kind = cluster.resolve("v1", "Secret").unwrap();
     cluster.create(&kind, parse_value(secret).unwrap(), &WriteOptions::default()).unwrap();
@@ -93,7 +93,7 @@ fn an_entry_about_a_call_repeats_it() {
     let store = GlobalContext::new(&cluster, None, &stop, Loading::Followed);
     let spec = "{apiCall: {urlPath: /api/v1/namespaces/a/configmaps, refreshInterval: 20ms}, projections: [{name: count, \
                 jmesPath: 'items | length(@)'}]}";
-    store.apply(Change::Set(entry("calls", spec)));
+    store.apply(StoreEvent::Apply(entry("calls", spec)));
     eventually(&store, "calls.count", "0");
     config_map(&*cluster, "a", "one");
     eventually(&store, "calls.count", "1");
@@ -133,7 +133,7 @@ fn what_cannot_be_loaded_says_why() {
             "global context entry `projected`: projection `p`: Unknown key \"a\" in path",
         ),
     ] {
-        store.apply(Change::Set(entry(name, spec)));
+        store.apply(StoreEvent::Apply(entry(name, spec)));
         eventually(&store, name, want);
     }
     assert_eq!(answer(&store, "else"), "global context entry `else` not found");
@@ -151,9 +151,9 @@ fn a_changed_entry_is_loaded_anew() {
         let spec = format!("{{kubernetesResource: {resource}, projections: [{{name: count, jmesPath: 'length(@)'}}]}}");
         entry("changing", &spec)
     };
-    store.apply(Change::Set(of("a")));
+    store.apply(StoreEvent::Apply(of("a")));
     eventually(&store, "changing.count", "1");
-    store.apply(Change::Set(of("b")));
+    store.apply(StoreEvent::Apply(of("b")));
     eventually(&store, "changing.count", "0");
     stop.cancel();
 }
@@ -164,19 +164,19 @@ fn an_entry_on_demand_is_read_once_and_told_of_what_happens() {
     let store = GlobalContext::on_demand(&cluster);
     let spec = "{kubernetesResource: {version: v1, resource: configmaps, namespace: a}, projections: [{name: names, \
                 jmesPath: '[].metadata.name'}]}";
-    store.apply(Change::Set(entry("maps", spec)));
+    store.apply(StoreEvent::Apply(entry("maps", spec)));
     config_map(&*cluster, "a", "one");
     assert_eq!(answer(&store, "maps.names"), r#"["one"]"#);
     let object = |namespace: &str, name: &str| {
         let metadata = format!("metadata: {{name: {name}, namespace: {namespace}}}");
         parse_value(&format!("{{apiVersion: v1, kind: ConfigMap, {metadata}}}")).unwrap()
     };
-    store.tell("", "ConfigMap", &Change::Set(object("a", "two")));
-    store.tell("", "ConfigMap", &Change::Set(object("b", "elsewhere")));
-    store.tell("", "Secret", &Change::Set(object("a", "other")));
+    store.tell("", "ConfigMap", &StoreEvent::Apply(object("a", "two")));
+    store.tell("", "ConfigMap", &StoreEvent::Apply(object("b", "elsewhere")));
+    store.tell("", "Secret", &StoreEvent::Apply(object("a", "other")));
     assert_eq!(answer(&store, "maps.names"), r#"["one","two"]"#);
-    store.tell("", "ConfigMap", &Change::Gone(object("a", "one")));
+    store.tell("", "ConfigMap", &StoreEvent::Delete(object("a", "one")));
     assert_eq!(answer(&store, "maps.names"), r#"["two"]"#);
-    store.apply(Change::Set(entry("calls", "{apiCall: {urlPath: /api/v1/namespaces/a/nothing}}")));
+    store.apply(StoreEvent::Apply(entry("calls", "{apiCall: {urlPath: /api/v1/namespaces/a/nothing}}")));
     assert_ne!(answer(&store, "calls"), "global context entry `calls`: not loaded yet");
 }

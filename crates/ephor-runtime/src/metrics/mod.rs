@@ -23,8 +23,8 @@ use prometheus_client::metrics::counter::Counter;
 
 use crate::cancellation::CancellationToken;
 use crate::facts::NamespaceLabels;
-use crate::feed::{Change, Feed, Watched};
 use crate::policies::{PolicyStore, Snapshot};
+use crate::watcher::{StoreEvent, WatchTarget, Watcher};
 pub use background::{BackgroundStanding, Backlog};
 pub use counted::CountedCluster;
 pub use exposure::Exposure;
@@ -88,14 +88,14 @@ impl Metrics {
         namespace: &str,
         name: &str,
         stop: &CancellationToken,
-    ) -> Feed {
+    ) -> Watcher {
         let metrics = self.clone();
-        let watched = Watched::all("v1", "ConfigMap").in_namespace(namespace).named(name);
-        Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| {
+        let watched = WatchTarget::all("v1", "ConfigMap").in_namespace(namespace).named(name);
+        Watcher::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| {
             let document = match change {
-                Change::Reset(documents) => documents.into_iter().next(),
-                Change::Set(document) => Some(document),
-                Change::Gone(_) => None,
+                StoreEvent::Reset(documents) => documents.into_iter().next(),
+                StoreEvent::Apply(document) => Some(document),
+                StoreEvent::Delete(_) => None,
             };
             let none = Map::new();
             let data = document.as_ref().and_then(|document| document.get("data")).and_then(Value::as_object);

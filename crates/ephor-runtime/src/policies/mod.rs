@@ -18,8 +18,8 @@ use ephor_engine::select::PolicySet;
 use ephor_expr::{Str, Value};
 
 use crate::cancellation::CancellationToken;
-use crate::feed::{Change, Feed, Watched, version_of};
 use crate::poison::PoisonMutex;
+use crate::watcher::{StoreEvent, WatchTarget, Watcher, version_of};
 
 /// The member of the status that says for which generation the rules have acted for existing triggers. It is no
 /// condition: what waits for policies expects `Ready` alone where nothing is wrong.
@@ -200,19 +200,19 @@ impl fmt::Debug for PolicyStore {
     }
 }
 
-/// The feeds behind a store.
+/// The watchers behind a store.
 #[derive(Debug, Clone)]
-pub struct PolicyFeeds(Vec<Feed>);
+pub struct PolicyWatchers(Vec<Watcher>);
 
-impl PolicyFeeds {
+impl PolicyWatchers {
     /// Whether all stored policies and exceptions are known.
     pub fn synced(&self) -> bool {
-        self.0.iter().all(Feed::synced)
+        self.0.iter().all(Watcher::synced)
     }
 
     /// Waits until all stored policies and exceptions are known, each kind at most as long as `wait`.
     pub fn wait_synced(&self, wait: Duration) -> bool {
-        self.0.iter().all(|feed| feed.wait_synced(wait))
+        self.0.iter().all(|watcher| watcher.wait_synced(wait))
     }
 }
 
@@ -228,24 +228,24 @@ impl PolicyStore {
     }
 
     /// Follows the policies and exceptions of a cluster until `stop`.
-    pub fn follow(&self, cluster: &Arc<dyn Cluster>, stop: &CancellationToken) -> PolicyFeeds {
-        let mut feeds = Vec::new();
+    pub fn follow(&self, cluster: &Arc<dyn Cluster>, stop: &CancellationToken) -> PolicyWatchers {
+        let mut watchers = Vec::new();
         for (version, kind) in
             [("kyverno.io/v1", "ClusterPolicy"), ("kyverno.io/v1", "Policy"), ("kyverno.io/v2", "PolicyException")]
         {
             if kind == "PolicyException" && self.0.scope == ExceptionScope::Disabled {
                 continue;
             }
-            let mut watched = Watched::all(version, kind);
+            let mut watched = WatchTarget::all(version, kind);
             if let (ExceptionScope::Namespace(namespace), "PolicyException") = (&self.0.scope, kind) {
                 watched = watched.in_namespace(namespace);
             }
             let store = self.clone();
-            feeds.push(Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| {
+            watchers.push(Watcher::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| {
                 store.apply(kind, change);
             }));
         }
-        PolicyFeeds(feeds)
+        PolicyWatchers(watchers)
     }
 
     /// The present policies.
@@ -259,7 +259,7 @@ impl PolicyStore {
     }
 
     /// Takes in a change of objects of `kind` (`ClusterPolicy`, `Policy` or `PolicyException`).
-    pub fn apply(&self, kind: &str, change: Change) {
+    pub fn apply(&self, kind: &str, change: StoreEvent) {
         let mut state = self.0.state.lock();
         if state.is_late(kind, &change) {
             return;
@@ -296,8 +296,8 @@ impl State {
     }
 
     /// Whether an event says nothing new: it was told before, or something newer was.
-    fn is_late(&mut self, kind: &str, change: &Change) -> bool {
-        let (Change::Set(document) | Change::Gone(document)) = change else {
+    fn is_late(&mut self, kind: &str, change: &StoreEvent) -> bool {
+        let (StoreEvent::Apply(document) | StoreEvent::Delete(document)) = change else {
             self.ended.remove(kind);
             return false;
         };
@@ -308,7 +308,7 @@ impl State {
         };
         let known = known.and_then(version_of);
         match change {
-            Change::Gone(_) => {
+            StoreEvent::Delete(_) => {
                 let last = self.ended.entry(kind.into()).or_default();
                 *last = version.max(*last);
                 known.is_some_and(|known| version < known)
@@ -317,21 +317,21 @@ impl State {
         }
     }
 
-    fn apply_policy(&mut self, kind: &str, change: Change) {
+    fn apply_policy(&mut self, kind: &str, change: StoreEvent) {
         match change {
-            Change::Reset(documents) => {
+            StoreEvent::Reset(documents) => {
                 let namespaced = kind == "Policy";
                 let mut old = std::mem::take(&mut self.policies);
                 self.policies = old.extract_if(.., |key, _| key.namespace.is_some() != namespaced).collect();
                 for document in documents {
-                    // What is unchanged since the feed was interrupted need not be compiled again.
+                    // What is unchanged since the watcher was interrupted need not be compiled again.
                     let kept = old.remove(&PolicyKey::of(&document)).filter(|policy| same_version(policy, &document));
                     let policy = kept.unwrap_or_else(|| Arc::new(StoredPolicy::new(document)));
                     self.policies.insert(policy.key.clone(), policy);
                 }
             }
-            Change::Set(document) => self.set(document),
-            Change::Gone(document) => {
+            StoreEvent::Apply(document) => self.set(document),
+            StoreEvent::Delete(document) => {
                 self.policies.remove(&PolicyKey::of(&document));
             }
         }
@@ -354,15 +354,15 @@ impl State {
         self.policies.insert(key, policy);
     }
 
-    fn apply_exception(&mut self, change: Change, scope: &ExceptionScope) {
+    fn apply_exception(&mut self, change: StoreEvent, scope: &ExceptionScope) {
         match change {
-            Change::Reset(documents) => {
+            StoreEvent::Reset(documents) => {
                 self.exceptions = documents.into_iter().map(|document| (exception_key(&document), document)).collect();
             }
-            Change::Set(document) => {
+            StoreEvent::Apply(document) => {
                 self.exceptions.insert(exception_key(&document), document);
             }
-            Change::Gone(document) => {
+            StoreEvent::Delete(document) => {
                 self.exceptions.remove(&exception_key(&document));
             }
         }

@@ -1,4 +1,4 @@
-//! The controller on a cluster in memory, whose feeds tell it what happens when the test says so.
+//! The controller on a cluster in memory, whose watchers tell it what happens when the test says so.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use ephor_expr::{Value, yaml};
 use ephor_reports::report::{content, is_ours};
 use ephor_runtime::CancellationToken;
 use ephor_runtime::facts::{Answers, ClusterFacts};
-use ephor_runtime::feed::{Change, WatcherEvent};
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore};
 use ephor_runtime::queue::Moment;
+use ephor_runtime::watcher::{StoreEvent, WatcherEvent};
 
 use crate::controller::{Controller, Env, ReportOptions, Step};
 use crate::judge::judge;
@@ -115,7 +115,7 @@ impl Harness {
     fn observe_policies(&mut self) {
         for kind in POLICIES {
             let version = if kind == "PolicyException" { "kyverno.io/v2" } else { "kyverno.io/v1" };
-            self.store.apply(kind, Change::Reset(self.list(version, kind)));
+            self.store.apply(kind, StoreEvent::Reset(self.list(version, kind)));
         }
         self.controller.observe_policies(&self.store.snapshot(), &self.cluster.discovery().unwrap(), self.now);
     }

@@ -6,10 +6,10 @@ use ephor_cluster::Cluster;
 use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::facts::{ClusterFacts, NamespaceLabels, Source};
-use ephor_runtime::feed::Feed;
 use ephor_runtime::globalcontext::GlobalContext;
 use ephor_runtime::network::{Limits, Network};
 use ephor_runtime::settings::CommonSettings;
+use ephor_runtime::watcher::Watcher;
 
 /// What answers, and what it follows.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct RoleAnswers {
     /// The entries that are loaded.
     pub(super) global: GlobalContext,
     /// Followed until stopped; what they know is needed before anything is answered.
-    pub(super) feeds: Vec<Feed>,
+    pub(super) watchers: Vec<Watcher>,
 }
 
 impl RoleAnswers {
@@ -32,15 +32,15 @@ impl RoleAnswers {
         config: &ConfigStore,
         stop: &CancellationToken,
     ) -> Self {
-        let (namespaces, namespace_feed) = NamespaceLabels::follow(cluster, stop);
+        let (namespaces, namespace_watcher) = NamespaceLabels::follow(cluster, stop);
         let limits = Limits { answer: common.max_api_response, timeout: common.api_call_timeout };
         let services: Arc<dyn Source> = Arc::new(Network::of_cluster(common.services.clone(), limits));
-        let (global, global_feed) = GlobalContext::follow(cluster, Some(Arc::clone(&services)), stop);
+        let (global, global_watcher) = GlobalContext::follow(cluster, Some(Arc::clone(&services)), stop);
         let facts = ClusterFacts::new(Arc::clone(cluster))
             .with_namespaces(namespaces.clone())
             .within(config.clone())
             .with(Arc::new(global.clone()))
             .with(services);
-        Self { facts, namespaces, global, feeds: vec![namespace_feed, global_feed] }
+        Self { facts, namespaces, global, watchers: vec![namespace_watcher, global_watcher] }
     }
 }

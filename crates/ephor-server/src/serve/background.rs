@@ -14,9 +14,9 @@ use ephor_cluster::Cluster;
 use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::events::{EventSettings, Recorder};
-use ephor_runtime::feed::Feed;
 use ephor_runtime::metrics::Metrics;
 use ephor_runtime::settings::{BackgroundSettings, CommonSettings};
+use ephor_runtime::watcher::Watcher;
 
 use super::{RoleAnswers, ServeError, counted};
 
@@ -34,14 +34,14 @@ pub fn background(
     let metrics = Metrics::default();
     let cluster = counted(cluster, common, &metrics, stop)?;
     let config = ConfigStore::new(&common.namespace, &common.config_name);
-    let config_feed = config.follow(&cluster, stop);
+    let config_watcher = config.follow(&cluster, stop);
     metrics.follow_config(&cluster, &common.namespace, &common.metrics_config_name, stop);
-    let RoleAnswers { facts, mut feeds, .. } = RoleAnswers::follow(&cluster, common, &config, stop);
-    feeds.push(config_feed.clone());
+    let RoleAnswers { facts, mut watchers, .. } = RoleAnswers::follow(&cluster, common, &config, stop);
+    watchers.push(config_watcher.clone());
     let readiness = Readiness::default();
     if let Some(port) = settings.health_port {
         let readiness = readiness.clone();
-        let ready = Arc::new(move || feeds.iter().all(Feed::synced) && readiness.holds());
+        let ready = Arc::new(move || watchers.iter().all(Watcher::synced) && readiness.holds());
         plain::listen("probes", (Ipv4Addr::UNSPECIFIED, port).into(), plain::probes(ready), stop)
             .map_err(|error| ServeError::Listen { port, error })?;
     }
@@ -61,7 +61,7 @@ pub fn background(
         readiness,
     };
     // Nothing is made for triggers that the settings hide.
-    while !config_feed.wait_synced(LOOK) {
+    while !config_watcher.wait_synced(LOOK) {
         if stop.is_cancelled() {
             return Ok(());
         }

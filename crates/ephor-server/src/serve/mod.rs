@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum_server::Handle;
-use ephor_admission::certs::{CertFeeds, CertSettings, CertStore};
+use ephor_admission::certs::{CertSettings, CertStore, CertWatchers};
 use ephor_admission::http::{self, Callers, CallersError, Limits, Reviews};
 use ephor_admission::leading::Leading;
 use ephor_admission::policy_admission::{Accounts, PolicyAdmission};
@@ -25,12 +25,12 @@ use ephor_runtime::config::ConfigStore;
 use ephor_runtime::decision::observe::Observer;
 use ephor_runtime::decision::path::{self, Lane, Webhook};
 use ephor_runtime::decision::{AdmissionRequest, Answer};
-use ephor_runtime::feed::Feed;
 use ephor_runtime::lease::{self, LeaseOptions};
 use ephor_runtime::metrics::{CountedCluster, Metrics};
-use ephor_runtime::policies::{ExceptionScope, PolicyFeeds, PolicyStore};
+use ephor_runtime::policies::{ExceptionScope, PolicyStore, PolicyWatchers};
 use ephor_runtime::settings::{AdmissionSettings, CommonSettings};
 use ephor_runtime::threads;
+use ephor_runtime::watcher::Watcher;
 use jiff::Timestamp;
 
 mod answers;
@@ -137,8 +137,8 @@ struct Admission {
     reviews: Arc<Served>,
     leading: Arc<Leading>,
     certs: CertStore,
-    policies: PolicyFeeds,
-    config: Feed,
+    policies: PolicyWatchers,
+    config: Watcher,
 }
 
 impl Admission {
@@ -152,12 +152,12 @@ impl Admission {
         let policies = PolicyStore::new(common.exceptions.clone());
         let config = ConfigStore::new(&common.namespace, &common.config_name);
         let certs = CertStore::new(CertSettings::of(settings));
-        let config_feed = config.follow(cluster, stop);
-        let cert_feeds = certs.follow(cluster, stop);
-        let RoleAnswers { facts, namespaces, global, feeds: answer_feeds } =
+        let config_watcher = config.follow(cluster, stop);
+        let cert_watchers = certs.follow(cluster, stop);
+        let RoleAnswers { facts, namespaces, global, watchers: answer_watchers } =
             RoleAnswers::follow(cluster, common, &config, stop);
         metrics.know_namespaces(&namespaces);
-        let (roles, role_feeds) = Roles::follow(cluster, stop);
+        let (roles, role_watchers) = Roles::follow(cluster, stop);
         let parts = Parts {
             cluster: Arc::clone(cluster),
             policies: policies.clone(),
@@ -169,19 +169,19 @@ impl Admission {
         };
         metrics.follow_config(cluster, &common.namespace, &common.metrics_config_name, stop);
         metrics.follow_policies(&policies);
-        let policy_feeds = policies.follow(cluster, stop);
+        let policy_watchers = policies.follow(cluster, stop);
         let own = PolicyAdmission::new(Arc::clone(cluster), accounts(settings), common.exceptions.clone());
         let handlers = Handlers::new(parts, HandlerOptions::of(settings, stop));
         let counted = {
             let (metrics, namespace) = (metrics.clone(), common.namespace.clone());
             move |count| metrics.update_requests(&namespace, count)
         };
-        let (waiting, waiting_feed) = Waiting::follow(cluster, &common.namespace, counted, stop);
+        let (waiting, waiting_watcher) = Waiting::follow(cluster, &common.namespace, counted, stop);
         handlers.count_update_requests(waiting);
-        let mut feeds = vec![config_feed.clone(), waiting_feed];
-        feeds.extend(answer_feeds);
-        feeds.extend(role_feeds);
-        feeds.extend(follow_registered(cluster, WebhookSettings::of(settings).serving, certs.path_tokens(), stop));
+        let mut watchers = vec![config_watcher.clone(), waiting_watcher];
+        watchers.extend(answer_watchers);
+        watchers.extend(role_watchers);
+        watchers.extend(follow_registered(cluster, WebhookSettings::of(settings).serving, certs.path_tokens(), stop));
         Self {
             leading: Arc::new(
                 Leading::new(cluster, settings, &policies, &config, &certs)
@@ -192,15 +192,15 @@ impl Admission {
                 handlers,
                 own,
                 shadow: settings.shadow,
-                policies: policy_feeds.clone(),
-                feeds,
-                cert_feeds,
+                policies: policy_watchers.clone(),
+                watchers,
+                cert_watchers,
                 certs: certs.clone(),
                 metrics: metrics.clone(),
             }),
             certs,
-            policies: policy_feeds,
-            config: config_feed,
+            policies: policy_watchers,
+            config: config_watcher,
         }
     }
 
@@ -338,9 +338,9 @@ struct Served {
     handlers: Handlers,
     own: PolicyAdmission,
     shadow: bool,
-    policies: PolicyFeeds,
-    feeds: Vec<Feed>,
-    cert_feeds: CertFeeds,
+    policies: PolicyWatchers,
+    watchers: Vec<Watcher>,
+    cert_watchers: CertWatchers,
     certs: CertStore,
     metrics: Metrics,
 }
@@ -426,8 +426,8 @@ impl Reviews for Served {
 
     fn is_ready(&self) -> bool {
         self.policies.synced()
-            && self.feeds.iter().all(Feed::synced)
-            && self.cert_feeds.synced()
+            && self.watchers.iter().all(Watcher::synced)
+            && self.cert_watchers.synced()
             && self.certs.ready(Timestamp::now()).is_ok()
     }
 

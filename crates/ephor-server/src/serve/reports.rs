@@ -12,9 +12,9 @@ use ephor_cluster::Cluster;
 use ephor_reports::Dialect;
 use ephor_runtime::CancellationToken;
 use ephor_runtime::config::ConfigStore;
-use ephor_runtime::feed::Feed;
 use ephor_runtime::metrics::Metrics;
 use ephor_runtime::settings::ReportsSettings;
+use ephor_runtime::watcher::Watcher;
 use ephor_scan::controller::ReportOptions;
 use ephor_scan::serve::{Reports, run};
 
@@ -34,17 +34,17 @@ pub fn reports(
     let metrics = Metrics::default();
     let cluster = counted(cluster, common, &metrics, stop)?;
     let config = ConfigStore::new(&common.namespace, &common.config_name);
-    let config_feed = config.follow(&cluster, stop);
+    let config_watcher = config.follow(&cluster, stop);
     metrics.follow_config(&cluster, &common.namespace, &common.metrics_config_name, stop);
-    let RoleAnswers { facts, mut feeds, .. } = RoleAnswers::follow(&cluster, common, &config, stop);
-    feeds.push(config_feed.clone());
+    let RoleAnswers { facts, mut watchers, .. } = RoleAnswers::follow(&cluster, common, &config, stop);
+    watchers.push(config_watcher.clone());
     if let Some(port) = settings.health_port {
-        let ready = Arc::new(move || feeds.iter().all(Feed::synced));
+        let ready = Arc::new(move || watchers.iter().all(Watcher::synced));
         plain::listen("probes", (Ipv4Addr::UNSPECIFIED, port).into(), plain::probes(ready), stop)
             .map_err(|error| ServeError::Listen { port, error })?;
     }
     // Which objects are filtered is in the settings.
-    while !config_feed.wait_synced(STOP_POLL_INTERVAL) {
+    while !config_watcher.wait_synced(STOP_POLL_INTERVAL) {
         if stop.is_cancelled() {
             return Ok(());
         }

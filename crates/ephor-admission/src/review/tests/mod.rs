@@ -14,9 +14,9 @@ use ephor_runtime::decision::path::{Lane, Webhook};
 use ephor_runtime::decision::request::{AdmissionRequest, AdmissionReview};
 use ephor_runtime::decision::{Answer, Sender};
 use ephor_runtime::facts::{ClusterFacts, NamespaceLabels};
-use ephor_runtime::feed::Change;
 use ephor_runtime::policies::{ExceptionScope, PolicyKey, PolicyStore};
 use ephor_runtime::update_request::{API_VERSION, KIND, UpdateRequest};
+use ephor_runtime::watcher::StoreEvent;
 
 use super::handlers::{HandlerOptions, Handlers, Parts};
 use super::{Effort, WouldBlock};
@@ -81,7 +81,7 @@ impl Bench {
         for text in policies {
             let document = yaml(text);
             let kind = document.str_at(&["kind"]).unwrap().to_owned();
-            store.apply(&kind, Change::Set(document));
+            store.apply(&kind, StoreEvent::Apply(document));
         }
         for policy in store.snapshot().policies.values() {
             assert!(policy.program.is_some(), "{:?}", policy.findings);
@@ -354,7 +354,7 @@ fn context_data_have_a_limit() {
     bench.cluster.create(&kind, yaml(teams), &WriteOptions::default()).unwrap();
     let create = request("CREATE", "Pod", "", &pod("{}"));
     assert!(bench.validate(&create).allowed);
-    bench.config.apply(Change::Set(yaml(
+    bench.config.apply(StoreEvent::Apply(yaml(
         "{apiVersion: v1, kind: ConfigMap, metadata: {name: kyverno, namespace: kyverno}, data: {maxContextSize: '20'}}",
     )));
     let message = bench.validate(&create).message.unwrap();
@@ -446,10 +446,10 @@ fn beyond_the_threshold_nothing_is_handed_over_and_the_client_is_told() {
     let bench = Bench::new(&[GENERATE]);
     let (stop, create) = (ephor_runtime::CancellationToken::new(), request("CREATE", "Pod", "", &pod("{team: x}")));
     let full = yaml("{data: {updateRequestThreshold: '0'}}");
-    bench.config.apply(Change::Set(full));
+    bench.config.apply(StoreEvent::Apply(full));
     assert_eq!(bench.validate(&create), Answer::allow(), "nobody counts");
-    let (waiting, feed) = super::Waiting::follow(&bench.cluster, "kyverno", |_| (), &stop);
-    assert!(feed.wait_synced(Duration::from_mins(1)));
+    let (waiting, watcher) = super::Waiting::follow(&bench.cluster, "kyverno", |_| (), &stop);
+    assert!(watcher.wait_synced(Duration::from_mins(1)));
     bench.handlers.count_update_requests(waiting);
     let before = bench.update_requests().len();
     let warning = "the work of policy g was not recorded: too many UpdateRequests wait already".to_owned();
@@ -470,10 +470,10 @@ fn a_request_whose_work_cannot_be_handed_over_is_told_as_blocked_and_not_audited
 /// Whether a policy's work for a request is lost, and the client told, where too much waits already.
 fn is_urgent(policy: &str, request: &AdmissionRequest) -> bool {
     let bench = Bench::new(&[policy]);
-    bench.config.apply(Change::Set(yaml("{data: {updateRequestThreshold: '0'}}")));
+    bench.config.apply(StoreEvent::Apply(yaml("{data: {updateRequestThreshold: '0'}}")));
     let stop = ephor_runtime::CancellationToken::new();
-    let (waiting, feed) = super::Waiting::follow(&bench.cluster, "kyverno", |_| (), &stop);
-    assert!(feed.wait_synced(Duration::from_mins(1)));
+    let (waiting, watcher) = super::Waiting::follow(&bench.cluster, "kyverno", |_| (), &stop);
+    assert!(watcher.wait_synced(Duration::from_mins(1)));
     bench.handlers.count_update_requests(waiting);
     let answer = bench.validate(request);
     stop.cancel();

@@ -10,11 +10,11 @@ use ephor_expr::{Map, Str, Value};
 use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::decision::answer::Answer;
 use ephor_runtime::decision::observe::Dropped;
-use ephor_runtime::feed::{Change, Feed, Watched};
 use ephor_runtime::threads;
 use ephor_runtime::update_request::{
     ANNOTATION_ASKED_AGAIN, ANNOTATION_UNCHANGED, API_VERSION, KIND, LABEL_KEPT, UpdateRequest,
 };
+use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
 use rustc_hash::FxHashSet;
 
 use super::Work;
@@ -37,28 +37,28 @@ impl Waiting {
         namespace: &str,
         seen: impl Fn(usize) + Send + 'static,
         stop: &CancellationToken,
-    ) -> (Self, Feed) {
+    ) -> (Self, Watcher) {
         let waiting = Self::default();
         let sink = waiting.clone();
-        let watched = Watched::all(API_VERSION, KIND).in_namespace(namespace).metadata_only();
-        let feed = Feed::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| {
+        let watched = WatchTarget::all(API_VERSION, KIND).in_namespace(namespace).metadata_only();
+        let watcher = Watcher::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| {
             sink.apply(change);
             seen(sink.count());
         });
-        (waiting, feed)
+        (waiting, watcher)
     }
 
-    fn apply(&self, change: Change) {
+    fn apply(&self, change: StoreEvent) {
         let name = |object: &Value| Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default());
         // What is done and kept waits for nobody.
         let waits = |object: &Value| object.at(&["metadata", "labels", LABEL_KEPT]).is_none();
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match change {
-            Change::Reset(objects) => *names = objects.iter().filter(|object| waits(object)).map(name).collect(),
-            Change::Set(object) if waits(&object) => {
+            StoreEvent::Reset(objects) => *names = objects.iter().filter(|object| waits(object)).map(name).collect(),
+            StoreEvent::Apply(object) if waits(&object) => {
                 names.insert(name(&object));
             }
-            Change::Set(object) | Change::Gone(object) => {
+            StoreEvent::Apply(object) | StoreEvent::Delete(object) => {
                 names.remove(&name(&object));
             }
         }

@@ -10,10 +10,10 @@ use ephor_faults::{Death, FaultyCluster};
 use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::decision::PathToken;
-use ephor_runtime::feed::Change;
 use ephor_runtime::lease::Term;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore, StoredPolicy};
 use ephor_runtime::settings::KeyAlgorithm;
+use ephor_runtime::watcher::StoreEvent;
 use jiff::Timestamp;
 
 use super::super::controller::{Memory, ReconcileError};
@@ -72,7 +72,7 @@ impl World {
     }
 
     fn set(&self, document: &Value) {
-        self.policies.apply(document.str_at(&["kind"]).unwrap(), Change::Set(document.clone()));
+        self.policies.apply(document.str_at(&["kind"]).unwrap(), StoreEvent::Apply(document.clone()));
     }
 
     fn controller(&self, cluster: Arc<dyn Cluster>) -> WebhookController {
@@ -197,7 +197,7 @@ fn the_running_controller_follows_policies_kinds_and_foreign_hands() {
     });
     eventually(|| world.stored() == before);
 
-    world.policies.apply("ClusterPolicy", Change::Reset(Vec::new()));
+    world.policies.apply("ClusterPolicy", StoreEvent::Reset(Vec::new()));
     eventually(|| world.webhooks(VALIDATING).is_empty());
     world.stop.cancel();
     running.join().unwrap();
@@ -323,7 +323,7 @@ fn break_glass_opens_the_resource_webhooks_and_closes_by_itself() {
     assert!(rest <= Duration::from_mins(30));
     assert_eq!(failure(VALIDATING), "Ignore");
     assert!(world.get(MUTATING).unwrap().at(&["metadata", "annotations", break_glass::ANNOTATION]).is_some());
-    world.policies.apply("ClusterPolicy", Change::Gone(policy("cpol:q", "", &[&validates("[ConfigMap]")])));
+    world.policies.apply("ClusterPolicy", StoreEvent::Delete(policy("cpol:q", "", &[&validates("[ConfigMap]")])));
     let later = until.checked_add(Duration::from_secs(1)).unwrap();
     controller.reconcile(&world.term, &mut Memory::default(), later).unwrap();
     assert_eq!(world.stored(), closed);

@@ -2,7 +2,7 @@
 
 use ephor_cluster::{Cluster, DeleteOptions, WriteOptions};
 use ephor_expr::Value;
-use ephor_runtime::feed::Change;
+use ephor_runtime::watcher::StoreEvent;
 
 use super::game::Game;
 use super::world::{
@@ -73,7 +73,7 @@ impl Game {
             let resource = cluster.resolve("kyverno.io/v2", "UpdateRequest").unwrap();
             let requests = cluster.list(&resource, &ephor_cluster::ListQuery::all()).unwrap().items;
             for request in requests {
-                controller.observe_requests(Change::Set(request), now);
+                controller.observe_requests(StoreEvent::Apply(request), now);
             }
             for _ in 0..8 {
                 controller.step(now);

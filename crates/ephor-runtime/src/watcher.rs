@@ -1,9 +1,9 @@
-//! What exists of a kind, and what happens to it: a list, then a watch, for ever.
+//! Lists and watches the objects of one kind, as the watcher of kube-rs does, in a thread of its own.
 //!
-//! A [`Feed`] is a thread that tells its sink the present objects and every change after. It starts over when the
-//! cluster has forgotten where the watch stood, waits for kinds that are not served yet, and backs off while the
-//! cluster cannot be reached. The sink sees a consistent story: a [`Change::Reset`] says all that exists. A sink of
-//! [`Feed::spawn_paged`] gets a list page by page instead, so that no list of a large kind is ever in memory as a whole.
+//! A [`Watcher`] passes the objects of the list and every later change to its sink. It lists again when the server
+//! no longer has the version of the watch, polls for kinds that are not served yet, and backs off while the cluster
+//! cannot be reached. After each list the sink gets a [`StoreEvent::Reset`] with all objects. A sink of
+//! [`Watcher::spawn_paged`] gets the list page by page, so that the list of a large kind is never in memory as a whole.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -16,20 +16,20 @@ use ephor_expr::{Str, Value};
 use crate::cancellation::CancellationToken;
 use crate::threads;
 
-/// What a feed is about.
+/// The objects that a watcher follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Watched {
+pub struct WatchTarget {
     /// The API version.
     pub api_version: Str,
     /// The kind.
     pub kind: Str,
-    /// Which objects.
+    /// Selects objects of the kind.
     pub filter: Filter,
-    /// Whether their metadata is all that is asked for.
+    /// Whether only their metadata is requested.
     pub metadata_only: bool,
 }
 
-impl Watched {
+impl WatchTarget {
     /// All objects of a kind.
     pub fn all(api_version: &str, kind: &str) -> Self {
         Self { api_version: api_version.into(), kind: kind.into(), filter: Filter::default(), metadata_only: false }
@@ -61,18 +61,18 @@ impl Watched {
     }
 }
 
-/// What a sink is told.
+/// What a sink receives.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change {
+pub enum StoreEvent {
     /// These objects exist and no others.
     Reset(Vec<Value>),
     /// This object was created or changed.
-    Set(Value),
-    /// This object is gone; its last state.
-    Gone(Value),
+    Apply(Value),
+    /// This object was deleted. Holds its last state.
+    Delete(Value),
 }
 
-/// What a sink of a paged feed is told. The names are those of the watcher of kube-rs.
+/// What a sink of a paged watcher receives. The names are those of the watcher of kube-rs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WatcherEvent {
     /// A list begins, also after an interrupted one. What the sink knows may be stale until [`WatcherEvent::InitDone`].
@@ -92,9 +92,9 @@ pub fn version_of(object: &Value) -> Option<u64> {
     object.str_at(&["metadata", "resourceVersion"])?.parse().ok()
 }
 
-/// A running feed. It ends with its [`CancellationToken`].
+/// A running watcher. It ends when its [`CancellationToken`] is cancelled.
 #[derive(Debug, Clone)]
-pub struct Feed(Arc<Shared>);
+pub struct Watcher(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -112,47 +112,47 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const WATCH_FAILURES: u32 = 5;
 /// How long a kind that is not served yet is waited for, at a time.
 const UNKNOWN_KIND_PAUSE: Duration = Duration::from_secs(1);
-/// How long the thread sleeps in a watch before it looks at its stop signal.
-const LOOK: Duration = Duration::from_millis(250);
+/// How long the thread waits for an event of a watch before it checks its token.
+const TOKEN_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-impl Feed {
-    /// Starts a feed in a thread of its own.
+impl Watcher {
+    /// Starts a watcher in a thread of its own.
     pub fn spawn(
         cluster: Arc<dyn Cluster>,
-        watched: Watched,
+        watched: WatchTarget,
         stop: CancellationToken,
-        mut sink: impl FnMut(Change) + Send + 'static,
+        mut sink: impl FnMut(StoreEvent) + Send + 'static,
     ) -> Self {
         let mut listed = Vec::new();
         Self::spawn_paged(cluster, watched, stop, move |event| match event {
             WatcherEvent::Init => listed.clear(),
             WatcherEvent::InitPage(items) => listed.extend(items),
-            WatcherEvent::InitDone => sink(Change::Reset(std::mem::take(&mut listed))),
-            WatcherEvent::Apply(object) => sink(Change::Set(object)),
-            WatcherEvent::Delete(object) => sink(Change::Gone(object)),
+            WatcherEvent::InitDone => sink(StoreEvent::Reset(std::mem::take(&mut listed))),
+            WatcherEvent::Apply(object) => sink(StoreEvent::Apply(object)),
+            WatcherEvent::Delete(object) => sink(StoreEvent::Delete(object)),
         })
     }
 
-    /// Starts a feed in a thread of its own, whose sink gets lists page by page.
+    /// Starts a watcher in a thread of its own, whose sink gets lists page by page.
     pub fn spawn_paged(
         cluster: Arc<dyn Cluster>,
-        watched: Watched,
+        watched: WatchTarget,
         stop: CancellationToken,
         sink: impl FnMut(WatcherEvent) + Send + 'static,
     ) -> Self {
-        let feed = Self(Arc::new(Shared::default()));
-        let shared = Arc::clone(&feed.0);
-        let name = format!("feed {}", watched.kind);
+        let watcher = Self(Arc::new(Shared::default()));
+        let shared = Arc::clone(&watcher.0);
+        let name = format!("watcher {}", watched.kind);
         threads::spawn(name, threads::SMALL, &stop.clone(), move || run(&*cluster, &watched, &stop, &shared, sink));
-        feed
+        watcher
     }
 
-    /// Whether the sink has been told what exists. A kind that is not served has no objects.
+    /// Whether the sink has received the first list. The list of a kind that is not served is empty.
     pub fn synced(&self) -> bool {
         self.0.synced.load(Ordering::Acquire)
     }
 
-    /// Waits until [`Feed::synced`], at most as long as `wait`; whether it is.
+    /// Waits until [`Watcher::synced`], for `wait` at most. Returns whether it is.
     pub fn wait_synced(&self, wait: Duration) -> bool {
         let until = Instant::now() + wait;
         let mut guard = self.0.lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,7 +166,7 @@ impl Feed {
 
 fn run(
     cluster: &dyn Cluster,
-    watched: &Watched,
+    watched: &WatchTarget,
     stop: &CancellationToken,
     shared: &Shared,
     mut sink: impl FnMut(WatcherEvent),
@@ -218,7 +218,7 @@ fn synced(shared: &Shared) {
     shared.changed.notify_all();
 }
 
-fn back_off(error: &ClusterError, watched: &Watched, stop: &CancellationToken, backoff: &mut Backoff) {
+fn back_off(error: &ClusterError, watched: &WatchTarget, stop: &CancellationToken, backoff: &mut Backoff) {
     tracing::warn!(kind = %watched.kind, %error, "cannot watch");
     stop.wait(backoff.pause());
 }
@@ -256,7 +256,7 @@ pub fn pages(
 fn follow(
     cluster: &dyn Cluster,
     resource: &Resource,
-    watched: &Watched,
+    watched: &WatchTarget,
     mut version: Str,
     stop: &CancellationToken,
     backoff: &mut Backoff,
@@ -285,7 +285,7 @@ fn follow(
             if stop.is_cancelled() {
                 return Ok(());
             }
-            let event = match watch.next(LOOK) {
+            let event = match watch.next(TOKEN_POLL_INTERVAL) {
                 Ok(Some(event)) => event,
                 Ok(None) => {
                     // A watch on which nothing happens goes well when it lasts.
@@ -335,7 +335,7 @@ mod tests {
             }
         });
         let begun = Instant::now();
-        run(&view, &Watched::all("v1", "ConfigMap"), &stop, &Shared::default(), |_| {});
+        run(&view, &WatchTarget::all("v1", "ConfigMap"), &stop, &Shared::default(), |_| {});
         (view.lists(), begun.elapsed())
     }
 
@@ -361,7 +361,7 @@ mod tests {
             cluster.create(&kind, Value::from_json(&text).unwrap(), &WriteOptions::default()).unwrap();
         }
         let (stop, mut told) = (CancellationToken::new(), Vec::new());
-        run(&cluster, &Watched::all("v1", "ConfigMap"), &stop, &Shared::default(), |event| {
+        run(&cluster, &WatchTarget::all("v1", "ConfigMap"), &stop, &Shared::default(), |event| {
             told.push(match event {
                 WatcherEvent::InitPage(items) => items.len().to_string(),
                 other => format!("{other:?}"),
@@ -374,12 +374,13 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_that_panics_ends_the_process_and_not_just_the_feed() {
+    fn a_sink_that_panics_ends_the_process_and_not_just_the_watcher() {
         let process = CancellationToken::new();
         let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
-        let feed = Feed::spawn(cluster, Watched::all("v1", "ConfigMap"), process.child_token(), |_| panic!("no room"));
-        while !process.wait(LOOK) {}
-        assert_eq!(process.failure().as_deref(), Some("thread `feed ConfigMap` panicked: no room"));
-        assert!(!feed.synced());
+        let watcher =
+            Watcher::spawn(cluster, WatchTarget::all("v1", "ConfigMap"), process.child_token(), |_| panic!("no room"));
+        while !process.wait(TOKEN_POLL_INTERVAL) {}
+        assert_eq!(process.failure().as_deref(), Some("thread `watcher ConfigMap` panicked: no room"));
+        assert!(!watcher.synced());
     }
 }

@@ -12,7 +12,7 @@ use axum::http::{Request, StatusCode, Uri, header};
 use ephor_admission::http::{Callers, Limits, Reviews, router};
 use ephor_engine::policy::FailurePolicy;
 use ephor_expr::Value;
-use ephor_runtime::decision::{AdmissionRequest, AdmissionReview, Answer, Lane, Webhook, path};
+use ephor_runtime::decision::{AdmissionRequest, AdmissionReview, Answer, WebhookScope, Webhook, path};
 use http_body_util::BodyExt as _;
 use libfuzzer_sys::fuzz_target;
 use tokio::runtime::{Builder, Runtime};
@@ -65,20 +65,20 @@ fn post(uri: &Uri, body: &str) -> (StatusCode, String) {
 }
 
 /// The path of what [`path::parse`] understood.
-fn rendered((webhook, lane): &(Webhook, Lane)) -> String {
+fn rendered((webhook, scope): &(Webhook, WebhookScope)) -> String {
     let failing = |policy: &FailurePolicy| match policy {
         FailurePolicy::Fail => "/fail",
         FailurePolicy::Ignore => "/ignore",
     };
-    let lane = match lane {
-        Lane::All => String::new(),
-        Lane::Failing(policy) => failing(policy).to_owned(),
-        Lane::Own(policy, key) => {
+    let scope = match scope {
+        WebhookScope::All => String::new(),
+        WebhookScope::ByFailurePolicy(policy) => failing(policy).to_owned(),
+        WebhookScope::OnePolicy(policy, key) => {
             let namespace = key.namespace.iter().map(|namespace| format!("/{namespace}")).collect::<String>();
             format!("{}/finegrained{namespace}/{}", failing(policy), key.name)
         }
     };
-    format!("/{}{lane}", webhook.as_str())
+    format!("/{}{scope}", webhook.as_str())
 }
 
 /// The UID and the verdict of an answer.

@@ -15,7 +15,7 @@ use ephor_engine::policy::FailurePolicy;
 use ephor_engine::rules::mutate::JsonPatch;
 use ephor_expr::Value;
 use ephor_expr::budget::Budget;
-use ephor_runtime::decision::path::{Lane, Webhook};
+use ephor_runtime::decision::path::{Webhook, WebhookScope};
 use ephor_runtime::decision::{AdmissionRequest, Answer};
 use rustc_hash::FxHasher;
 
@@ -104,8 +104,8 @@ fn judged(webhook: &str, answer: Answer) -> Result<Vec<String>, ClusterError> {
 }
 
 /// Whether a webhook with match conditions is called. If they fail its failure policy decides, as in an API server.
-fn is_called(lane: &Lane, matched: Matched, attributes: &Attributes) -> Result<bool, ClusterError> {
-    match (matched, lane.failure_policy()) {
+fn is_called(scope: &WebhookScope, matched: Matched, attributes: &Attributes) -> Result<bool, ClusterError> {
+    match (matched, scope.failure_policy()) {
         (Matched::Yes, _) => Ok(true),
         (Matched::No(_), _) | (Matched::Failed(_), FailurePolicy::Ignore) => Ok(false),
         (Matched::Failed(why), FailurePolicy::Fail) => {
@@ -150,7 +150,7 @@ impl InProcess {
         }
         for (failure, word) in LANES {
             let request = request(&attributes)?;
-            let answer = self.handlers.mutate(&request, &Lane::Failing(failure));
+            let answer = self.handlers.mutate(&request, &WebhookScope::ByFailurePolicy(failure));
             let patch = answer.patch.clone();
             mutated.warnings.extend(judged(&format!("mutate.kyverno.svc-{word}"), answer)?);
             if let Some(patch) = patch {
@@ -158,11 +158,11 @@ impl InProcess {
                 mutated.object = Some(attributes.object.clone());
             }
         }
-        for Conditioned { lane, name, matched } in self.handlers.conditioned(Webhook::Mutate, &request(&attributes)?) {
-            if !is_called(&lane, matched, &attributes)? {
+        for Conditioned { scope, name, matched } in self.handlers.conditioned(Webhook::Mutate, &request(&attributes)?) {
+            if !is_called(&scope, matched, &attributes)? {
                 continue;
             }
-            let answer = self.handlers.mutate(&request(&attributes)?, &lane);
+            let answer = self.handlers.mutate(&request(&attributes)?, &scope);
             let patch = answer.patch.clone();
             mutated.warnings.extend(judged(&format!("mutate.kyverno.svc{name}"), answer)?);
             if let Some(patch) = patch {
@@ -183,12 +183,12 @@ impl InProcess {
             return Ok(warnings);
         }
         for (failure, word) in LANES {
-            let answer = self.handlers.validate(&request, &Lane::Failing(failure));
+            let answer = self.handlers.validate(&request, &WebhookScope::ByFailurePolicy(failure));
             warnings.extend(judged(&format!("validate.kyverno.svc-{word}"), answer)?);
         }
-        for Conditioned { lane, name, matched } in self.handlers.conditioned(Webhook::Validate, &request) {
-            if is_called(&lane, matched, attributes)? {
-                let answer = self.handlers.validate(&request, &lane);
+        for Conditioned { scope, name, matched } in self.handlers.conditioned(Webhook::Validate, &request) {
+            if is_called(&scope, matched, attributes)? {
+                let answer = self.handlers.validate(&request, &scope);
                 warnings.extend(judged(&format!("validate.kyverno.svc{name}"), answer)?);
             }
         }

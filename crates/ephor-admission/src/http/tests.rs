@@ -585,13 +585,13 @@ impl Reviews for Judging {
     }
 
     fn at_once(&self, path: &str, request: &AdmissionRequest) -> Option<Answer> {
-        let (webhook, lane) = path::parse(path)?;
-        self.0.answer(webhook, &lane, request, Effort::Immediate).ok()
+        let (webhook, scope) = path::parse(path)?;
+        self.0.answer(webhook, &scope, request, Effort::Immediate).ok()
     }
 
     fn answer(&self, path: &str, request: &AdmissionRequest, until: Instant) -> Answer {
-        let (webhook, lane) = path::parse(path).unwrap();
-        self.0.answer_until(webhook, &lane, request, until)
+        let (webhook, scope) = path::parse(path).unwrap();
+        self.0.answer_until(webhook, &scope, request, until)
     }
 
     fn unreadable(&self, _: &str, why: &str) -> Answer {

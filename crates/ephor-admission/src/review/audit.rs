@@ -19,7 +19,7 @@ use ephor_runtime::threads;
 
 use super::handlers::{HandlerOptions, Parts};
 use super::judge::{Effort, Judge};
-use super::lanes::{LanePolicies, Lanes};
+use super::policy_sets::{WebhookPolicies, WebhookPolicySets};
 
 /// How many bytes of requests may wait. A parsed object takes a few times the bytes of its text.
 const MAX_WAITING_BYTES: usize = 8 << 20;
@@ -29,8 +29,8 @@ pub(super) struct Job {
     pub(super) request: AdmissionRequest,
     pub(super) gvk: Gvk,
     pub(super) review: Review,
-    pub(super) lanes: Arc<Lanes>,
-    pub(super) policies: Arc<LanePolicies>,
+    pub(super) sets: Arc<WebhookPolicySets>,
+    pub(super) policies: Arc<WebhookPolicies>,
     /// Whether observers are told why.
     pub(super) explained: bool,
 }
@@ -97,7 +97,7 @@ fn judge(job: &Job, parts: &Parts) {
         secrets.learn(&job.request.old_object);
     }
     let answers = Learning::new(&*parts.answers, secrets);
-    let judge = Judge::new(&job.lanes.snapshot.exceptions, answers, Effort::Blocking(begun + LONGEST), job.explained);
+    let judge = Judge::new(&job.sets.snapshot.exceptions, answers, Effort::Blocking(begun + LONGEST), job.explained);
     let Ok(mut done) = judge.evaluate(&job.policies.deferred, job.review.clone(), Phase::Validate) else { return };
     if done.outcomes.is_empty() {
         return;
@@ -108,7 +108,7 @@ fn judge(job: &Job, parts: &Parts) {
         request: &job.request,
         gvk: &job.gvk,
         object: job.request.subject(),
-        snapshot: &job.lanes.snapshot,
+        snapshot: &job.sets.snapshot,
         programs: job.policies.deferred.programs(),
         outcomes: &done.outcomes,
         explained: &judge.explain(&job.policies.deferred, &done),

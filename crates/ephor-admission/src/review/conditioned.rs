@@ -8,7 +8,7 @@ use std::time::Instant;
 use ephor_engine::cel::Matched;
 use ephor_engine::outcome::Phase;
 use ephor_engine::select::PolicySet;
-use ephor_runtime::decision::path::{self, Lane, Webhook};
+use ephor_runtime::decision::path::{self, Webhook, WebhookScope};
 use ephor_runtime::decision::request::AdmissionRequest;
 use ephor_runtime::facts;
 use ephor_runtime::policies::PolicyKey;
@@ -21,7 +21,7 @@ use crate::webhooks::{failure_segment, fine_grained};
 #[derive(Debug)]
 pub struct Conditioned {
     /// What to ask if it does.
-    pub lane: Lane,
+    pub scope: WebhookScope,
     /// The end of the webhook's name, such as `-fail-finegrained-NAME`.
     pub name: String,
     /// Whether it does.
@@ -32,8 +32,8 @@ impl Handlers {
     /// The webhooks of policies with match conditions that a request concerns by its kind and namespace.
     pub fn conditioned(&self, webhook: Webhook, request: &AdmissionRequest) -> Vec<Conditioned> {
         let inner = &self.0;
-        let lanes = inner.lanes.get();
-        let policies = lanes.snapshot.policies.iter();
+        let sets = inner.sets.get();
+        let policies = sets.snapshot.policies.iter();
         let conditioned = policies.filter_map(|(key, policy)| {
             let program = policy.program.clone().filter(|p| p.admission && !p.match_conditions.is_empty())?;
             Some((key, program))
@@ -57,7 +57,7 @@ impl Handlers {
             if concerns {
                 let failure = path::failure_policy(&program, inner.options.force_failure_policy_ignore);
                 found.push(Conditioned {
-                    lane: Lane::Own(failure, PolicyKey::clone(key)),
+                    scope: WebhookScope::OnePolicy(failure, PolicyKey::clone(key)),
                     name: format!("-{}{}", failure_segment(failure), fine_grained(key).0),
                     matched: facts::meets_conditions(&program, review, &*inner.parts.answers),
                 });

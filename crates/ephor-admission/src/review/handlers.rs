@@ -19,7 +19,7 @@ use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::{Config, ConfigStore};
 use ephor_runtime::decision::answer::Answer;
 use ephor_runtime::decision::observe::Observer;
-use ephor_runtime::decision::path::{Lane, Webhook};
+use ephor_runtime::decision::path::{Webhook, WebhookScope};
 use ephor_runtime::decision::request::AdmissionRequest;
 use ephor_runtime::facts::{Answers, NamespaceLabels};
 use ephor_runtime::policies::PolicyStore;
@@ -31,7 +31,7 @@ use super::audit::Audit;
 use super::filter;
 use super::judge::{Effort, Judge, WouldBlock};
 use super::kinds::Kinds;
-use super::lanes::{LaneStore, Lanes};
+use super::policy_sets::{WebhookPolicySets, WebhookPolicyStore};
 use super::roles::Roles;
 use super::update_requests::{UpdateRequests, Waiting};
 
@@ -129,7 +129,7 @@ pub struct Handlers(pub(super) Arc<Inner>);
 pub(super) struct Inner {
     pub(super) parts: Parts,
     pub(super) options: HandlerOptions,
-    pub(super) lanes: LaneStore,
+    pub(super) sets: WebhookPolicyStore,
     pub(super) kinds: Kinds,
     pub(super) audit: Audit,
     pub(super) update_requests: UpdateRequests,
@@ -146,7 +146,7 @@ pub(super) struct Prepared<'r> {
     pub(super) request: &'r AdmissionRequest,
     pub(super) gvk: Gvk,
     pub(super) review: Review,
-    pub(super) lanes: Arc<Lanes>,
+    pub(super) sets: Arc<WebhookPolicySets>,
     pub(super) begun: Instant,
 }
 
@@ -163,8 +163,8 @@ impl Handlers {
         let update_requests = UpdateRequests::start(&options, &parts);
         // All webhooks of a shadow ignore failures, so that what they ask about is asked under that name.
         let ignored = options.force_failure_policy_ignore || options.shadow;
-        let lanes = LaneStore::new(parts.policies.clone(), ignored);
-        Self(Arc::new(Inner { parts, options, lanes, kinds: Kinds::default(), audit, update_requests }))
+        let sets = WebhookPolicyStore::new(parts.policies.clone(), ignored);
+        Self(Arc::new(Inner { parts, options, sets, kinds: Kinds::default(), audit, update_requests }))
     }
 
     /// Has waiting `UpdateRequest`s counted: from `updateRequestThreshold` on no more are made.
@@ -174,35 +174,41 @@ impl Handlers {
     }
 
     /// The answer to a question for changes. May block, for as long as API servers wait unless they are told otherwise.
-    pub fn mutate(&self, request: &AdmissionRequest, lane: &Lane) -> Answer {
-        self.answer_until(Webhook::Mutate, lane, request, Instant::now() + USUAL_TIME)
+    pub fn mutate(&self, request: &AdmissionRequest, scope: &WebhookScope) -> Answer {
+        self.answer_until(Webhook::Mutate, scope, request, Instant::now() + USUAL_TIME)
     }
 
     /// The answer to a question for a verdict. May block, as [`Handlers::mutate`].
-    pub fn validate(&self, request: &AdmissionRequest, lane: &Lane) -> Answer {
-        self.answer_until(Webhook::Validate, lane, request, Instant::now() + USUAL_TIME)
+    pub fn validate(&self, request: &AdmissionRequest, scope: &WebhookScope) -> Answer {
+        self.answer_until(Webhook::Validate, scope, request, Instant::now() + USUAL_TIME)
     }
 
     /// The answer. May block, but not much longer than `until`: then it is by failure policy.
-    pub fn answer_until(&self, webhook: Webhook, lane: &Lane, request: &AdmissionRequest, until: Instant) -> Answer {
+    pub fn answer_until(
+        &self,
+        webhook: Webhook,
+        scope: &WebhookScope,
+        request: &AdmissionRequest,
+        until: Instant,
+    ) -> Answer {
         // With that effort no attempt is given up.
-        let answer = self.answer(webhook, lane, request, Effort::Blocking(until));
-        answer.unwrap_or_else(|error| verdict(lane, &error.to_string()))
+        let answer = self.answer(webhook, scope, request, Effort::Blocking(until));
+        answer.unwrap_or_else(|error| verdict(scope, &error.to_string()))
     }
 
     /// The answer, if it can be had with that effort. A panic is a verdict by failure policy.
     pub fn answer(
         &self,
         webhook: Webhook,
-        lane: &Lane,
+        scope: &WebhookScope,
         request: &AdmissionRequest,
         effort: Effort,
     ) -> Result<Answer, WouldBlock> {
         let begun = Instant::now();
-        let answer = catch_unwind(AssertUnwindSafe(|| self.0.answer(webhook, lane, request, effort, begun)));
+        let answer = catch_unwind(AssertUnwindSafe(|| self.0.answer(webhook, scope, request, effort, begun)));
         let answer = answer.unwrap_or_else(|_| {
             tracing::error!(uid = %request.uid, resource = %request.resource.resource, "a handler panicked");
-            Ok(verdict(lane, "internal error"))
+            Ok(verdict(scope, "internal error"))
         })?;
         let observer = &self.0.parts.observer;
         if self.0.options.shadow {
@@ -219,8 +225,8 @@ impl Handlers {
 }
 
 /// The answer when Ephor itself failed: by the failure policy of the webhook, and never in silence.
-pub fn verdict(lane: &Lane, why: &str) -> Answer {
-    match lane.failure_policy() {
+pub fn verdict(scope: &WebhookScope, why: &str) -> Answer {
+    match scope.failure_policy() {
         FailurePolicy::Fail => {
             Answer { code: Some(500), ..Answer::deny(format!("policies could not be evaluated: {why}")) }
         }
@@ -234,7 +240,7 @@ impl Inner {
     fn answer(
         &self,
         webhook: Webhook,
-        lane: &Lane,
+        scope: &WebhookScope,
         request: &AdmissionRequest,
         effort: Effort,
         begun: Instant,
@@ -246,9 +252,9 @@ impl Inner {
             Admitted::Answered(answer) => return Ok(answer),
             Admitted::Judge(prepared) => prepared,
         };
-        let Some(policies) = prepared.lanes.of(lane) else {
-            let Lane::Own(_, key) = lane else { return Ok(Answer::allow()) };
-            return Ok(verdict(lane, &format!("failed to fetch policy with key: {key}")));
+        let Some(policies) = prepared.sets.of(scope) else {
+            let WebhookScope::OnePolicy(_, key) = scope else { return Ok(Answer::allow()) };
+            return Ok(verdict(scope, &format!("failed to fetch policy with key: {key}")));
         };
         let mut secrets = Redactor::default();
         if prepared.gvk.kind == "Secret" && prepared.gvk.group.is_empty() {
@@ -256,13 +262,13 @@ impl Inner {
             secrets.learn(&request.old_object);
         }
         let answers = Learning::new(&*self.parts.answers, secrets);
-        let judge = Judge::new(&prepared.lanes.snapshot.exceptions, answers, effort, self.options.explained);
+        let judge = Judge::new(&prepared.sets.snapshot.exceptions, answers, effort, self.options.explained);
         let answer = match webhook {
             Webhook::Mutate => self.mutate(&prepared, &policies, &judge)?,
             Webhook::Validate => self.validate(&prepared, &policies, &judge)?,
         };
         // What is denied for another reason stays denied.
-        Ok(if answer.allowed && judge.is_over() { verdict(lane, "judging takes too long") } else { answer })
+        Ok(if answer.allowed && judge.is_over() { verdict(scope, "judging takes too long") } else { answer })
     }
 
     fn prepare<'r>(
@@ -287,8 +293,8 @@ impl Inner {
         }
         let mut review = request.review(gvk.clone(), user, jiff::Timestamp::now(), seed(&request.uid));
         review.namespace_labels = self.parts.namespaces.get(namespace);
-        let lanes = self.lanes.get();
-        Ok(Admitted::Judge(Box::new(Prepared { request, gvk, review, lanes, begun })))
+        let sets = self.sets.get();
+        Ok(Admitted::Judge(Box::new(Prepared { request, gvk, review, sets, begun })))
     }
 }
 

@@ -41,13 +41,13 @@ const SLICE_STEPS: u64 = 50_000;
 pub struct WouldBlock;
 
 /// Ends the evaluations of one request when its time or its steps are over.
-struct Patience {
+struct Deadline {
     until: Instant,
     steps: AtomicU64,
     over: AtomicBool,
 }
 
-impl Patience {
+impl Deadline {
     fn of(effort: Effort) -> Self {
         let (until, steps) = match effort {
             Effort::Immediate => (Instant::now() + SLICE, SLICE_STEPS),
@@ -57,7 +57,7 @@ impl Patience {
     }
 }
 
-impl Interrupt for Patience {
+impl Interrupt for Deadline {
     fn is_due(&self, steps: u64) -> bool {
         let left = self.steps.load(Ordering::Relaxed).saturating_sub(steps);
         self.steps.store(left, Ordering::Relaxed);
@@ -75,7 +75,7 @@ pub(super) struct Judge<'j> {
     pub(super) effort: Effort,
     /// Whether the ways to verdicts are kept.
     pub(super) explained: bool,
-    patience: Arc<Patience>,
+    deadline: Arc<Deadline>,
 }
 
 impl<'j> Judge<'j> {
@@ -86,12 +86,12 @@ impl<'j> Judge<'j> {
         effort: Effort,
         explained: bool,
     ) -> Self {
-        Self { exceptions, answers, effort, explained, patience: Arc::new(Patience::of(effort)) }
+        Self { exceptions, answers, effort, explained, deadline: Arc::new(Deadline::of(effort)) }
     }
 
     /// Whether some evaluation was ended because the time was over: its unfinished rules are errors.
     pub(super) fn is_over(&self) -> bool {
-        self.patience.over.load(Ordering::Relaxed)
+        self.deadline.over.load(Ordering::Relaxed)
     }
 
     /// Takes a review through a phase.
@@ -102,7 +102,7 @@ impl<'j> Judge<'j> {
     }
 
     fn drive(&self, evaluation: Evaluation<'_>) -> Result<Done, WouldBlock> {
-        let mut evaluation = evaluation.interrupted_by(Arc::clone(&self.patience) as Arc<dyn Interrupt>);
+        let mut evaluation = evaluation.interrupted_by(Arc::clone(&self.deadline) as Arc<dyn Interrupt>);
         match self.effort {
             Effort::Blocking(_) => Ok(facts::drive(evaluation, &self.answers)),
             Effort::Immediate => match evaluation.step(&Facts::new()) {

@@ -3,7 +3,7 @@
 //! [`handlers`] take an `AdmissionRequest` and give an `Answer`. Nothing here knows about HTTP, so that the sandbox asks
 //! in process what the API server asks over the wire.
 //!
-//! - `judge`: evaluation, at once or with questions to the cluster. `lanes`: which policies a webhook is for.
+//! - `judge`: evaluation, at once or with questions to the cluster. `policy_sets`: which policies a webhook is for.
 //! - `conditioned`: which webhooks of single policies the sandbox calls. `mutate`, `validate`: the two webhooks. `audit`: what is judged after the reply. `update_requests`: work for the
 //!   background role.
 //! - [`results`]: what only a request knows, for the reports role.
@@ -15,10 +15,10 @@ mod filter;
 pub mod handlers;
 mod judge;
 mod kinds;
-mod lanes;
 mod messages;
 mod mutate;
 mod patch;
+mod policy_sets;
 pub mod results;
 pub mod roles;
 #[cfg(test)]

@@ -10,14 +10,14 @@ use ephor_runtime::redact;
 
 use super::handlers::{Inner, Prepared};
 use super::judge::{Judge, WouldBlock};
-use super::lanes::LanePolicies;
+use super::policy_sets::WebhookPolicies;
 use super::{messages, patch};
 
 impl Inner {
     pub(super) fn mutate(
         &self,
         prepared: &Prepared<'_>,
-        policies: &LanePolicies,
+        policies: &WebhookPolicies,
         judge: &Judge<'_>,
     ) -> Result<Answer, WouldBlock> {
         let request = prepared.request;
@@ -33,7 +33,7 @@ impl Inner {
             request,
             gvk: &prepared.gvk,
             object: &done.object,
-            snapshot: &prepared.lanes.snapshot,
+            snapshot: &prepared.sets.snapshot,
             programs: policies.all.programs(),
             outcomes: &done.outcomes,
             explained: &explained,
@@ -61,7 +61,7 @@ impl Inner {
 
     /// The denial by the first policy that could not be applied and must not be passed over. The changes of one that
     /// may be are dropped.
-    fn failed_mutation(&self, policies: &LanePolicies, outcomes: &[Outcome]) -> Option<String> {
+    fn failed_mutation(&self, policies: &WebhookPolicies, outcomes: &[Outcome]) -> Option<String> {
         let failed = outcomes.iter().find(|outcome| {
             outcome.verdict == Verdict::Error
                 && policies.all.programs().get(outcome.policy).is_some_and(|program| {

@@ -17,14 +17,14 @@ use ephor_runtime::decision::request::AdmissionRequest;
 use super::audit::Job;
 use super::handlers::{Inner, Prepared};
 use super::judge::{Judge, WouldBlock};
-use super::lanes::LanePolicies;
 use super::messages::{self, Said};
+use super::policy_sets::WebhookPolicies;
 
 impl Inner {
     pub(super) fn validate(
         &self,
         prepared: &Prepared<'_>,
-        policies: &std::sync::Arc<LanePolicies>,
+        policies: &std::sync::Arc<WebhookPolicies>,
         judge: &Judge<'_>,
     ) -> Result<Answer, WouldBlock> {
         let request = prepared.request;
@@ -50,7 +50,7 @@ impl Inner {
                 request,
                 gvk: &prepared.gvk,
                 object: request.subject(),
-                snapshot: &prepared.lanes.snapshot,
+                snapshot: &prepared.sets.snapshot,
                 programs,
                 outcomes: &outcomes,
                 explained: &explained,
@@ -71,7 +71,7 @@ impl Inner {
                 request: request.clone(),
                 gvk: prepared.gvk.clone(),
                 review: prepared.review.clone(),
-                lanes: std::sync::Arc::clone(&prepared.lanes),
+                sets: std::sync::Arc::clone(&prepared.sets),
                 policies: std::sync::Arc::clone(policies),
                 explained: self.options.explained,
             },
@@ -87,7 +87,7 @@ impl Inner {
     fn hand_over(
         &self,
         prepared: &Prepared<'_>,
-        policies: &LanePolicies,
+        policies: &WebhookPolicies,
         judge: &Judge<'_>,
     ) -> Result<Result<(), Answer>, WouldBlock> {
         if !policies.has_background_work || prepared.request.dry_run || self.options.shadow {

@@ -12,7 +12,7 @@ use ephor_expr::Value;
 use ephor_expr::budget::Budget;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::decision::observe::Unobserved;
-use ephor_runtime::decision::path::Lane;
+use ephor_runtime::decision::path::WebhookScope;
 use ephor_runtime::decision::{AdmissionRequest, Sender};
 use ephor_runtime::facts::{ClusterFacts, NamespaceLabels};
 use ephor_runtime::policies::{ExceptionScope, PolicyStore};
@@ -110,7 +110,7 @@ impl Door {
     /// The same, sent by that sender.
     pub(super) fn ask_as(&self, sender: Sender, request: &Value) {
         let request = AdmissionRequest { sender, ..AdmissionRequest::of_value(request).unwrap() };
-        let answer = self.0.handlers.validate(&request, &Lane::All);
+        let answer = self.0.handlers.validate(&request, &WebhookScope::All);
         assert!(answer.allowed, "{:?}", answer.message);
     }
 }
@@ -126,7 +126,7 @@ impl Admission for Door {
         if passes(attributes) || attributes.operation == Operation::Delete {
             return Ok(mutated);
         }
-        let answer = self.0.handlers.mutate(&self.request(attributes), &Lane::All);
+        let answer = self.0.handlers.mutate(&self.request(attributes), &WebhookScope::All);
         assert!(answer.allowed, "{:?}", answer.message);
         mutated.object = answer.patch.map(|patch: Value| {
             let patch = JsonPatch::from_value(&patch).unwrap();
@@ -139,7 +139,7 @@ impl Admission for Door {
         if self.is_closed() || passes(attributes) {
             return Ok(Vec::new());
         }
-        let answer = self.0.handlers.validate(&self.request(attributes), &Lane::All);
+        let answer = self.0.handlers.validate(&self.request(attributes), &WebhookScope::All);
         assert!(answer.allowed, "{:?}", answer.message);
         if self.0.refusing.load(Ordering::Relaxed) {
             return Err(ClusterError::denied(403, "Forbidden", "refused by somebody else"));

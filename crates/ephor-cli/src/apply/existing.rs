@@ -117,7 +117,7 @@ impl KindOfObjects {
 /// The kinds that some rule can match, in the order of discovery. Where a rule leaves the version open, the one that
 /// the cluster prefers.
 fn wanted(plan: &Plan, discovery: &Discovery) -> Vec<Resource> {
-    let rules = plan.cards.iter().filter_map(|card| card.program.as_ref()).flat_map(|program| &program.rules);
+    let rules = plan.policies.iter().filter_map(|policy| policy.program.as_ref()).flat_map(|program| &program.rules);
     let kinds = rules.map(|rule| rule.matches.kinds());
     let kinds = kinds.chain(plan.cleanups.iter().map(|(_, program)| program.kinds()));
     let any = [KindSelector::parse("*")];

@@ -17,7 +17,7 @@ use super::at_hand::AtHand;
 use super::existing::Existing;
 use super::judge::of_cluster;
 use super::pipeline::Input;
-use super::plan::{Card, Keep, Lane, Plan};
+use super::plan::{Keep, Plan, PolicyBatch, PolicySummary};
 use crate::host::{AllowedHost, Host, Live, Network};
 use crate::load::{
     LoadedExceptions, LoadedPolicies, LoadedPolicy, Refused, STDIN, Values, expand, expand_lists, load_exceptions,
@@ -214,18 +214,18 @@ fn cluster_scoped(crds: &[String], findings: &mut Vec<Located>) -> BTreeSet<(Str
 }
 
 fn plan(
-    policies: &LoadedPolicies,
+    loaded: &LoadedPolicies,
     exceptions: Vec<Exception>,
     selected: &Selected<'_>,
     findings: &mut Vec<Located>,
 ) -> Plan {
-    let mut cards: Vec<Card> = policies.policies.iter().map(Card::of).collect();
+    let mut policies: Vec<PolicySummary> = loaded.policies.iter().map(PolicySummary::of).collect();
     let mut cleanups = Vec::new();
-    for (document, origin) in &policies.cleanup {
+    for (document, origin) in &loaded.cleanup {
         // What is wrong with one was found when it was loaded.
         if let Ok(program) = CleanupProgram::compile(document) {
-            cleanups.push((cards.len(), program));
-            cards.push(Card::of_document(document, origin));
+            cleanups.push((policies.len(), program));
+            policies.push(PolicySummary::of_document(document, origin));
         }
     }
     let set = set(selected.set, findings);
@@ -233,7 +233,7 @@ fn plan(
     let mut values = None;
     match selected.values.map(read_values).transpose() {
         Ok(read) => {
-            findings.extend(read.iter().flat_map(|values| unknown_rules(values, &policies.policies)));
+            findings.extend(read.iter().flat_map(|values| unknown_rules(values, &loaded.policies)));
             findings.extend(read.iter().flat_map(Values::names).filter_map(|name| misspelt(name)));
             values = read.or_else(|| (!set.is_empty()).then(Values::default));
         }
@@ -245,12 +245,12 @@ fn plan(
         Err(faults) => findings.extend(faults),
     }
     let apart = values.as_ref().is_some_and(|values| values.policies.is_some());
-    let programs: Vec<_> = policies.policies.iter().map(|policy| Arc::clone(&policy.program)).collect();
+    let programs: Vec<_> = loaded.policies.iter().map(|policy| Arc::clone(&policy.program)).collect();
     Plan {
-        cards,
-        mutations: Lane::of(&programs, &[Phase::Mutate], true),
-        validations: Lane::of(&programs, &[Phase::Validate], apart),
-        creations: Lane::of(&programs, &[Phase::Generate, Phase::MutateExisting], apart),
+        policies,
+        mutations: PolicyBatch::of(&programs, &[Phase::Mutate], true),
+        validations: PolicyBatch::of(&programs, &[Phase::Validate], apart),
+        creations: PolicyBatch::of(&programs, &[Phase::Generate, Phase::MutateExisting], apart),
         cleanups,
         exceptions: ExceptionSet::new(exceptions),
         host: Host::new(),

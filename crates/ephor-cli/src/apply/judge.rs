@@ -17,7 +17,7 @@ use ephor_expr::{Str, Value};
 use ephor_runtime::facts;
 use ephor_runtime::redact::Learning;
 
-use super::plan::{Keep, Lane, Plan};
+use super::plan::{Keep, Plan, PolicyBatch};
 use super::row::{Action, Row, Subject, Tally};
 use super::sink::Write;
 use crate::host::Host;
@@ -101,17 +101,17 @@ impl Plan {
         }
         // Cleanup looks at objects as they are stored.
         review.object = original;
-        for (card, program) in &self.cleanups {
-            resource.clean(*card, program, &review);
+        for (policy, program) in &self.cleanups {
+            resource.clean(*policy, program, &review);
         }
         resource.redact(first_row);
     }
 
-    /// The review with the values that the user gives for the lane's policy.
-    fn with_values<'r>(&self, review: &'r Review, lane: &Lane) -> Result<Cow<'r, Review>, ValuesError> {
+    /// The review with the values that the user gives for the batch's policy.
+    fn with_values<'r>(&self, review: &'r Review, batch: &PolicyBatch) -> Result<Cow<'r, Review>, ValuesError> {
         let Some(values) = &self.values else { return Ok(Cow::Borrowed(review)) };
         let mut review = review.clone();
-        values.apply(&mut review, &lane.name, Some(&self.set), None)?;
+        values.apply(&mut review, &batch.name, Some(&self.set), None)?;
         Ok(Cow::Owned(review))
     }
 }
@@ -189,33 +189,33 @@ impl Resource<'_> {
     /// Takes the resource through mutation, validation and creation.
     fn go(&mut self, review: &mut Review) -> Result<(), ValuesError> {
         let plan = self.plan;
-        for lane in &plan.mutations {
-            let own = plan.with_values(review, lane)?;
-            let after = self.mutate(lane, &own);
+        for batch in &plan.mutations {
+            let own = plan.with_values(review, batch)?;
+            let after = self.mutate(batch, &own);
             // Nothing comes of a deletion.
             if !after.is_null() {
                 review.object = after;
             }
         }
         self.write_mutated(&review.object);
-        for lane in &plan.validations {
-            let own = plan.with_values(review, lane)?;
+        for batch in &plan.validations {
+            let own = plan.with_values(review, batch)?;
             let done =
-                facts::evaluate(&lane.set, &plan.exceptions, Review::clone(&own), Phase::Validate, &self.answers);
-            self.keep(lane, done.outcomes, &own);
+                facts::evaluate(&batch.set, &plan.exceptions, Review::clone(&own), Phase::Validate, &self.answers);
+            self.keep(batch, done.outcomes, &own);
         }
-        for lane in &plan.creations {
-            let own = plan.with_values(review, lane)?;
+        for batch in &plan.creations {
+            let own = plan.with_values(review, batch)?;
             for phase in [Phase::Generate, Phase::MutateExisting] {
-                let done = facts::evaluate(&lane.set, &plan.exceptions, Review::clone(&own), phase, &self.answers);
-                self.create(lane, done.outcomes, &own);
+                let done = facts::evaluate(&batch.set, &plan.exceptions, Review::clone(&own), phase, &self.answers);
+                self.create(batch, done.outcomes, &own);
             }
         }
         Ok(())
     }
 
     /// Asks a cleanup policy. As upstream counts: deletion is a pass, anything else a failure.
-    fn clean(&mut self, card: usize, program: &CleanupProgram, review: &Review) {
+    fn clean(&mut self, policy: usize, program: &CleanupProgram, review: &Review) {
         let verdict = facts::clean(program, review, &self.answers);
         let mut fault = None;
         let (verdict, message) = match verdict {
@@ -235,7 +235,7 @@ impl Resource<'_> {
             return;
         }
         let row = Row {
-            policy: card,
+            policy,
             index: 0,
             rule: Str::default(),
             action: Action::Cleanup,
@@ -249,16 +249,16 @@ impl Resource<'_> {
     }
 
     /// Takes the resource through one policy's mutations and gives it as it is then.
-    fn mutate(&mut self, lane: &Lane, review: &Review) -> Value {
+    fn mutate(&mut self, batch: &PolicyBatch, review: &Review) -> Value {
         let plan = self.plan;
-        let done = facts::evaluate(&lane.set, &plan.exceptions, review.clone(), Phase::Mutate, &self.answers);
+        let done = facts::evaluate(&batch.set, &plan.exceptions, review.clone(), Phase::Mutate, &self.answers);
         self.answers.learn([&done.object]);
         let changed = done.outcomes.iter().any(|o| o.verdict == Verdict::Pass);
         if changed && plan.print_changes {
-            self.print(lane.first, &done.object, "");
+            self.print(batch.first, &done.object, "");
             self.out.changes.push_str("Mutation:\nMutation has been applied successfully.\n");
         }
-        self.keep(lane, done.outcomes, review);
+        self.keep(batch, done.outcomes, review);
         done.object
     }
 
@@ -270,7 +270,7 @@ impl Resource<'_> {
     }
 
     /// Takes up what generate and mutate-existing rules want.
-    fn create(&mut self, lane: &Lane, outcomes: Vec<Outcome>, review: &Review) {
+    fn create(&mut self, batch: &PolicyBatch, outcomes: Vec<Outcome>, review: &Review) {
         for outcome in &outcomes {
             let Some(detail) = &outcome.detail else { continue };
             self.answers.learn(detail.generated.iter().map(|downstream| &downstream.object));
@@ -278,12 +278,12 @@ impl Resource<'_> {
             if !detail.generated.is_empty() {
                 if self.plan.print_changes {
                     for downstream in &detail.generated {
-                        self.print(lane.first + outcome.policy, &downstream.object, "");
+                        self.print(batch.first + outcome.policy, &downstream.object, "");
                     }
                     self.out.changes.push_str("Generate:\nGeneration completed successfully.\n");
                 }
                 if self.plan.write_changes {
-                    let policy = self.plan.cards.get(lane.first + outcome.policy).map_or("", |card| &card.name);
+                    let policy = self.plan.policies.get(batch.first + outcome.policy).map_or("", |policy| &policy.name);
                     let name = format!("{policy}-generated");
                     let writes = detail.generated.iter();
                     let writes = writes.map(|d| Write { name: name.clone(), text: print(&d.object) });
@@ -296,7 +296,7 @@ impl Resource<'_> {
                 continue;
             }
             if self.plan.print_changes {
-                self.print(lane.first + outcome.policy, &review.object, "patched targets:\n");
+                self.print(batch.first + outcome.policy, &review.object, "patched targets:\n");
                 for target in &patched {
                     let _ = writeln!(self.out.changes, "\n{}---", print(&self.answers.shown(target)));
                 }
@@ -309,13 +309,13 @@ impl Resource<'_> {
                 }
             }
         }
-        self.keep(lane, outcomes, review);
+        self.keep(batch, outcomes, review);
     }
 
     /// Prints an object as upstream does: under the policy that made it so.
     fn print(&mut self, policy: usize, object: &Value, after: &str) {
         let subject = self.subject();
-        let policy = self.plan.cards.get(policy).map_or("", |card| &card.name);
+        let policy = self.plan.policies.get(policy).map_or("", |policy| &policy.name);
         let printed = print(&self.answers.shown(object));
         let _ = write!(self.out.changes, "\npolicy {policy} applied to {subject}:\n{printed}---\n{after}");
     }
@@ -328,10 +328,10 @@ impl Resource<'_> {
         }
     }
 
-    fn keep(&mut self, lane: &Lane, outcomes: Vec<Outcome>, review: &Review) {
+    fn keep(&mut self, batch: &PolicyBatch, outcomes: Vec<Outcome>, review: &Review) {
         for outcome in outcomes {
             let mut verdict = outcome.verdict;
-            let audited = verdict == Verdict::Fail && self.plan.audit_warn && is_audit(lane, &outcome, review);
+            let audited = verdict == Verdict::Fail && self.plan.audit_warn && is_audit(batch, &outcome, review);
             if audited {
                 verdict = Verdict::Warn;
             }
@@ -351,7 +351,7 @@ impl Resource<'_> {
                 detail.targets = Vec::new();
             }
             let row = Row {
-                policy: lane.first + outcome.policy,
+                policy: batch.first + outcome.policy,
                 index: outcome.index,
                 rule: outcome.rule,
                 action: Action::Rule(outcome.kind),
@@ -367,8 +367,8 @@ impl Resource<'_> {
 }
 
 /// Whether a violation of this rule is only reported.
-fn is_audit(lane: &Lane, outcome: &Outcome, review: &Review) -> bool {
-    let rule = lane.set.programs().get(outcome.policy).and_then(|program| program.rules.get(outcome.index));
+fn is_audit(batch: &PolicyBatch, outcome: &Outcome, review: &Review) -> bool {
+    let rule = batch.set.programs().get(outcome.policy).and_then(|program| program.rules.get(outcome.index));
     let labels = review.namespace_labels.as_ref().and_then(Value::as_object);
     rule.is_some_and(|rule| match &rule.body {
         ephor_engine::compile::Body::Validate(body) => {

@@ -18,7 +18,7 @@ mod sink;
 pub use existing::{Existing, Extent};
 pub use inputs::{Inputs, Selected};
 pub use judge::{Judged, Place};
-pub use plan::{Card, Keep, Lane, Plan};
+pub use plan::{Keep, Plan, PolicyBatch, PolicySummary};
 pub use results::Results;
 pub use row::{Action, Row, Subject, Tally};
 pub use run::{OutputError, run};

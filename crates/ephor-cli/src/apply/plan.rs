@@ -15,9 +15,9 @@ use crate::host::Host;
 use crate::load::{LoadedPolicy, Values};
 use crate::locate::Origin;
 
-/// A policy as output names it.
+/// What output shows of a policy.
 #[derive(Debug, Clone)]
-pub struct Card {
+pub struct PolicySummary {
     /// `namespace/name`, or the name.
     pub key: Str,
     /// The name.
@@ -42,12 +42,12 @@ pub struct Card {
 
 /// Policies that are evaluated together.
 #[derive(Debug)]
-pub struct Lane {
+pub struct PolicyBatch {
     /// Their index.
     pub set: PolicySet,
-    /// Card of the set's first policy; the others follow.
+    /// Position of the set's first policy; the others follow.
     pub first: usize,
-    /// The name of its only policy; empty for a lane of several.
+    /// The name of its only policy; empty for a batch of several.
     pub name: Str,
 }
 
@@ -64,14 +64,14 @@ pub enum Keep {
 #[derive(Debug)]
 pub struct Plan {
     /// The policies, in load order; cleanup policies last.
-    pub cards: Vec<Card>,
+    pub policies: Vec<PolicySummary>,
     /// Mutations: each policy sees what the ones before made of the object, and each result is shown.
-    pub mutations: Vec<Lane>,
+    pub mutations: Vec<PolicyBatch>,
     /// Policies with validate rules.
-    pub validations: Vec<Lane>,
+    pub validations: Vec<PolicyBatch>,
     /// Policies with generate or mutate-existing rules.
-    pub creations: Vec<Lane>,
-    /// Cleanup policies, each with its card.
+    pub creations: Vec<PolicyBatch>,
+    /// Cleanup policies, each with its policy.
     pub cleanups: Vec<(usize, CleanupProgram)>,
     /// Exceptions, in load order.
     pub exceptions: ExceptionSet,
@@ -97,8 +97,8 @@ pub struct Plan {
     pub cluster_scoped: BTreeSet<(Str, Str)>,
 }
 
-impl Card {
-    /// The card of a policy that compiled.
+impl PolicySummary {
+    /// The policy of a policy that compiled.
     pub fn of(policy: &LoadedPolicy) -> Self {
         let program = &policy.program;
         Self {
@@ -115,7 +115,7 @@ impl Card {
         }
     }
 
-    /// The card of a policy document that has no program.
+    /// The policy of a policy document that has no program.
     pub fn of_document(document: &Value, origin: &Origin) -> Self {
         let text = |keys: &[&str]| document.str_at(keys).map(Str::new);
         let name = text(&["metadata", "name"]).unwrap_or_default();
@@ -139,15 +139,15 @@ fn annotation(document: &Value, name: &str) -> Option<Str> {
     document.at(&["metadata", "annotations", name]).and_then(Value::as_str).map(|text| text.trim().into())
 }
 
-impl Lane {
-    /// The lanes of the policies that have rules of a phase of `phases`: one lane for all, or one for each policy
+impl PolicyBatch {
+    /// The batches of the policies that have rules of a phase of `phases`: one batch for all, or one for each policy
     /// when what one gets differs from what the next gets.
-    pub fn of(programs: &[Arc<Program>], phases: &[Phase], apart: bool) -> Vec<Lane> {
+    pub fn of(programs: &[Arc<Program>], phases: &[Phase], apart: bool) -> Vec<PolicyBatch> {
         let takes_part = |program: &Program| program.rules.iter().any(|rule| phases.contains(&rule.phase()));
         if apart {
-            let lanes = programs.iter().enumerate().filter(|(_, program)| takes_part(program));
-            return lanes
-                .map(|(i, program)| Lane {
+            let batches = programs.iter().enumerate().filter(|(_, program)| takes_part(program));
+            return batches
+                .map(|(i, program)| PolicyBatch {
                     set: PolicySet::new(vec![Arc::clone(program)]),
                     first: i,
                     name: program.name.clone(),
@@ -155,7 +155,7 @@ impl Lane {
                 .collect();
         }
         if programs.iter().any(|program| takes_part(program)) {
-            vec![Lane { set: PolicySet::new(programs.to_vec()), first: 0, name: Str::default() }]
+            vec![PolicyBatch { set: PolicySet::new(programs.to_vec()), first: 0, name: Str::default() }]
         } else {
             Vec::new()
         }
@@ -165,6 +165,6 @@ impl Lane {
 impl Plan {
     /// How many rules there are, auto-generated ones counted; a policy without rules counts as one.
     pub fn rule_count(&self) -> usize {
-        self.cards.iter().map(|card| card.program.as_ref().map_or(1, |program| program.rules.len())).sum()
+        self.policies.iter().map(|policy| policy.program.as_ref().map_or(1, |program| program.rules.len())).sum()
     }
 }

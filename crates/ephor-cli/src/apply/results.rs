@@ -3,7 +3,7 @@
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_expr::value::Path;
 
-use super::plan::{Card, Plan};
+use super::plan::{Plan, PolicySummary};
 use super::row::{Row, Tally};
 use crate::load::Refused;
 use crate::locate::Located;
@@ -47,29 +47,29 @@ impl Results {
         }
     }
 
-    /// The card of a row's policy.
-    pub fn card(&self, row: &Row) -> Option<&Card> {
-        self.plan.cards.get(row.policy)
+    /// The policy of a row's policy.
+    pub fn policy(&self, row: &Row) -> Option<&PolicySummary> {
+        self.plan.policies.get(row.policy)
     }
 }
 
 impl Row {
     /// Where the row's rule stands in its policy: the place of the error if there is one, else of the rule.
-    pub fn place(&self, card: &Card) -> Located {
-        self.fault(card).unwrap_or_else(|| {
-            let rule = card.program.as_ref().and_then(|program| program.rules.get(self.index));
+    pub fn place(&self, policy: &PolicySummary) -> Located {
+        self.fault(policy).unwrap_or_else(|| {
+            let rule = policy.program.as_ref().and_then(|program| program.rules.get(self.index));
             let path = rule.map_or_else(|| Path::root().key("spec"), |rule| rule.path.clone());
-            Located::of_diagnostic(Diagnostic::warning("rule", path, self.message.as_str()), &card.origin)
+            Located::of_diagnostic(Diagnostic::warning("rule", path, self.message.as_str()), &policy.origin)
         })
     }
 
     /// Where in the policy an error arose, and what is known about it.
-    pub fn fault(&self, card: &Card) -> Option<Located> {
+    pub fn fault(&self, policy: &PolicySummary) -> Option<Located> {
         let fault = self.detail.as_ref()?.fault.as_ref()?;
         let mut finding = Diagnostic::error("rule-error", fault.path.clone(), self.message.as_str());
         finding.offset = fault.offset;
         finding.help.clone_from(&fault.help);
-        Some(Located::of_diagnostic(finding, &card.origin))
+        Some(Located::of_diagnostic(finding, &policy.origin))
     }
 
     /// The message, or what upstream says when a rule has none.

@@ -60,7 +60,7 @@ pub enum Action {
 /// What one rule said about one resource.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// Index of the policy's card in the plan.
+    /// Index of the policy's policy in the plan.
     pub policy: usize,
     /// Index of the rule in its policy.
     pub index: usize,

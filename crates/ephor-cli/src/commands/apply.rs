@@ -271,7 +271,7 @@ pub(super) fn ran(
 
 /// Whether there was nothing to apply, or nothing to apply it to, because something could not be loaded.
 fn nothing_done(results: &Results) -> bool {
-    let policies = results.plan.cards.len() + results.refused.len();
+    let policies = results.plan.policies.len() + results.refused.len();
     results.could_not && (results.resources == 0 || policies == 0)
 }
 

@@ -18,7 +18,7 @@ use ephor_expr::{Str, Value};
 use ephor_runtime::explain::{ExplainedRule, Explanation};
 
 use super::CommandResult;
-use crate::apply::Lane;
+use crate::apply::PolicyBatch;
 use crate::exit::Exit;
 use crate::host::{Host, ObjectsAtHand};
 use crate::load::{
@@ -126,7 +126,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
         }
     }
     let explaining = Explaining {
-        lanes: lanes(programs, values.as_ref()),
+        batches: batches(programs, values.as_ref()),
         exceptions: ExceptionSet::new(all),
         host: Host::new().with(ObjectsAtHand::new(objects.clone()).with_api()),
         rule: args.rule.as_deref(),
@@ -178,16 +178,16 @@ fn format_api_version(gvk: &Gvk) -> String {
 }
 
 /// The policies that are explained together: all, or each by itself if values are given for single ones.
-fn lanes(programs: Vec<Arc<Program>>, values: Option<&Values>) -> Vec<Lane> {
+fn batches(programs: Vec<Arc<Program>>, values: Option<&Values>) -> Vec<PolicyBatch> {
     if values.is_some_and(|values| values.policies.is_some()) {
-        let alone = |(first, program): (usize, Arc<Program>)| Lane {
+        let alone = |(first, program): (usize, Arc<Program>)| PolicyBatch {
             first,
             name: program.name.clone(),
             set: PolicySet::new(vec![program]),
         };
         return programs.into_iter().enumerate().map(alone).collect();
     }
-    vec![Lane { first: 0, name: Str::default(), set: PolicySet::new(programs) }]
+    vec![PolicyBatch { first: 0, name: Str::default(), set: PolicySet::new(programs) }]
 }
 
 fn read_all(paths: &[PathBuf]) -> Result<Vec<Value>, Vec<Located>> {
@@ -211,7 +211,7 @@ fn before(review: &Review, old: &[Value]) -> Value {
 
 struct Explaining<'a> {
     loaded: &'a LoadedPolicies,
-    lanes: Vec<Lane>,
+    batches: Vec<PolicyBatch>,
     values: Values,
     /// The operation, if the user names one.
     operation: Option<Operation>,
@@ -225,13 +225,13 @@ impl Explaining<'_> {
     /// Writes what the rules make of one resource; whether there was a violation or an error.
     fn explain(&self, review: &Review, out: &mut String) -> Result<bool, ValuesError> {
         let mut bad = false;
-        for (i, lane) in self.lanes.iter().enumerate() {
+        for (i, batch) in self.batches.iter().enumerate() {
             let mut own = review.clone();
             own.namespace_labels = self.values.namespace_labels(&own.namespace);
             if let Some((parent, subresource)) = self.values.subresource(&own.gvk) {
                 (own.gvk, own.subresource) = (parent, subresource);
             }
-            self.values.apply(&mut own, &lane.name, None, self.operation)?;
+            self.values.apply(&mut own, &batch.name, None, self.operation)?;
             if i == 0 {
                 let Review { gvk, namespace, name, operation, .. } = &own;
                 let slash = if namespace.is_empty() { "" } else { "/" };
@@ -239,14 +239,14 @@ impl Explaining<'_> {
                 let subject = format!("{}{below} {namespace}{slash}{name}", gvk.kind);
                 let _ = writeln!(out, "{} {}\n", plain::line(&subject), operation.as_str());
             }
-            bad |= self.lane(lane, own, out);
+            bad |= self.batch(batch, own, out);
         }
         Ok(bad)
     }
 
     /// Writes what the rules of some policies make of a resource; whether there was a violation or an error.
-    fn lane(&self, lane: &Lane, review: Review, out: &mut String) -> bool {
-        let explanation = Explanation::of(&lane.set, &self.exceptions, review, &self.host);
+    fn batch(&self, batch: &PolicyBatch, review: Review, out: &mut String) -> bool {
+        let explanation = Explanation::of(&batch.set, &self.exceptions, review, &self.host);
         let mut policy = None;
         for rule in &explanation.rules {
             let wanted = match self.rule {
@@ -254,7 +254,7 @@ impl Explaining<'_> {
                 // A Pod's user need not read of rules for Deployments.
                 None => !rule.for_others,
             };
-            if let (true, Some(loaded)) = (wanted, self.loaded.policies.get(lane.first + rule.policy)) {
+            if let (true, Some(loaded)) = (wanted, self.loaded.policies.get(batch.first + rule.policy)) {
                 if policy.replace(rule.policy) != Some(rule.policy) {
                     let kind = loaded.document.str_at(&["kind"]).unwrap_or_default();
                     let policy = format!("{kind} {} ({})", rule.key, loaded.origin.file.name);
@@ -326,7 +326,7 @@ spec:
         let mut loaded = LoadedPolicies::default();
         load_file(&Arc::new(SourceFile { name: "quota.yaml".to_owned(), text: POLICY.to_owned() }), &mut loaded);
         let explaining = Explaining {
-            lanes: lanes(loaded.policies.iter().map(|policy| policy.program.clone()).collect(), None),
+            batches: batches(loaded.policies.iter().map(|policy| policy.program.clone()).collect(), None),
             values: Values::default(),
             operation: None,
             exceptions: ExceptionSet::default(),

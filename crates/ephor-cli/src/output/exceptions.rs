@@ -14,8 +14,8 @@ pub fn render(results: &Results, ttl: &str) -> String {
     let mut names = BTreeSet::new();
     let mut out = String::new();
     for row in results.rows.iter().filter(|row| matches!(row.verdict, Verdict::Fail | Verdict::Warn)) {
-        let Some(card) = results.card(row).filter(|card| card.namespace.is_none()) else { continue };
-        let exception = exception(row, &card.name, ttl);
+        let Some(policy) = results.policy(row).filter(|policy| policy.namespace.is_none()) else { continue };
+        let exception = exception(row, &policy.name, ttl);
         let name = exception.str_at(&["metadata", "name"]).unwrap_or_default().to_owned();
         if names.insert(name) {
             out.push_str(&to_yaml(&exception));

@@ -22,7 +22,7 @@ pub fn render(results: &Results) -> String {
             Verdict::Warn => "warning",
             Verdict::Pass | Verdict::Skip => continue,
         };
-        let policy = results.card(row).map_or("", |card| card.key.as_str());
+        let policy = results.policy(row).map_or("", |policy| policy.key.as_str());
         let title = if row.rule.is_empty() { policy.to_owned() } else { format!("{policy}/{}", row.rule) };
         let _ = writeln!(
             out,

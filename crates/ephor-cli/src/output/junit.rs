@@ -28,7 +28,7 @@ pub fn render(results: &Results) -> String {
         total.fail, total.skip
     );
     for (policy, rows) in suites {
-        let name = results.plan.cards.get(policy).map_or("", |card| card.key.as_str());
+        let name = results.plan.policies.get(policy).map_or("", |policy| policy.key.as_str());
         let tally = counts(&rows);
         let _ = writeln!(
             out,
@@ -91,7 +91,7 @@ fn case(out: &mut String, results: &Results, row: &Row) {
         Verdict::Skip => "skipped",
     };
     let message = escape(row.text());
-    let place = results.card(row).map(|card| row.place(card).place()).unwrap_or_default();
+    let place = results.policy(row).map(|policy| row.place(policy).place()).unwrap_or_default();
     let _ = writeln!(
         out,
         "{head}>\n      <{element} message=\"{message}\">{}</{element}>\n    </testcase>",

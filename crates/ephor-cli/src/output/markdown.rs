@@ -14,7 +14,7 @@ pub fn render(results: &Results) -> String {
         out.push_str("\n| Policy | Rule | Resource | Result | Message |\n|---|---|---|---|---|\n");
     }
     for row in &results.rows {
-        let policy = results.card(row).map_or("", |card| card.key.as_str());
+        let policy = results.policy(row).map_or("", |policy| policy.key.as_str());
         let cells = [policy, &row.rule, &row.subject.to_string(), row.verdict.as_str(), &row.message].map(cell);
         let _ = writeln!(out, "| {} |", cells.join(" | "));
     }

@@ -8,7 +8,7 @@ use ephor_reports::report::summary;
 use ephor_reports::{Dialect, Entry, PolicyFacts, entry};
 
 use super::plain;
-use crate::apply::{Action, Card, Results, Row};
+use crate::apply::{Action, PolicySummary, Results, Row};
 
 /// How reports are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub fn render(results: &Results, format: Format) -> String {
     let mut cluster = Vec::new();
     let mut namespaced: BTreeMap<usize, Vec<&Row>> = BTreeMap::new();
     for row in &results.rows {
-        match results.card(row).map(|card| card.namespace.is_some()) {
+        match results.policy(row).map(|policy| policy.namespace.is_some()) {
             Some(true) => namespaced.entry(row.policy).or_default().push(row),
             _ => cluster.push(row),
         }
@@ -35,8 +35,8 @@ pub fn render(results: &Results, format: Format) -> String {
         reports.push(report(results, "ClusterReport", "merged", None, &cluster));
     }
     for (policy, rows) in namespaced {
-        if let Some(card) = results.plan.cards.get(policy) {
-            reports.push(report(results, "PolicyReport", &card.name, card.namespace.as_ref(), &rows));
+        if let Some(policy) = results.plan.policies.get(policy) {
+            reports.push(report(results, "PolicyReport", &policy.name, policy.namespace.as_ref(), &rows));
         }
     }
     match format {
@@ -54,7 +54,7 @@ fn report(results: &Results, kind: &str, name: &str, namespace: Option<&Str>, ro
     if let Some(namespace) = namespace {
         metadata.insert("namespace", namespace.clone());
     }
-    let entries = rows.iter().filter_map(|row| Some(result(results, row, results.card(row)?)));
+    let entries = rows.iter().filter_map(|row| Some(result(results, row, results.policy(row)?)));
     Value::from([
         ("apiVersion", Dialect::OpenReports.api_version().into()),
         ("kind", kind.into()),
@@ -66,13 +66,13 @@ fn report(results: &Results, kind: &str, name: &str, namespace: Option<&Str>, ro
 }
 
 /// One entry. Unlike the report of one object, it names its resource, and says also that it is not scored.
-fn result(results: &Results, row: &Row, card: &Card) -> Value {
+fn result(results: &Results, row: &Row, policy: &PolicySummary) -> Value {
     let policy = PolicyFacts {
-        key: &card.key,
-        category: card.category.as_ref(),
-        severity: card.severity.as_ref(),
-        scored: card.scored,
-        background: card.background,
+        key: &policy.key,
+        category: policy.category.as_ref(),
+        severity: policy.severity.as_ref(),
+        scored: policy.scored,
+        background: policy.background,
     };
     let rule = (row.action != Action::Cleanup).then(|| row.rule.clone());
     let mut members = Entry::new(policy, rule, row.verdict, &row.message, row.detail.as_deref()).members();
@@ -90,7 +90,7 @@ fn result(results: &Results, row: &Row, card: &Card) -> Value {
         }
     }
     members.insert("resources", Value::array(vec![resource.into()]));
-    members.insert("scored", card.scored);
+    members.insert("scored", policy.scored);
     members.insert("timestamp", entry::timestamp(results.plan.now));
     Value::object(members)
 }

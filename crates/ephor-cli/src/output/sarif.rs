@@ -7,7 +7,7 @@ use ephor_engine::outcome::Verdict;
 use ephor_expr::{Map, Value};
 
 use super::plain;
-use crate::apply::{Card, Results, Row};
+use crate::apply::{PolicySummary, Results, Row};
 use crate::locate::Located;
 
 /// The whole log: what failed, could not be judged or could not be loaded. A result stands at the resource; its policy
@@ -22,12 +22,12 @@ pub fn render(results: &Results) -> String {
         found.push(result(finding.code, rule, level, &finding.message, place.into_iter().collect(), Vec::new()));
     }
     for row in &results.rows {
-        let Some((level, card)) = level(row).zip(results.card(row)) else { continue };
-        let id = if row.rule.is_empty() { card.key.to_string() } else { format!("{}/{}", card.key, row.rule) };
-        let rule = rules.index(&id, describe(card));
+        let Some((level, policy)) = level(row).zip(results.policy(row)) else { continue };
+        let id = if row.rule.is_empty() { policy.key.to_string() } else { format!("{}/{}", policy.key, row.rule) };
+        let rule = rules.index(&id, describe(policy));
         let at = region(&row.subject.file, i64::from(row.subject.line), None);
         let message = format!("{}: {}", row.subject, row.text());
-        found.push(result(&id, rule, level, &message, vec![at], place(&row.place(card)).into_iter().collect()));
+        found.push(result(&id, rule, level, &message, vec![at], place(&row.place(policy)).into_iter().collect()));
     }
     log(rules.list, found)
 }
@@ -81,17 +81,17 @@ impl Rules {
 }
 
 /// What code scanning shows of a policy.
-fn describe(card: &Card) -> Map {
+fn describe(policy: &PolicySummary) -> Map {
     let mut about = Map::new();
-    if let Some(text) = &card.description {
+    if let Some(text) = &policy.description {
         about.insert("fullDescription", Value::from([("text", text.clone().into())]));
     }
     let mut properties = Map::new();
-    if let Some(category) = &card.category {
+    if let Some(category) = &policy.category {
         properties.insert("tags", vec![category.clone()]);
     }
     // The scale of code scanning: 0 to 10.
-    let score = match card.severity.as_deref() {
+    let score = match policy.severity.as_deref() {
         Some("critical") => Some("9.5"),
         Some("high") => Some("8.0"),
         Some("medium") => Some("5.5"),

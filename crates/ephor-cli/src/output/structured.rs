@@ -76,14 +76,14 @@ fn record(results: &Results, row: &Row) -> Value {
     if !row.message.is_empty() {
         record.insert("message", row.message.clone());
     }
-    if let Some(card) = results.card(row) {
-        record.insert("policy", card.key.clone());
-        for (key, text) in [("category", &card.category), ("severity", &card.severity)] {
+    if let Some(policy) = results.policy(row) {
+        record.insert("policy", policy.key.clone());
+        for (key, text) in [("category", &policy.category), ("severity", &policy.severity)] {
             if let Some(text) = text {
                 record.insert(key, text.clone());
             }
         }
-        let place = row.place(card);
+        let place = row.place(policy);
         record.insert("source", position(&place));
         if let Some(help) = place.help {
             record.insert("help", help);

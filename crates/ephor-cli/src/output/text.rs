@@ -67,13 +67,13 @@ fn findings(out: &mut String, results: &Results, colour: bool) {
     let together = |a: &Row, b: &Row| heading(a) == heading(b) && a.policy == b.policy && a.subject == b.subject;
     let mut apart = false;
     for group in results.rows.chunk_by(together) {
-        let Some((first, card)) = group.first().and_then(|row| Some((row, results.card(row)?))) else { continue };
-        let (policy, subject) = (plain::line(&card.name), first.subject.to_string());
+        let Some((first, policy)) = group.first().and_then(|row| Some((row, results.policy(row)?))) else { continue };
+        let (name, subject) = (plain::line(&policy.name), first.subject.to_string());
         let subject = plain::line(&subject);
         let (word, shade) = match heading(first) {
             Heading::None => continue,
             Heading::Skipped => {
-                let _ = writeln!(out, "skipped mutate policy {policy} -> resource {subject}");
+                let _ = writeln!(out, "skipped mutate policy {name} -> resource {subject}");
                 continue;
             }
             Heading::Failed => ("failed:", Colour::Red),
@@ -83,7 +83,7 @@ fn findings(out: &mut String, results: &Results, colour: bool) {
         if std::mem::replace(&mut apart, true) {
             out.push('\n');
         }
-        let _ = writeln!(out, "policy {policy} -> resource {subject} {}", paint(word, shade, colour));
+        let _ = writeln!(out, "policy {name} -> resource {subject} {}", paint(word, shade, colour));
         // What a cluster has stored stands on no line.
         if first.subject.line > 0 {
             let place = format!("{}:{}", first.subject.file, first.subject.line);
@@ -91,7 +91,7 @@ fn findings(out: &mut String, results: &Results, colour: bool) {
         }
         for (i, row) in group.iter().enumerate() {
             let _ = writeln!(out, "{} - {} {}", i + 1, plain::line(&row.rule), plain::block(row.text(), INDENT));
-            if let Some(fault) = row.fault(card) {
+            if let Some(fault) = row.fault(policy) {
                 let place = format!("{} ({})", fault.place(), fault.path);
                 let _ = writeln!(out, "{INDENT}at {}", plain::line(&place));
                 if let Some(help) = fault.help {
@@ -137,7 +137,7 @@ fn table(results: &Results, style: Style) -> String {
             Verdict::Skip => "Skip",
         };
         let mut cells = vec![
-            Cell::from(results.card(row).map_or("", |card| card.key.as_str())),
+            Cell::from(results.policy(row).map_or("", |policy| policy.key.as_str())),
             Cell::from(row.rule.as_str()),
             Cell::from(row.subject.to_string()),
             Cell(word.to_owned(), Some(Colour::of(row.verdict))),

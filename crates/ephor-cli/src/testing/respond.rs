@@ -33,7 +33,7 @@ pub(super) struct Response {
 }
 
 /// A policy on its own, with what it can ask.
-struct Lane {
+struct PolicyBatch {
     set: PolicySet,
     name: ephor_expr::Str,
     phases: Vec<Phase>,
@@ -46,7 +46,7 @@ const PHASES: [Phase; 4] = [Phase::Mutate, Phase::Validate, Phase::MutateExistin
 
 /// Runs everything. Faults in the values are noted in the case.
 pub(super) fn responses(case: &mut Case) -> Vec<Response> {
-    let lanes = lanes(case);
+    let batches = batches(case);
     let mut operations = vec![None];
     for result in &case.results {
         let operation = result.operation.as_deref().and_then(parse_operation);
@@ -61,8 +61,8 @@ pub(super) fn responses(case: &mut Case) -> Vec<Response> {
         for (trigger, object) in case.triggers.iter().enumerate() {
             let mut object = object.clone();
             for phase in PHASES {
-                for (policy, lane) in lanes.iter().enumerate().filter(|(_, lane)| lane.phases.contains(&phase)) {
-                    let review = match review(case, &object, &lane.name, operation, now) {
+                for (policy, batch) in batches.iter().enumerate().filter(|(_, batch)| batch.phases.contains(&phase)) {
+                    let review = match review(case, &object, &batch.name, operation, now) {
                         Ok(review) => review,
                         Err(fault) => {
                             if !faults.contains(&fault) {
@@ -73,14 +73,14 @@ pub(super) fn responses(case: &mut Case) -> Vec<Response> {
                     };
                     let generating;
                     let host = if phase == Phase::Generate {
-                        generating = generating_host(case, lane, &object);
+                        generating = generating_host(case, batch, &object);
                         &generating
                     } else {
-                        &lane.at_hand
+                        &batch.at_hand
                     };
                     let deleted = review.object.is_null();
                     let answers = Learning::new(host, Redactor::of([&object]));
-                    let mut done = evaluate(&lane.set, &case.exceptions, review, phase, &answers);
+                    let mut done = evaluate(&batch.set, &case.exceptions, review, phase, &answers);
                     answers.learn([&done.object]);
                     answers.redact_outcomes(&mut done.outcomes);
                     if phase == Phase::Mutate && !deleted {
@@ -103,8 +103,8 @@ pub(super) fn responses(case: &mut Case) -> Vec<Response> {
     responses
 }
 
-fn lanes(case: &mut Case) -> Vec<Lane> {
-    let mut lanes = Vec::with_capacity(case.policies.policies.len());
+fn batches(case: &mut Case) -> Vec<PolicyBatch> {
+    let mut batches = Vec::with_capacity(case.policies.policies.len());
     for i in 0..case.policies.policies.len() {
         let Some(program) = case.policies.policies.get(i).map(|loaded| Arc::clone(&loaded.program)) else { break };
         let mut phases: Vec<Phase> = Vec::new();
@@ -120,7 +120,7 @@ fn lanes(case: &mut Case) -> Vec<Lane> {
         let sources = files.iter().flat_map(|file| case.read(file)).collect();
         let at_hand = [&case.triggers, &case.targets, &case.params].into_iter().chain(&case.cluster);
         let at_hand = objects(case, at_hand.flatten().cloned().collect());
-        lanes.push(Lane {
+        batches.push(PolicyBatch {
             name: program.name.clone(),
             set: PolicySet::new(vec![program]),
             phases,
@@ -128,12 +128,12 @@ fn lanes(case: &mut Case) -> Vec<Lane> {
             sources,
         });
     }
-    lanes
+    batches
 }
 
 /// A generate rule sees the trigger, its sources and the imagined cluster, and nothing else.
-fn generating_host(case: &Case, lane: &Lane, trigger: &Value) -> Host {
-    let at_hand = std::iter::once(trigger).chain(&lane.sources).chain(case.cluster.iter().flatten()).cloned();
+fn generating_host(case: &Case, batch: &PolicyBatch, trigger: &Value) -> Host {
+    let at_hand = std::iter::once(trigger).chain(&batch.sources).chain(case.cluster.iter().flatten()).cloned();
     Host::new().with(case.mocks.clone()).with(objects(case, at_hand.collect()))
 }
 

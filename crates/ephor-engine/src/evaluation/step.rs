@@ -48,8 +48,8 @@ pub struct Evaluation<'e> {
     queue: Vec<RuleRef>,
     /// What came of each candidate, in the order of `queue`.
     outcomes: Vec<Option<Outcome>>,
-    /// For each policy in the queue: where it stands.
-    lanes: Vec<Lane>,
+    /// For each policy in the queue, the rules that are left.
+    cursors: Vec<PolicyCursor>,
     /// What rules have derived from the review as it stands.
     derived: Derived,
     rounds: u32,
@@ -93,9 +93,10 @@ impl std::fmt::Debug for Evaluation<'_> {
     }
 }
 
-/// The rules of one policy: mutations depend on one another, and `applyRules: One` ends a policy early.
+/// The position of an evaluation in the rules of one policy. Mutations depend on one another, and `applyRules: One`
+/// ends a policy early.
 #[derive(Debug)]
-struct Lane {
+struct PolicyCursor {
     /// The rest of the policy's candidates in `queue`.
     rest: std::ops::Range<usize>,
     /// The object before the policy's first patch.
@@ -113,13 +114,13 @@ impl<'e> Evaluation<'e> {
         let mut queue = Vec::new();
         // The kind of a Namespace request's own namespace is its name only for filters, never for Policies.
         set.candidates(phase, &review.gvk.kind, &review.namespace, &mut queue);
-        let mut lanes: Vec<Lane> = Vec::new();
+        let mut cursors: Vec<PolicyCursor> = Vec::new();
         for (i, reference) in queue.iter().enumerate() {
-            match lanes.last_mut() {
-                Some(lane) if queue.get(lane.rest.start).is_some_and(|r| r.policy == reference.policy) => {
-                    lane.rest.end = i + 1;
+            match cursors.last_mut() {
+                Some(cursor) if queue.get(cursor.rest.start).is_some_and(|r| r.policy == reference.policy) => {
+                    cursor.rest.end = i + 1;
                 }
-                _ => lanes.push(Lane { rest: i..i + 1, before: None, failed: false }),
+                _ => cursors.push(PolicyCursor { rest: i..i + 1, before: None, failed: false }),
             }
         }
         let outcomes = queue.iter().map(|_| None).collect();
@@ -130,7 +131,7 @@ impl<'e> Evaluation<'e> {
             phase,
             queue,
             outcomes,
-            lanes,
+            cursors,
             derived: Derived::default(),
             rounds: 0,
             bodies: Bodies::Run,
@@ -170,8 +171,8 @@ impl<'e> Evaluation<'e> {
     pub fn step(&mut self, facts: &Facts) -> Step {
         let mut needs = BTreeSet::new();
         let labels = self.namespace_labels(facts);
-        for i in 0..self.lanes.len() {
-            let stalled = self.lane(i, facts, labels.as_ref(), &mut needs);
+        for i in 0..self.cursors.len() {
+            let stalled = self.cursor(i, facts, labels.as_ref(), &mut needs);
             // A later policy sees what an earlier one made of the object, so it must wait.
             if stalled && self.phase == Phase::Mutate {
                 break;
@@ -194,14 +195,14 @@ impl<'e> Evaluation<'e> {
     }
 
     /// Runs the rest of a policy; whether it stopped for want of facts.
-    fn lane(
+    fn cursor(
         &mut self,
         index: usize,
         facts: &Facts,
         labels: Option<&Value>,
         needs: &mut BTreeSet<AllowedFetch>,
     ) -> bool {
-        let Some(mut rest) = self.lanes.get(index).map(|lane| lane.rest.clone()) else { return false };
+        let Some(mut rest) = self.cursors.get(index).map(|cursor| cursor.rest.clone()) else { return false };
         while let Some(reference) = self.queue.get(rest.start).copied().filter(|_| !rest.is_empty()) {
             let Some(program) = self.set.programs().get(reference.policy as usize) else { break };
             let Some(rule) = program.rules.get(reference.rule as usize) else { break };
@@ -228,8 +229,8 @@ impl<'e> Evaluation<'e> {
             match ran {
                 Ran::Needs(fetches) => {
                     needs.extend(fetches);
-                    if let Some(lane) = self.lanes.get_mut(index) {
-                        lane.rest = rest;
+                    if let Some(cursor) = self.cursors.get_mut(index) {
+                        cursor.rest = rest;
                     }
                     return true;
                 }
@@ -237,13 +238,13 @@ impl<'e> Evaluation<'e> {
                 Ran::Judged(outcome, after) => {
                     let decided = matches!(outcome.verdict, Verdict::Pass | Verdict::Fail);
                     let failed = outcome.verdict == Verdict::Error && self.phase == Phase::Mutate;
-                    if let Some(lane) = self.lanes.get_mut(index) {
+                    if let Some(cursor) = self.cursors.get_mut(index) {
                         if let Some(after) = after {
-                            lane.before.get_or_insert_with(|| self.review.object.clone());
+                            cursor.before.get_or_insert_with(|| self.review.object.clone());
                             self.review.object = after;
                             self.derived = Derived::default();
                         }
-                        lane.failed |= failed;
+                        cursor.failed |= failed;
                     }
                     if let Some(place) = self.outcomes.get_mut(position) {
                         *place = Some(outcome);
@@ -257,10 +258,10 @@ impl<'e> Evaluation<'e> {
                 rest.start = position + 1;
             }
         }
-        if let Some(lane) = self.lanes.get_mut(index) {
-            lane.rest = rest.end..rest.end;
+        if let Some(cursor) = self.cursors.get_mut(index) {
+            cursor.rest = rest.end..rest.end;
             // A policy's patches come together or not at all; its other rules report what they would have done.
-            if let Some(before) = lane.before.take().filter(|_| lane.failed) {
+            if let Some(before) = cursor.before.take().filter(|_| cursor.failed) {
                 self.review.object = before;
                 self.derived = Derived::default();
             }

@@ -11,6 +11,6 @@ pub mod proof;
 pub mod request;
 
 pub use answer::Answer;
-pub use path::{Lane, Webhook};
+pub use path::{Webhook, WebhookScope};
 pub use proof::{PathToken, PathTokens, Sender};
 pub use request::{AdmissionRequest, AdmissionReview, Gvr, RequestError};

@@ -5,7 +5,7 @@ use ephor_engine::policy::FailurePolicy;
 
 use crate::policies::PolicyKey;
 
-/// What a webhook is asked for.
+/// The kind of a resource webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Webhook {
     /// Changes.
@@ -24,29 +24,29 @@ impl Webhook {
     }
 }
 
-/// Which policies a webhook is for.
+/// The policies that a webhook serves, as its URL path says.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Lane {
-    /// All without match conditions of their own.
+pub enum WebhookScope {
+    /// All policies without match conditions of their own.
     All,
-    /// Those of them with this failure policy.
-    Failing(FailurePolicy),
-    /// This one.
-    Own(FailurePolicy, PolicyKey),
+    /// Those of [`WebhookScope::All`] with this failure policy.
+    ByFailurePolicy(FailurePolicy),
+    /// One policy.
+    OnePolicy(FailurePolicy, PolicyKey),
 }
 
-impl Lane {
-    /// What an error of Ephor itself means here. Where both kinds of policy are judged, the safe side counts.
+impl WebhookScope {
+    /// The failure policy for errors of Ephor itself. A webhook for both failure policies fails closed.
     pub fn failure_policy(&self) -> FailurePolicy {
         match self {
             Self::All => FailurePolicy::Fail,
-            Self::Failing(policy) | Self::Own(policy, _) => *policy,
+            Self::ByFailurePolicy(policy) | Self::OnePolicy(policy, _) => *policy,
         }
     }
 }
 
 /// Reads a path such as `/validate/fail` or `/mutate/ignore/finegrained/ns/name`; `None` if it is none of these.
-pub fn parse(path: &str) -> Option<(Webhook, Lane)> {
+pub fn parse(path: &str) -> Option<(Webhook, WebhookScope)> {
     let mut parts = path.strip_prefix('/')?.split('/');
     let webhook = match parts.next()? {
         "mutate" => Webhook::Mutate,
@@ -54,22 +54,22 @@ pub fn parse(path: &str) -> Option<(Webhook, Lane)> {
         _ => return None,
     };
     let failure = match parts.next() {
-        None => return Some((webhook, Lane::All)),
+        None => return Some((webhook, WebhookScope::All)),
         Some("fail") => FailurePolicy::Fail,
         Some("ignore") => FailurePolicy::Ignore,
         Some(_) => return None,
     };
-    let lane = match (parts.next(), parts.next(), parts.next(), parts.next()) {
-        (None, ..) => Lane::Failing(failure),
+    let scope = match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (None, ..) => WebhookScope::ByFailurePolicy(failure),
         (Some("finegrained"), Some(name), None, _) if !name.is_empty() => {
-            Lane::Own(failure, PolicyKey { namespace: None, name: name.into() })
+            WebhookScope::OnePolicy(failure, PolicyKey { namespace: None, name: name.into() })
         }
         (Some("finegrained"), Some(namespace), Some(name), None) if !namespace.is_empty() && !name.is_empty() => {
-            Lane::Own(failure, PolicyKey { namespace: Some(namespace.into()), name: name.into() })
+            WebhookScope::OnePolicy(failure, PolicyKey { namespace: Some(namespace.into()), name: name.into() })
         }
         _ => return None,
     };
-    Some((webhook, lane))
+    Some((webhook, scope))
 }
 
 /// What an error of a policy means, when some or all are forced to fail open.
@@ -85,11 +85,17 @@ mod tests {
     fn paths_name_their_policies() {
         use FailurePolicy::{Fail, Ignore};
         for (path, want) in [
-            ("/validate", Some((Webhook::Validate, Lane::All))),
-            ("/mutate/fail", Some((Webhook::Mutate, Lane::Failing(Fail)))),
-            ("/validate/ignore", Some((Webhook::Validate, Lane::Failing(Ignore)))),
-            ("/validate/fail/finegrained/p", Some((Webhook::Validate, Lane::Own(Fail, PolicyKey::parse("p"))))),
-            ("/mutate/ignore/finegrained/n/p", Some((Webhook::Mutate, Lane::Own(Ignore, PolicyKey::parse("n/p"))))),
+            ("/validate", Some((Webhook::Validate, WebhookScope::All))),
+            ("/mutate/fail", Some((Webhook::Mutate, WebhookScope::ByFailurePolicy(Fail)))),
+            ("/validate/ignore", Some((Webhook::Validate, WebhookScope::ByFailurePolicy(Ignore)))),
+            (
+                "/validate/fail/finegrained/p",
+                Some((Webhook::Validate, WebhookScope::OnePolicy(Fail, PolicyKey::parse("p")))),
+            ),
+            (
+                "/mutate/ignore/finegrained/n/p",
+                Some((Webhook::Mutate, WebhookScope::OnePolicy(Ignore, PolicyKey::parse("n/p")))),
+            ),
             ("/validate/", None),
             ("/validate/fail/finegrained", None),
             ("/validate/fail/finegrained/", None),

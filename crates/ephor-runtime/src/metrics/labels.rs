@@ -53,13 +53,13 @@ pub(super) fn url(path: &str) -> String {
         return path.to_owned();
     }
     let mut parts = path.trim_start_matches('/').split('/');
-    let (Some(head @ ("validate" | "mutate")), lane, own) = (parts.next(), parts.next(), parts.next()) else {
+    let (Some(head @ ("validate" | "mutate")), scope, own) = (parts.next(), parts.next(), parts.next()) else {
         return OTHER.to_owned();
     };
-    match (lane, own) {
+    match (scope, own) {
         (None, _) => format!("/{head}"),
-        (Some(lane @ ("fail" | "ignore")), None) => format!("/{head}/{lane}"),
-        (Some(lane @ ("fail" | "ignore")), Some("finegrained")) => format!("/{head}/{lane}/finegrained"),
+        (Some(scope @ ("fail" | "ignore")), None) => format!("/{head}/{scope}"),
+        (Some(scope @ ("fail" | "ignore")), Some("finegrained")) => format!("/{head}/{scope}/finegrained"),
         _ => OTHER.to_owned(),
     }
 }

@@ -23,7 +23,7 @@ use ephor_cluster::Cluster;
 use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::decision::observe::Observer;
-use ephor_runtime::decision::path::{self, Lane, Webhook};
+use ephor_runtime::decision::path::{self, Webhook, WebhookScope};
 use ephor_runtime::decision::{AdmissionRequest, Answer};
 use ephor_runtime::lease::{self, LeaseOptions};
 use ephor_runtime::metrics::{CountedCluster, Metrics};
@@ -348,7 +348,7 @@ struct Served {
 /// A webhook by its path.
 enum Target {
     /// Resources.
-    Resources(Webhook, Lane),
+    Resources(Webhook, WebhookScope),
     /// Ephor's own kinds.
     Own(fn(&PolicyAdmission, &AdmissionRequest) -> Answer, Own),
 }
@@ -370,8 +370,8 @@ fn target(path: &str) -> Option<Target> {
         paths::VERIFY_TTL => Target::Own(PolicyAdmission::ttl, Own::Immediate),
         paths::VERIFY_MUTATE => Target::Own(PolicyAdmission::heartbeat, Own::Immediate),
         path => {
-            let (webhook, lane) = path::parse(path)?;
-            Target::Resources(webhook, lane)
+            let (webhook, scope) = path::parse(path)?;
+            Target::Resources(webhook, scope)
         }
     })
 }
@@ -405,7 +405,7 @@ impl Reviews for Served {
 
     fn at_once(&self, path: &str, request: &AdmissionRequest) -> Option<Answer> {
         match target(path)? {
-            Target::Resources(webhook, lane) => self.handlers.answer(webhook, &lane, request, Effort::Immediate).ok(),
+            Target::Resources(webhook, scope) => self.handlers.answer(webhook, &scope, request, Effort::Immediate).ok(),
             Target::Own(answer, Own::Immediate) => Some(self.own(answer, request)),
             Target::Own(_, Own::Blocking) => None,
         }
@@ -413,7 +413,7 @@ impl Reviews for Served {
 
     fn answer(&self, path: &str, request: &AdmissionRequest, until: Instant) -> Answer {
         match target(path) {
-            Some(Target::Resources(webhook, lane)) => self.handlers.answer_until(webhook, &lane, request, until),
+            Some(Target::Resources(webhook, scope)) => self.handlers.answer_until(webhook, &scope, request, until),
             Some(Target::Own(answer, _)) => self.own(answer, request),
             None => Answer::deny("there is no webhook at this path"),
         }

@@ -66,7 +66,7 @@ fn json_patches_change_what_is_deep_also_where_failures_are_ignored() {
         "{op: move, from: /spec, path: /metadata/more}",
     ] {
         let rule = policy(&format!("mutate: {{patchesJson6902: '[{operation}]'}}"));
-        let answer = Bench::new(&[&rule]).handlers.mutate(&request, &Lane::All).review("", "", "u");
+        let answer = Bench::new(&[&rule]).handlers.mutate(&request, &WebhookScope::All).review("", "", "u");
         assert!(answer.at(&["response", "patch"]).is_some(), "{operation}");
     }
 }
@@ -112,7 +112,7 @@ fn no_policy_takes_the_stack_for_the_levels_of_an_object() {
             let bench = Bench::new(&[&policy(&rule)]);
             for operation in ["CREATE", "UPDATE"] {
                 let request = asked(operation);
-                for answer in [bench.handlers.mutate(&request, &Lane::All), bench.validate(&request)] {
+                for answer in [bench.handlers.mutate(&request, &WebhookScope::All), bench.validate(&request)] {
                     answer.review("", "", "u").to_json();
                 }
             }

@@ -10,7 +10,7 @@ use ephor_expr::yaml::{Limits, parse_values};
 use ephor_faults::FaultyCluster;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::decision::observe::{Decided, Dropped, Observer};
-use ephor_runtime::decision::path::{Lane, Webhook};
+use ephor_runtime::decision::path::{Webhook, WebhookScope};
 use ephor_runtime::decision::request::{AdmissionRequest, AdmissionReview};
 use ephor_runtime::decision::{Answer, Sender};
 use ephor_runtime::facts::{ClusterFacts, NamespaceLabels};
@@ -103,7 +103,7 @@ impl Bench {
     }
 
     fn validate(&self, request: &AdmissionRequest) -> Answer {
-        self.handlers.validate(request, &Lane::All)
+        self.handlers.validate(request, &WebhookScope::All)
     }
 
     fn update_requests(&self) -> Vec<UpdateRequest> {
@@ -201,8 +201,8 @@ fn audit_rules_are_judged_and_let_pass() {
 fn a_review_that_panics_is_answered_by_the_failure_policy_and_counted() {
     for (failure, allowed) in [("Fail", false), ("Ignore", true)] {
         let bench = Bench::new(&[&wants_team("panics", &format!("failurePolicy: {failure},"), "Enforce")]);
-        let lane = Lane::Failing(if allowed { FailurePolicy::Ignore } else { FailurePolicy::Fail });
-        let answer = bench.handlers.validate(&request("CREATE", "Pod", "", &pod("{a: b}")), &lane);
+        let scope = WebhookScope::ByFailurePolicy(if allowed { FailurePolicy::Ignore } else { FailurePolicy::Fail });
+        let answer = bench.handlers.validate(&request("CREATE", "Pod", "", &pod("{a: b}")), &scope);
         assert_eq!((answer.allowed, answer.code), (allowed, (!allowed).then_some(500)), "{failure}: {answer:?}");
         assert_eq!(bench.seen(), [format!("validate {allowed}")], "{failure}");
     }
@@ -254,16 +254,19 @@ fn lanes_split_policies_by_failure_policy() {
     let ignore = wants_team("ignore", "failurePolicy: Ignore,", "Enforce");
     let bench = Bench::new(&[&wants_team("fail", "", "Enforce"), &ignore]);
     let create = request("CREATE", "Pod", "", &pod("{}"));
-    for (lane, verdicts) in [
-        (Lane::All, &["fail/team fail blocked", "ignore/team fail blocked", "validate false"][..]),
-        (Lane::Failing(FailurePolicy::Fail), &["fail/team fail blocked", "validate false"]),
-        (Lane::Failing(FailurePolicy::Ignore), &["ignore/team fail blocked", "validate false"]),
-        (Lane::Own(FailurePolicy::Fail, PolicyKey::parse("fail")), &["fail/team fail blocked", "validate false"]),
-        (Lane::Own(FailurePolicy::Fail, PolicyKey::parse("gone")), &["validate false"]),
-        (Lane::Own(FailurePolicy::Ignore, PolicyKey::parse("gone")), &["validate true"]),
+    for (scope, verdicts) in [
+        (WebhookScope::All, &["fail/team fail blocked", "ignore/team fail blocked", "validate false"][..]),
+        (WebhookScope::ByFailurePolicy(FailurePolicy::Fail), &["fail/team fail blocked", "validate false"]),
+        (WebhookScope::ByFailurePolicy(FailurePolicy::Ignore), &["ignore/team fail blocked", "validate false"]),
+        (
+            WebhookScope::OnePolicy(FailurePolicy::Fail, PolicyKey::parse("fail")),
+            &["fail/team fail blocked", "validate false"],
+        ),
+        (WebhookScope::OnePolicy(FailurePolicy::Fail, PolicyKey::parse("gone")), &["validate false"]),
+        (WebhookScope::OnePolicy(FailurePolicy::Ignore, PolicyKey::parse("gone")), &["validate true"]),
     ] {
-        bench.handlers.validate(&create, &lane);
-        assert_eq!(bench.seen(), verdicts, "{lane:?}");
+        bench.handlers.validate(&create, &scope);
+        assert_eq!(bench.seen(), verdicts, "{scope:?}");
     }
 }
 
@@ -274,11 +277,11 @@ const LABELS: &str = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata:
 #[test]
 fn a_mutation_is_one_patch_and_perhaps_a_warning() {
     let bench = Bench::new(&[LABELS]);
-    let answer = bench.handlers.mutate(&request("CREATE", "Pod", "", &pod("{a: b}")), &Lane::All);
+    let answer = bench.handlers.mutate(&request("CREATE", "Pod", "", &pod("{a: b}")), &WebhookScope::All);
     assert_eq!(answer.patch.unwrap().to_json(), r#"[{"op":"add","path":"/metadata/labels/team","value":"none"}]"#);
     assert_eq!(answer.warnings, ["policy label.team: mutated Pod/p in namespace default"]);
     for request in [request("CREATE", "Pod", "", &pod("{team: x}")), request("DELETE", "Pod", &pod("{}"), "")] {
-        assert_eq!(bench.handlers.mutate(&request, &Lane::All), Answer::allow());
+        assert_eq!(bench.handlers.mutate(&request, &WebhookScope::All), Answer::allow());
     }
 }
 
@@ -292,10 +295,11 @@ fn a_mutation_that_fails_denies_unless_its_policy_ignores_errors() {
         )
     };
     let create = request("CREATE", "Pod", "", &pod("{a: b}"));
-    let answer = Bench::new(&[&broken("b", ""), LABELS]).handlers.mutate(&create, &Lane::All);
+    let answer = Bench::new(&[&broken("b", ""), LABELS]).handlers.mutate(&create, &WebhookScope::All);
     let message = answer.message.unwrap();
     assert!(message.starts_with("mutation policy b error: failed to apply policy b rules [r: "), "{message}");
-    let answer = Bench::new(&[&broken("b", "failurePolicy: Ignore,"), LABELS]).handlers.mutate(&create, &Lane::All);
+    let answer =
+        Bench::new(&[&broken("b", "failurePolicy: Ignore,"), LABELS]).handlers.mutate(&create, &WebhookScope::All);
     assert_eq!(answer.patch.unwrap().as_array().unwrap().len(), 1);
 }
 
@@ -323,8 +327,8 @@ fn hidden_requests_are_let_pass_and_own_objects_protected() {
 fn a_shadow_allows_everything_and_writes_nothing() {
     let bench = Bench::with(&[&wants_team("require", "", "Enforce"), GENERATE], |options| options.shadow = true);
     // The webhooks of a shadow ask so, whatever the failure policies are.
-    let lane = Lane::Failing(FailurePolicy::Ignore);
-    assert_eq!(bench.handlers.validate(&request("CREATE", "Pod", "", &pod("{}")), &lane), Answer::allow());
+    let scope = WebhookScope::ByFailurePolicy(FailurePolicy::Ignore);
+    assert_eq!(bench.handlers.validate(&request("CREATE", "Pod", "", &pod("{}")), &scope), Answer::allow());
     assert_eq!(bench.validate(&request("DELETE", "Pod", &pod("{team: x}"), "")), Answer::allow());
     assert_eq!(bench.seen()[..2], ["require/team fail blocked", "shadow validate false"]);
     assert!(bench.update_requests().is_empty());
@@ -525,7 +529,10 @@ fn what_has_to_be_fetched_is_not_answered_at_once() {
          Equals, value: 'yes'}]}}}}]}}";
     let bench = Bench::new(&[policy]);
     let create = request("CREATE", "Pod", "", &pod("{}"));
-    assert_eq!(bench.handlers.answer(Webhook::Validate, &Lane::All, &create, Effort::Immediate), Err(WouldBlock));
+    assert_eq!(
+        bench.handlers.answer(Webhook::Validate, &WebhookScope::All, &create, Effort::Immediate),
+        Err(WouldBlock)
+    );
     assert!(bench.seen().is_empty(), "observers see only answers that count");
     let config_map =
         yaml("{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default}, data: {'on': 'yes'}}");
@@ -558,7 +565,7 @@ fn lists() -> AdmissionRequest {
 #[test]
 fn what_takes_more_than_a_moment_is_not_answered_at_once() {
     let bench = Bench::new(&[&compares_lists("slow", "Fail")]);
-    let answer = bench.handlers.answer(Webhook::Validate, &Lane::All, &lists(), Effort::Immediate);
+    let answer = bench.handlers.answer(Webhook::Validate, &WebhookScope::All, &lists(), Effort::Immediate);
     assert_eq!(answer, Err(WouldBlock));
     assert!(bench.seen().is_empty(), "observers see only answers that count");
     assert!(bench.validate(&lists()).allowed);
@@ -569,7 +576,7 @@ fn when_the_time_is_over_the_failure_policy_decides() {
     let over = Instant::now();
     let bench = Bench::new(&[&compares_lists("fail", "Fail"), &compares_lists("ignore", "Ignore")]);
     let until = |bench: &Bench, failure| {
-        bench.handlers.answer_until(Webhook::Validate, &Lane::Failing(failure), &lists(), over)
+        bench.handlers.answer_until(Webhook::Validate, &WebhookScope::ByFailurePolicy(failure), &lists(), over)
     };
     let denied = until(&bench, FailurePolicy::Fail);
     assert!(!denied.allowed && denied.message.unwrap().contains("takes too long"));
@@ -626,7 +633,7 @@ fn objects_as_deep_as_an_api_server_reads_are_judged_changed_and_handed_over() {
         );
         let request = AdmissionReview::parse(review.as_bytes()).unwrap().request;
         let request = AdmissionRequest { sender: Sender::ApiServer, ..request };
-        let mutated = bench.handlers.mutate(&request, &Lane::All);
+        let mutated = bench.handlers.mutate(&request, &WebhookScope::All);
         assert!(mutated.allowed, "{mutated:?}");
         let answer = bench.validate(&request);
         assert!(answer.allowed && answer.warnings.is_empty(), "{answer:?}");

@@ -155,7 +155,7 @@ impl Planner<'_> {
     /// What the document of a rule says of requests.
     fn traits(&self, program: &Program, rule: &CompiledRule) -> Traits {
         let key = PolicyKey { namespace: program.namespace.clone(), name: program.name.clone() };
-        let document = self.prepared.lanes.snapshot.policies.get(&key).map(|policy| &policy.document);
+        let document = self.prepared.sets.snapshot.policies.get(&key).map(|policy| &policy.document);
         let rules = document.and_then(|document| document.at(&["spec", "rules"])?.as_array()).unwrap_or_default();
         let rule = rules.iter().find(|document| document.str_at(&["name"]) == Some(&*rule.declared));
         rule.map(Traits::of_requests).unwrap_or_default()
@@ -256,7 +256,7 @@ impl Planner<'_> {
 
     fn policy_version(&self, program: &Program) -> Option<(Str, Str)> {
         let key = PolicyKey { namespace: program.namespace.clone(), name: program.name.clone() };
-        let policy = self.prepared.lanes.snapshot.policies.get(&key)?;
+        let policy = self.prepared.sets.snapshot.policies.get(&key)?;
         let version = format!("{}/{}", policy.uid(), policy.generation());
         Some((Str::new_static(ANNOTATION_POLICY_VERSION), version.into()))
     }

@@ -1,4 +1,4 @@
-//! The policies of each webhook, indexed once for each state of the store.
+//! The policies of each webhook, indexed once for each snapshot of the policy store.
 //!
 //! Policies that may block are judged before the reply, the others after it. Sets are made by the first request that
 //! finds the store changed, so that a thousand policies applied in a row are not indexed a thousand times.
@@ -9,13 +9,13 @@ use arc_swap::ArcSwapOption;
 use ephor_engine::compile::{Body, Program};
 use ephor_engine::policy::FailurePolicy;
 use ephor_engine::select::PolicySet;
-use ephor_runtime::decision::path::{self, Lane};
+use ephor_runtime::decision::path::{self, WebhookScope};
 use ephor_runtime::policies::{PolicyKey, PolicyStore, Snapshot};
 use rustc_hash::FxHashMap;
 
 /// The policies of one webhook.
 #[derive(Debug, Default)]
-pub(super) struct LanePolicies {
+pub(super) struct WebhookPolicies {
     /// Every policy: for mutation, and for work in the background.
     pub(super) all: PolicySet,
     /// Those judged before the reply.
@@ -26,7 +26,7 @@ pub(super) struct LanePolicies {
     pub(super) has_background_work: bool,
 }
 
-impl LanePolicies {
+impl WebhookPolicies {
     fn new(programs: Vec<Arc<Program>>) -> Self {
         let validates = |program: &Arc<Program>| program.rules.iter().any(|r| matches!(r.body, Body::Validate(_)));
         let (urgent, deferred) = programs.iter().filter(|p| validates(p)).cloned().partition(|p| is_urgent(p));
@@ -50,18 +50,18 @@ fn is_urgent(program: &Program) -> bool {
         || program.rules.iter().any(|rule| matches!(&rule.body, Body::Validate(body) if body.actions.may_enforce()))
 }
 
-/// All webhooks at one state of the store.
+/// The policies of all webhooks for one snapshot of the store.
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(super) struct WebhookPolicySets {
     pub(super) snapshot: Arc<Snapshot>,
     force_ignore: bool,
-    all: OnceLock<Arc<LanePolicies>>,
-    fail: OnceLock<Arc<LanePolicies>>,
-    ignore: OnceLock<Arc<LanePolicies>>,
-    own: Mutex<FxHashMap<PolicyKey, Arc<LanePolicies>>>,
+    all: OnceLock<Arc<WebhookPolicies>>,
+    fail: OnceLock<Arc<WebhookPolicies>>,
+    ignore: OnceLock<Arc<WebhookPolicies>>,
+    own: Mutex<FxHashMap<PolicyKey, Arc<WebhookPolicies>>>,
 }
 
-impl Lanes {
+impl WebhookPolicySets {
     fn new(snapshot: Arc<Snapshot>, force_ignore: bool) -> Self {
         Self {
             snapshot,
@@ -73,29 +73,31 @@ impl Lanes {
         }
     }
 
-    fn programs(&self, wanted: impl Fn(&Program) -> bool) -> Arc<LanePolicies> {
+    fn programs(&self, wanted: impl Fn(&Program) -> bool) -> Arc<WebhookPolicies> {
         let programs = self.snapshot.set.programs().iter();
-        Arc::new(LanePolicies::new(programs.filter(|p| p.admission && wanted(p)).cloned().collect()))
+        Arc::new(WebhookPolicies::new(programs.filter(|p| p.admission && wanted(p)).cloned().collect()))
     }
 
     /// The policies of a webhook; `None` if it is for one policy that is not there (any more).
-    pub(super) fn of(&self, lane: &Lane) -> Option<Arc<LanePolicies>> {
+    pub(super) fn of(&self, scope: &WebhookScope) -> Option<Arc<WebhookPolicies>> {
         let shared = |program: &Program| program.match_conditions.is_empty();
         let of = |wanted| {
             move |program: &Program| shared(program) && path::failure_policy(program, self.force_ignore) == wanted
         };
-        let found = match lane {
-            Lane::All => self.all.get_or_init(|| self.programs(shared)),
-            Lane::Failing(FailurePolicy::Fail) => self.fail.get_or_init(|| self.programs(of(FailurePolicy::Fail))),
-            Lane::Failing(FailurePolicy::Ignore) => {
+        let found = match scope {
+            WebhookScope::All => self.all.get_or_init(|| self.programs(shared)),
+            WebhookScope::ByFailurePolicy(FailurePolicy::Fail) => {
+                self.fail.get_or_init(|| self.programs(of(FailurePolicy::Fail)))
+            }
+            WebhookScope::ByFailurePolicy(FailurePolicy::Ignore) => {
                 self.ignore.get_or_init(|| self.programs(of(FailurePolicy::Ignore)))
             }
-            Lane::Own(_, key) => {
+            WebhookScope::OnePolicy(_, key) => {
                 let program = self.snapshot.policies.get(key)?.program.clone()?;
                 let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
                 let made = own.entry(key.clone()).or_insert_with(|| {
                     let programs = if program.admission { vec![program] } else { Vec::new() };
-                    Arc::new(LanePolicies::new(programs))
+                    Arc::new(WebhookPolicies::new(programs))
                 });
                 return Some(Arc::clone(made));
             }
@@ -104,32 +106,32 @@ impl Lanes {
     }
 }
 
-/// The webhooks' policies as they are now.
+/// Returns the policy sets of the current snapshot and builds them when the snapshot has changed.
 #[derive(Debug)]
-pub(super) struct LaneStore {
+pub(super) struct WebhookPolicyStore {
     policies: PolicyStore,
     force_ignore: bool,
-    present: ArcSwapOption<Lanes>,
+    present: ArcSwapOption<WebhookPolicySets>,
     making: Mutex<()>,
 }
 
-impl LaneStore {
+impl WebhookPolicyStore {
     pub(super) fn new(policies: PolicyStore, force_ignore: bool) -> Self {
         Self { policies, force_ignore, present: ArcSwapOption::empty(), making: Mutex::new(()) }
     }
 
-    pub(super) fn get(&self) -> Arc<Lanes> {
+    pub(super) fn get(&self) -> Arc<WebhookPolicySets> {
         let snapshot = self.policies.snapshot();
-        let fresh = |lanes: &Arc<Lanes>| Arc::ptr_eq(&lanes.snapshot, &snapshot);
-        if let Some(lanes) = self.present.load_full().filter(fresh) {
-            return lanes;
+        let fresh = |sets: &Arc<WebhookPolicySets>| Arc::ptr_eq(&sets.snapshot, &snapshot);
+        if let Some(sets) = self.present.load_full().filter(fresh) {
+            return sets;
         }
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lanes) = self.present.load_full().filter(fresh) {
-            return lanes;
+        if let Some(sets) = self.present.load_full().filter(fresh) {
+            return sets;
         }
-        let lanes = Arc::new(Lanes::new(snapshot, self.force_ignore));
-        self.present.store(Some(Arc::clone(&lanes)));
-        lanes
+        let sets = Arc::new(WebhookPolicySets::new(snapshot, self.force_ignore));
+        self.present.store(Some(Arc::clone(&sets)));
+        sets
     }
 }

@@ -11,9 +11,9 @@ use ephor_runtime::policies::{ACTED, ACTED_RULES, CONVERGED, PolicyKey, backgrou
 use ephor_runtime::queue::{Moment, Settled};
 
 use super::queue::Task;
-use super::reconcile::{Found, Pass};
+use super::reconcile::{Lookup, ReconcileContext};
+use super::rule_activation;
 use super::state::{GivenUp, Subject};
-use super::tenure;
 use super::trigger::TriggerRef;
 use super::writer::WriteError;
 
@@ -73,13 +73,13 @@ const MAX_GIVEN_UP_MESSAGE: usize = 1_024;
 /// How often, in milliseconds, the triggers of work that is given up are looked for: without them nothing fails.
 const LOOK_FOR_TRIGGERS: Moment = 60_000;
 
-impl Pass<'_> {
+impl ReconcileContext<'_> {
     /// Work that is given up for a trigger that is gone fails no more.
     fn forget_gone_triggers(&self, key: &PolicyKey) {
         let mut left = false;
         let given_up = self.lock().given_up(key);
         for work in given_up {
-            if matches!(self.find(&work.trigger), Ok(Found::Gone)) {
+            if matches!(self.find(&work.trigger), Ok(Lookup::Gone)) {
                 self.lock().set_failure(key, Subject::GivenUp(work), None, self.now);
             } else {
                 left = true;
@@ -160,10 +160,10 @@ impl Pass<'_> {
     }
 
     /// Notes since when the rules of a policy are what they are.
-    pub fn note_tenures(&self, key: &PolicyKey) -> Settled {
+    pub fn record_activations(&self, key: &PolicyKey) -> Settled {
         let Some(info) = self.lock().infos.get(key).cloned() else { return Settled::Done };
         self.change_status(key, |policy, members| {
-            policy.str_at(&["metadata", "uid"]) == Some(&info.uid) && tenure::note(members, info.tenures())
+            policy.str_at(&["metadata", "uid"]) == Some(&info.uid) && rule_activation::note(members, info.activations())
         })
     }
 

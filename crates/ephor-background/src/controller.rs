@@ -16,7 +16,7 @@ use ephor_runtime::queue::{Moment, Settled};
 use ephor_runtime::watcher::StoreEvent;
 
 use super::queue::Task;
-use super::reconcile::{Failure, Pass};
+use super::reconcile::{ReconcileContext, ReconcileError};
 use super::state::{State, Subject, Watch};
 use super::writer::Env;
 
@@ -112,8 +112,8 @@ impl Controller {
             }
         };
         let clock = i64::try_from(now).ok().and_then(|now| jiff::Timestamp::from_millisecond(now).ok());
-        let pass = Pass { env: &self.env, state: &self.state, now, clock: clock.unwrap_or_default() };
-        let settled = self.state.contain(|| self.work(&pass, &task)).unwrap_or_else(|| {
+        let context = ReconcileContext { env: &self.env, state: &self.state, now, clock: clock.unwrap_or_default() };
+        let settled = self.state.contain(|| self.work(&context, &task)).unwrap_or_else(|| {
             tracing::error!(?task, "a piece of work has panicked");
             Settled::Failed
         });
@@ -130,30 +130,30 @@ impl Controller {
         }
     }
 
-    fn work(&self, pass: &Pass<'_>, task: &Task) -> Settled {
-        let now = pass.now;
+    fn work(&self, context: &ReconcileContext<'_>, task: &Task) -> Settled {
+        let now = context.now;
         match task {
-            Task::Reconcile(key) => match pass.reconcile(key, None) {
+            Task::Reconcile(key) => match context.reconcile(key, None) {
                 Ok(_) => {
                     self.state().set_failure(&key.policy, Subject::Trigger(key.trigger.clone()), None, now);
                     Settled::Done
                 }
-                Err(Failure::Later(pause, _)) => Settled::Later(pause),
-                Err(Failure::Lost | Failure::NoTrigger(_)) => Settled::Done,
-                Err(Failure::Failed(message)) => {
+                Err(ReconcileError::RetryAfter(pause, _)) => Settled::Later(pause),
+                Err(ReconcileError::LostLease | ReconcileError::TriggerNotFound(_)) => Settled::Done,
+                Err(ReconcileError::Failed(message)) => {
                     tracing::warn!(policy = %key.policy, trigger = %key.trigger, %message, "not made good");
                     let subject = Subject::Trigger(key.trigger.clone());
                     self.state().set_failure(&key.policy, subject, Some(message), now);
                     Settled::Failed
                 }
             },
-            Task::Request(name) => pass.request(name),
-            Task::Collect(name) => pass.collect(name),
-            Task::Existing(policy) => pass.existing(policy),
-            Task::Relabelled(namespace) => pass.relabelled(namespace),
-            Task::Report(policy) => pass.report(policy),
-            Task::Note(policy) => pass.note_tenures(policy),
-            Task::Sweep => pass.sweep(),
+            Task::Request(name) => context.request(name),
+            Task::Collect(name) => context.collect(name),
+            Task::Existing(policy) => context.existing(policy),
+            Task::NamespaceLabels(namespace) => context.namespace_labels_changed(namespace),
+            Task::Report(policy) => context.report(policy),
+            Task::Note(policy) => context.record_activations(policy),
+            Task::Sweep => context.sweep(),
         }
     }
 }

@@ -20,7 +20,7 @@ use ephor_runtime::update_request::{ResourceSpec, RuleContext, UpdateRequest, Up
 
 use super::conditions::{acted_generation, acted_rules};
 use super::queue::WorkKey;
-use super::reconcile::{Asked, Failure, PATIENCE, Pass};
+use super::reconcile::{PERSISTENCE_TIMEOUT, ReconcileContext, ReconcileError, TriggerRequest};
 use super::rules::{Once, OnceWork, PolicyInfo};
 use super::state::{Acted, Subject};
 use super::trigger::review_of_existing;
@@ -32,7 +32,7 @@ const MAX_LEFT: usize = 100;
 /// How long to wait for a policy as it is now, in milliseconds.
 const LOOK_AGAIN: Moment = 1_000;
 
-impl Pass<'_> {
+impl ReconcileContext<'_> {
     /// Lets the rules of a policy act for triggers that exist, if they have not done so for this generation.
     pub fn existing(&self, key: &PolicyKey) -> Settled {
         let (info, document) = {
@@ -66,7 +66,7 @@ impl Pass<'_> {
                     progress.insert(rule.name.clone(), left);
                     failures.extend(messages);
                 }
-                Err(Failure::Lost) => return Settled::Done,
+                Err(ReconcileError::LostLease) => return Settled::Done,
                 Err(error) => failures.push(error.to_string()),
             }
         }
@@ -95,7 +95,7 @@ impl Pass<'_> {
         info: &PolicyInfo,
         rule: Once<'_>,
         left: Option<&BTreeSet<Str>>,
-    ) -> Result<Vec<(Str, String)>, Failure> {
+    ) -> Result<Vec<(Str, String)>, ReconcileError> {
         let mut failures = Vec::new();
         for object in self.triggers(info, rule.kinds, None)? {
             let skipped = match rule.work {
@@ -124,7 +124,7 @@ impl Pass<'_> {
                 Ok(()) => {
                     self.lock().acted.insert(acted);
                 }
-                Err(Failure::Lost) => return Err(Failure::Lost),
+                Err(ReconcileError::LostLease) => return Err(ReconcileError::LostLease),
                 Err(error) => failures.push((trigger.uid, error.to_string())),
             }
         }
@@ -137,21 +137,21 @@ impl Pass<'_> {
         rule: &Str,
         trigger: &ResourceSpec,
         object: &Value,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ReconcileError> {
         self.lock().note(object, self.now);
         let key = WorkKey { policy: info.key.clone(), trigger: trigger.uid.clone() };
         let context = RuleContext { rule: rule.clone(), trigger: trigger.clone(), ..RuleContext::default() };
         let spec = UpdateRequestSpec { rule_context: vec![context], ..UpdateRequestSpec::default() };
-        let asked = Asked {
-            request: Arc::new(UpdateRequest { spec, ..UpdateRequest::default() }),
+        let trigger_request = TriggerRequest {
+            update_request: Arc::new(UpdateRequest { spec, ..UpdateRequest::default() }),
             admission: None,
             rules: BTreeSet::from([rule.clone()]),
             // What other rules fail at is their own work's concern.
             alone: true,
             released: BTreeSet::new(),
-            age: PATIENCE,
+            age: PERSISTENCE_TIMEOUT,
         };
-        self.reconcile(&key, Some(&asked)).map(|_| ())
+        self.reconcile(&key, Some(&trigger_request)).map(|_| ())
     }
 
     /// The objects of a rule's kinds, in one namespace or in all that the policy sees.
@@ -160,7 +160,7 @@ impl Pass<'_> {
         info: &PolicyInfo,
         kinds: Option<&[KindSelector]>,
         namespace: Option<&str>,
-    ) -> Result<Vec<Value>, Failure> {
+    ) -> Result<Vec<Value>, ReconcileError> {
         let discovery = Arc::clone(&self.lock().discovery);
         let mut found = Vec::new();
         for (api_version, kind) in trigger_kinds(kinds, &discovery) {

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ephor_expr::{Map, Str, Value};
-use ephor_runtime::content::{essence, fingerprint};
+use ephor_runtime::content::{fingerprint, normalized_content};
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::watcher::StoreEvent;
 
@@ -40,7 +40,7 @@ pub struct Downstream {
     /// Whom it belongs to.
     pub claim: Claim,
     /// Fingerprint of what it says.
-    pub essence: String,
+    pub normalized_content: String,
 }
 
 impl Seen {
@@ -53,8 +53,8 @@ impl Seen {
         } else {
             Value::Null
         };
-        let downstream =
-            Claim::of(object).map(|claim| Box::new(Downstream { claim, essence: fingerprint(&essence(object)) }));
+        let downstream = Claim::of(object)
+            .map(|claim| Box::new(Downstream { claim, normalized_content: fingerprint(&normalized_content(object)) }));
         Self {
             id,
             api_version: Str::new(object.str_at(&["apiVersion"]).unwrap_or_default()),

@@ -8,40 +8,40 @@
 //!
 //! - [`rules`]: what of a policy matters here. [`index`]: what is known of the cluster. [`queue`]: what is to be done.
 //! - [`state`]: watch events and policies in, work out. [`trigger`]: the object that a rule is about, as a review.
-//! - [`existing`]: triggers that were there before their policy. [`relabelled`]: those whose namespace has other labels
-//!   now. [`tenure`]: since when a rule is what it is. [`mutate`]: patches of existing objects.
-//! - `ending`: how requests end.
-//! - [`contest`]: objects that somebody else writes, too.
+//! - [`existing`]: triggers that were there before their policy. [`namespace_labels`]: those whose namespace has other labels
+//!   now. [`rule_activation`]: since when a rule is what it is. [`mutate`]: patches of existing objects.
+//! - `request_lifecycle`: how requests end.
+//! - [`write_limit`]: objects that are written too often.
 //! - [`preview`]: what it would do, without doing it.
-//! - [`conditions`]: what policies say about it. [`standing`], [`telling`]: what metrics, probes and
+//! - [`conditions`]: what policies say about it. [`health`], [`notifications`]: what metrics, probes and
 //!   Events say about it.
 //! - [`controller`]: one step. [`serve`]: threads around it.
 //!
 //! Everything but [`serve`] runs without threads and clocks, so that tests decide what happens when.
 
 pub mod conditions;
-pub mod contest;
 pub mod controller;
-mod ending;
 pub mod existing;
+pub mod health;
 pub mod index;
 pub mod mutate;
+pub mod namespace_labels;
+pub mod notifications;
 pub mod plan;
 pub mod preview;
 pub mod queue;
 pub mod reconcile;
-pub mod relabelled;
+mod request_lifecycle;
 pub mod requests;
 pub mod rights;
+pub mod rule_activation;
 pub mod rules;
 pub mod serve;
-pub mod standing;
 pub mod state;
-pub mod telling;
-pub mod tenure;
 #[cfg(test)]
 mod tests;
 pub mod trigger;
+pub mod write_limit;
 pub mod writer;
 
 pub use controller::{Controller, Step};

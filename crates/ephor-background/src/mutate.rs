@@ -9,16 +9,16 @@ use ephor_engine::outcome::{PatchedTarget, Phase, Verdict};
 use ephor_engine::policy::Operation;
 use ephor_engine::review::Review;
 use ephor_expr::{Str, Value};
-use ephor_runtime::content::{essence, fingerprint, set_meta};
+use ephor_runtime::content::{fingerprint, normalized_content, set_meta};
 use ephor_runtime::facts::evaluate;
 use ephor_runtime::queue::Moment;
 use ephor_runtime::update_request::{ResourceSpec, UpdateRequest};
 
-use super::contest::Contest;
-use super::reconcile::{Failure, Found, Pass};
+use super::reconcile::{Lookup, ReconcileContext, ReconcileError};
 use super::rules::PolicyInfo;
 use super::state::Subject;
 use super::trigger::{TriggerRef, admission_request, review_of_existing, review_of_request};
+use super::write_limit::WriteLimit;
 use super::writer::{Note, Place, WriteError};
 use crate::plan::{Action, Change, ObjectId, Reason};
 
@@ -31,9 +31,9 @@ enum TargetError {
     #[error(transparent)]
     Write(#[from] WriteError),
     #[error("{0} is patched again and again: the rule's own changes, or another's, bring it back")]
-    Contested(ObjectId),
+    Loop(ObjectId),
     #[error("{0} is patched too often")]
-    Flooded(ObjectId, Moment),
+    TooOften(ObjectId, Moment),
 }
 
 /// The parts of a target that a patch has changed.
@@ -42,12 +42,12 @@ fn changed_places<'t>(target: &'t PatchedTarget, resource: &Resource) -> Vec<Pla
     if let Some(below) = target.below.as_deref() {
         return if before == after { Vec::new() } else { vec![Place::Subresource(&below.subresource)] };
     }
-    let object = (essence(before) != essence(after)).then_some(Place::Part(Part::Object));
+    let object = (normalized_content(before) != normalized_content(after)).then_some(Place::Part(Part::Object));
     let status_differs = resource.has_status() && before.get("status") != after.get("status");
     object.into_iter().chain(status_differs.then_some(Place::Part(Part::Status))).collect()
 }
 
-impl Pass<'_> {
+impl ReconcileContext<'_> {
     /// Does what a mutate request asks for, which was first seen that long ago; `None` if what it is about is gone, or
     /// never came true.
     pub fn mutate(
@@ -55,10 +55,10 @@ impl Pass<'_> {
         info: &Arc<PolicyInfo>,
         request: &Arc<UpdateRequest>,
         age: Moment,
-    ) -> Result<Option<Vec<ResourceSpec>>, Failure> {
+    ) -> Result<Option<Vec<ResourceSpec>>, ReconcileError> {
         let trigger = TriggerRef::of_spec(&request.spec.resource);
         let Some(admission) = admission_request(request) else {
-            let Found::Live(object) = self.find(&trigger)? else { return Ok(None) };
+            let Lookup::Live(object) = self.find(&trigger)? else { return Ok(None) };
             let review = review_of_existing(&object, Operation::Create, &info.uid, self.clock);
             return self.mutate_for(info, &request.spec.rule, &review).map(Some);
         };
@@ -68,8 +68,8 @@ impl Pass<'_> {
         } else {
             // As it is now and not as it was then: of two requests the later one counts, in whatever order they are done.
             match (self.find_after(&trigger, request, &admission, age)?, admission.operation) {
-                (Found::Gone, Operation::Delete) => Value::Null,
-                (Found::Live(live), Operation::Create | Operation::Update) => live,
+                (Lookup::Gone, Operation::Delete) => Value::Null,
+                (Lookup::Live(live), Operation::Create | Operation::Update) => live,
                 _ => return Ok(None),
             }
         };
@@ -79,7 +79,12 @@ impl Pass<'_> {
     }
 
     /// Patches what a rule selects for a review; an empty rule name means all rules of the policy.
-    pub fn mutate_for(&self, info: &PolicyInfo, rule: &str, review: &Review) -> Result<Vec<ResourceSpec>, Failure> {
+    pub fn mutate_for(
+        &self,
+        info: &PolicyInfo,
+        rule: &str,
+        review: &Review,
+    ) -> Result<Vec<ResourceSpec>, ReconcileError> {
         let exceptions = Arc::clone(&self.lock().snapshot.exceptions);
         let mut conflict = None;
         let subject = if review.object.is_null() { &review.old_object } else { &review.object };
@@ -101,12 +106,12 @@ impl Pass<'_> {
                         Ok(Some(spec)) => patched.push(spec),
                         // The target is gone, or there was nothing to change.
                         Ok(None) => {}
-                        Err(TargetError::Write(WriteError::Lost(_))) => return Err(Failure::Lost),
+                        Err(TargetError::Write(WriteError::Lost(_))) => return Err(ReconcileError::LostLease),
                         Err(TargetError::Write(error)) if error.is(ErrorKind::Conflict) => {
                             conflict = Some(error.to_string());
                         }
-                        Err(TargetError::Flooded(id, wait)) => {
-                            later.get_or_insert(Failure::Later(wait, format!("{id} is patched too often")));
+                        Err(TargetError::TooOften(id, wait)) => {
+                            later.get_or_insert(ReconcileError::RetryAfter(wait, format!("{id} is patched too often")));
                         }
                         Err(error) => {
                             failure.get_or_insert(error.to_string());
@@ -123,14 +128,14 @@ impl Pass<'_> {
             return match failure {
                 Some(message) => {
                     let (policy, rule) = (info.key.clone(), Str::new(rule));
-                    let failed = Failure::of_rule(&rule, &trigger, &message);
+                    let failed = ReconcileError::of_rule(&rule, &trigger, &message);
                     (self.env.observer)(&Note::Failed { policy, rule, trigger: Some(trigger), message });
                     Err(failed)
                 }
                 None => later.map_or(Ok(patched), Err),
             };
         }
-        Err(Failure::Failed(conflict.unwrap_or_default()))
+        Err(ReconcileError::Failed(conflict.unwrap_or_default()))
     }
 
     /// Writes a patched target, bound to the version that was patched.
@@ -161,17 +166,17 @@ impl Pass<'_> {
             return Ok(None);
         }
         let content = fingerprint(&Value::array(vec![
-            essence(&target.after),
+            normalized_content(&target.after),
             target.after.get("status").cloned().unwrap_or_default(),
         ]));
-        let contest = self.lock().contests.contest(&id, &content, self.now);
-        if let Some(contest) = contest {
+        let limit = self.lock().recent_writes.check(&id, &content, self.now);
+        if let Some(limit) = limit {
             tracing::warn!(policy = %info.key, %rule, target = %id, "patched again and again: a loop");
-            let message = TargetError::Contested(id.clone()).to_string();
+            let message = TargetError::Loop(id.clone()).to_string();
             self.lock().set_failure(&info.key, subject, Some(message), self.now);
-            return Err(match contest {
-                Contest::Fight => TargetError::Contested(id),
-                Contest::Flood(wait) => TargetError::Flooded(id, wait),
+            return Err(match limit {
+                WriteLimit::Loop => TargetError::Loop(id),
+                WriteLimit::Rate(wait) => TargetError::TooOften(id, wait),
             });
         }
         let writer = self.env.writer(&info.key);
@@ -193,7 +198,7 @@ impl Pass<'_> {
         let stored = seen;
         {
             let mut state = self.lock();
-            state.contests.note(&id, content, self.now);
+            state.recent_writes.record(&id, content, self.now);
             state.set_failure(&info.key, subject, None, self.now);
         }
         let spec = ResourceSpec::of_object(&stored);

@@ -29,7 +29,7 @@ pub enum Task {
     /// Look at the triggers that were there before a policy.
     Existing(PolicyKey),
     /// Look at the triggers in a namespace whose labels changed.
-    Relabelled(Str),
+    NamespaceLabels(Str),
     /// Find out which kinds have downstreams.
     Sweep,
     /// Take an `UpdateRequest` away.
@@ -49,7 +49,7 @@ impl Task {
             Self::Request(_) => "request",
             Self::Reconcile(_) => "reconcile",
             Self::Existing(_) => "existing",
-            Self::Relabelled(_) => "relabelled",
+            Self::NamespaceLabels(_) => "relabelled",
             Self::Sweep => "sweep",
             Self::Collect(_) => "collect",
         }

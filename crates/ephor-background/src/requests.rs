@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
-use ephor_runtime::content::essence;
+use ephor_runtime::content::normalized_content;
 use ephor_runtime::decision::AdmissionRequest;
 use ephor_runtime::policies::PolicyKey;
 use ephor_runtime::queue::{Moment, Settled};
@@ -21,7 +21,7 @@ use ephor_runtime::update_request::{
 };
 
 use super::queue::{Task, WorkKey};
-use super::reconcile::{Asked, Failure, Found, Pass};
+use super::reconcile::{Lookup, ReconcileContext, ReconcileError, TriggerRequest};
 use super::rules::PolicyInfo;
 use super::state::{GivenUp, Subject};
 use super::trigger::{TriggerRef, admission_request};
@@ -47,7 +47,7 @@ enum Verdict {
     Moot,
 }
 
-impl Pass<'_> {
+impl ReconcileContext<'_> {
     /// Does what the request of that name asks for.
     pub fn request(&self, name: &Str) -> Settled {
         let Some(pending) = self.lock().requests.get(name).cloned() else { return Settled::Done };
@@ -113,11 +113,11 @@ impl Pass<'_> {
                     UpdateRequestStatus { state, message: message.into(), generated_resources, retry_count: retries };
                 self.write_status(&pending.object, &status)
             }
-            Err(Failure::Later(pause, _)) => Settled::Later(pause),
-            Err(Failure::Lost) => Settled::Done,
-            Err(failure @ (Failure::Failed(_) | Failure::NoTrigger(_))) => {
+            Err(ReconcileError::RetryAfter(pause, _)) => Settled::Later(pause),
+            Err(ReconcileError::LostLease) => Settled::Done,
+            Err(failure @ (ReconcileError::Failed(_) | ReconcileError::TriggerNotFound(_))) => {
                 let message = failure.to_string();
-                let blames_policy = matches!(failure, Failure::Failed(_));
+                let blames_policy = matches!(failure, ReconcileError::Failed(_));
                 tracing::debug!(request = %name, %message, "failed");
                 if failed && retries >= MAX_RETRIES {
                     if blames_policy {
@@ -176,10 +176,10 @@ impl Pass<'_> {
     }
 
     /// The policy has nothing to do here, or is not known (yet).
-    fn without_info(&self, key: &PolicyKey, request: &UpdateRequest, known: bool) -> Result<Verdict, Failure> {
+    fn without_info(&self, key: &PolicyKey, request: &UpdateRequest, known: bool) -> Result<Verdict, ReconcileError> {
         let first = WorkKey { policy: key.clone(), trigger: Str::default() };
         if !known && self.policy_document(&first)?.is_some() {
-            return Err(Failure::Later(LOOK_AGAIN, "the policy is not known yet".to_owned()));
+            return Err(ReconcileError::RetryAfter(LOOK_AGAIN, "the policy is not known yet".to_owned()));
         }
         for context in &request.spec.rule_context {
             let key = WorkKey { policy: key.clone(), trigger: trigger_key(&context.trigger) };
@@ -193,7 +193,7 @@ impl Pass<'_> {
         info: &Arc<PolicyInfo>,
         request: &Arc<UpdateRequest>,
         age: Moment,
-    ) -> Result<Verdict, Failure> {
+    ) -> Result<Verdict, ReconcileError> {
         let mut triggers: BTreeMap<Str, Vec<&ephor_runtime::update_request::RuleContext>> = BTreeMap::new();
         for context in &request.spec.rule_context {
             triggers.entry(trigger_key(&context.trigger)).or_default().push(context);
@@ -202,7 +202,7 @@ impl Pass<'_> {
         let mut generated = Vec::new();
         let mut failure = None;
         let mut changes = 0;
-        let (mut gone, mut untrue) = (true, true);
+        let (mut gone, mut not_persisted) = (true, true);
         for (trigger, contexts) in triggers {
             let key = WorkKey { policy: info.key.clone(), trigger };
             let first = contexts.first().map(|context| &context.trigger);
@@ -211,8 +211,8 @@ impl Pass<'_> {
                 .iter()
                 .filter(|c| c.delete_downstream || request.spec.delete_downstream)
                 .map(|c| c.rule.clone());
-            let asked = Asked {
-                request: Arc::clone(request),
+            let trigger_request = TriggerRequest {
+                update_request: Arc::clone(request),
                 // A request about a downstream or a source only says that something is amiss with it.
                 admission: admission.clone().filter(|admission| first.is_none_or(|t| is_about(admission, t))),
                 rules,
@@ -220,7 +220,7 @@ impl Pass<'_> {
                 released: released.collect(),
                 age,
             };
-            let hint = admission.is_some() && asked.admission.is_none();
+            let hint = admission.is_some() && trigger_request.admission.is_none();
             {
                 let mut state = self.lock();
                 if let Some(first) = first {
@@ -228,21 +228,21 @@ impl Pass<'_> {
                         .known
                         .insert(key.clone(), TriggerRef { uid: first.uid.clone(), ..TriggerRef::of_spec(first) });
                 }
-                state.force(&key, asked.rules.iter().cloned());
+                state.force(&key, trigger_request.rules.iter().cloned());
             }
-            let result = self.reconcile(&key, (!hint).then_some(&asked));
+            let result = self.reconcile(&key, (!hint).then_some(&trigger_request));
             match result {
                 Ok(done) => {
                     generated.extend(done.generated);
                     changes += done.changes;
                     gone &= done.trigger_gone;
-                    untrue &= done.untrue;
+                    not_persisted &= done.not_persisted;
                     self.lock().set_failure(&info.key, Subject::Trigger(key.trigger.clone()), None, self.now);
                 }
-                Err(Failure::Lost) => return Err(Failure::Lost),
+                Err(ReconcileError::LostLease) => return Err(ReconcileError::LostLease),
                 Err(error) => {
                     let mut state = self.lock();
-                    if info.synchronizes() && matches!(error, Failure::Failed(_)) {
+                    if info.synchronizes() && matches!(error, ReconcileError::Failed(_)) {
                         // The request goes in the end; the work does not.
                         state.queue.add_at(Task::Reconcile(key.clone()), self.now + 1_000, self.now);
                     }
@@ -256,7 +256,7 @@ impl Pass<'_> {
         if let Some(failure) = failure {
             return Err(failure);
         }
-        if untrue || gone && generated.is_empty() && changes == 0 {
+        if not_persisted || gone && generated.is_empty() && changes == 0 {
             return Ok(Verdict::Moot);
         }
         let selects = request.spec.rule_context.iter().any(|c| info.rule(&c.rule).is_some_and(|r| r.traits.selects));
@@ -277,15 +277,15 @@ impl Pass<'_> {
         &self,
         request: &UpdateRequest,
         admission: Option<&AdmissionRequest>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, ReconcileError> {
         let update = |a: &&AdmissionRequest| a.operation == Operation::Update && a.sub_resource.is_empty();
         let (Some(admission), Some(context)) = (admission.filter(update), request.spec.rule_context.first()) else {
             return Ok(false);
         };
         let object = match &admission.object {
             Value::Null => match self.find(&TriggerRef::of_spec(&context.trigger))? {
-                Found::Live(live) => live,
-                Found::Gone | Found::Untrue => return Ok(false),
+                Lookup::Live(live) => live,
+                Lookup::Gone | Lookup::NotPersisted => return Ok(false),
             },
             object => object.clone(),
         };
@@ -297,7 +297,7 @@ impl Pass<'_> {
         info: &Arc<PolicyInfo>,
         request: &Arc<UpdateRequest>,
         age: Moment,
-    ) -> Result<Verdict, Failure> {
+    ) -> Result<Verdict, ReconcileError> {
         let patched = self.mutate(info, request, age)?;
         Ok(match patched {
             Some(targets) => Verdict::Completed(targets),
@@ -337,7 +337,7 @@ fn is_about(admission: &AdmissionRequest, trigger: &ResourceSpec) -> bool {
 
 /// What an object says beside its labels and annotations.
 fn unmarked(object: &Value) -> Value {
-    let mut object = essence(object);
+    let mut object = normalized_content(object);
     for key in ["labels", "annotations"] {
         ephor_runtime::content::set_meta(&mut object, key, None);
     }

@@ -16,7 +16,7 @@ use ephor_runtime::decision::AdmissionRequest;
 use ephor_runtime::queue::Moment;
 use ephor_runtime::update_request::{AuthenticatedUser, UpdateRequest};
 
-use super::reconcile::{Failure, Pass};
+use super::reconcile::{ReconcileContext, ReconcileError};
 use super::trigger::admission_request;
 
 /// How long a right that was found counts, in milliseconds: bursts of requests of one user ask once.
@@ -43,10 +43,10 @@ impl Rights {
     }
 }
 
-impl Pass<'_> {
+impl ReconcileContext<'_> {
     /// Whether the user of a request may do what it says. A request that no user stands behind was made by a policy, and
     /// says nothing about users that a rule could go by.
-    pub(super) fn is_permitted(&self, request: &UpdateRequest) -> Result<bool, Failure> {
+    pub(super) fn is_permitted(&self, request: &UpdateRequest) -> Result<bool, ReconcileError> {
         let Some(admission) = admission_request(request) else { return Ok(true) };
         let user = &request.spec.context.user_info.user_info;
         if user.username.is_empty() && user.groups.is_empty() {
@@ -75,7 +75,7 @@ impl Pass<'_> {
         Ok(false)
     }
 
-    fn may(&self, question: Value) -> Result<bool, Failure> {
+    fn may(&self, question: Value) -> Result<bool, ReconcileError> {
         let key = question.to_json();
         if self.lock().rights.has(&key, self.now) {
             return Ok(true);

@@ -13,7 +13,7 @@ use ephor_runtime::kinds::with_api_versions;
 use ephor_runtime::policies::{PolicyKey, StoredPolicy};
 use ephor_runtime::traits::{Traits, traits};
 
-use super::tenure::Tenure;
+use super::rule_activation::RuleActivation;
 use crate::plan::Terms;
 
 /// A policy with generate or mutate-existing rules.
@@ -51,7 +51,7 @@ pub struct GenerateInfo {
     /// What it depends on besides the trigger.
     pub traits: Traits,
     /// Since when it is what it is.
-    pub tenure: Tenure,
+    pub activation: RuleActivation,
     /// Kinds that it makes or copies, as far as they are written out: `apiVersion` and kind.
     pub downstream_kinds: BTreeSet<(Str, Str)>,
     /// Whether it copies objects.
@@ -107,9 +107,9 @@ impl PolicyInfo {
                         terms,
                         kinds,
                         traits: traits(document, rule),
-                        tenure: {
-                            let before = known.and_then(|known| known.rule(&rule.name)).map(|rule| &rule.tenure);
-                            Tenure::of(document).begun(&rule.name, policy, before, &now)
+                        activation: {
+                            let before = known.and_then(|known| known.rule(&rule.name)).map(|rule| &rule.activation);
+                            RuleActivation::of(document).begun(&rule.name, policy, before, &now)
                         },
                         downstream_kinds: downstream_kinds(document),
                         copies: body.targets.iter().any(|t| !matches!(t.what, GenerateWhat::Data(_))),
@@ -149,8 +149,8 @@ impl PolicyInfo {
     }
 
     /// Since when its synchronizing rules are what they are.
-    pub fn tenures(&self) -> impl Iterator<Item = (&Str, &Tenure)> {
-        self.generate.iter().filter(|rule| rule.terms.synchronize).map(|rule| (&rule.name, &rule.tenure))
+    pub fn activations(&self) -> impl Iterator<Item = (&Str, &RuleActivation)> {
+        self.generate.iter().filter(|rule| rule.terms.synchronize).map(|rule| (&rule.name, &rule.activation))
     }
 
     /// Whether the policy looks at objects in `namespace`.

@@ -24,9 +24,9 @@ use ephor_runtime::update_request::{API_VERSION, KIND};
 use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
 
 use super::controller::{Controller, Step};
-use super::standing::Readiness;
+use super::health::Readiness;
+use super::notifications::observer;
 use super::state::Watch;
-use super::telling::observer;
 use super::writer::{Env, Observer};
 use crate::plan::claim::{MANAGED_BY, POLICY_NAME};
 
@@ -82,7 +82,7 @@ pub fn run(background: &Background, stop: &CancellationToken) {
         identity: background.identity.clone(),
         retry: background.leader_retry,
     };
-    background.metrics.background_stands(&background.namespace, None);
+    background.metrics.set_background_health(&background.namespace, None);
     ephor_runtime::lease::run(&background.cluster, &lease, stop, |term| {
         let (background, term) = (background.clone(), term.clone());
         threads::spawn("background", threads::LARGE, &term.token().clone(), move || lead(&background, &term));
@@ -92,7 +92,7 @@ pub fn run(background: &Background, stop: &CancellationToken) {
 /// Does the work for one term; returns at its end.
 pub fn lead(background: &Background, term: &Term) {
     let stop = term.token().clone();
-    background.readiness.begins(&stop);
+    background.readiness.term_started(&stop);
     let store = PolicyStore::new(background.exceptions.clone());
     let fence = term.clone();
     let controller = Controller::new(Env::new(
@@ -155,9 +155,9 @@ pub fn lead(background: &Background, term: &Term) {
             }
         });
     }
-    background.readiness.works();
+    background.readiness.term_synced();
     follow(background, &controller, &work, &stop);
-    background.metrics.background_stands(&background.namespace, None);
+    background.metrics.set_background_health(&background.namespace, None);
 }
 
 /// Keeps a watcher for each kind that must be followed; returns with `stop`.
@@ -187,8 +187,8 @@ fn follow(background: &Background, controller: &Controller, work: &Arc<WorkNotif
             watchers.insert(kind, (watch, stop));
         }
         if round.is_multiple_of(5) {
-            let standing = controller.state().standing(now());
-            background.metrics.background_stands(&background.namespace, Some(&standing));
+            let health = controller.state().health(now());
+            background.metrics.set_background_health(&background.namespace, Some(&health));
             controller.ask_entries(now());
         }
         round += 1;

@@ -47,7 +47,7 @@ impl TriggerRef {
             api_version: claim.trigger_api_version.clone(),
             kind: claim.trigger_kind.clone(),
             namespace: claim.trigger_namespace.clone(),
-            name: claim.stamp.as_ref().map(|stamp| stamp.trigger.clone()).unwrap_or_default(),
+            name: claim.annotation.as_ref().map(|annotation| annotation.trigger.clone()).unwrap_or_default(),
             uid: claim.owner.trigger.clone(),
         }
     }

@@ -167,7 +167,7 @@ pub fn is_ours(report: &Value) -> bool {
 }
 
 /// What of a report readers see and writers compare, as text: everything but timestamps, and of the metadata labels and
-/// owners. Two reports with the same essence need no write.
+/// owners. Two reports with the same text need no write.
 pub fn content(report: &Value) -> String {
     let results = report.get("results").and_then(Value::as_array).unwrap_or_default();
     let results = results.iter().map(super::merge::without_timestamp);

@@ -1,17 +1,17 @@
-//! When two objects say the same.
+//! Compares objects by content.
 //!
-//! What a server stores is not what it was sent: it adds defaults, and mutate rules change objects in flight. So a
-//! downstream is not compared with what its rule renders alone, but with what the server made of that the last time
-//! it was written ([`Written`]). Whoever has forgotten that (after a restart) writes once more: a write that changes
-//! nothing leaves no trace in the cluster.
+//! A server does not store exactly what it receives: it adds defaults, and mutating webhooks change objects. So a
+//! downstream is compared with the object that its rule renders and with the result of the last write ([`Written`]).
+//! After a restart there is no last write, and the object is written once more. The API server ignores a write that
+//! changes nothing.
 
 use ephor_expr::{Map, Str, Value};
 use sha2::{Digest, Sha256};
 
-/// The annotation in which Ephor notes, on an object that it made, how it was made.
+/// The annotation on generated objects that records how they were made.
 pub const OWNERSHIP_ANNOTATION: &str = "ephor.dev/generated";
 
-/// Parts of `metadata` that only the server writes.
+/// Fields of `metadata` that only the server writes.
 const SERVER_OWNED: [&str; 8] = [
     "uid",
     "resourceVersion",
@@ -23,8 +23,8 @@ const SERVER_OWNED: [&str; 8] = [
     "selfLink",
 ];
 
-/// What an object says: without status, without what the server alone writes, without empty parts of its metadata.
-pub fn essence(object: &Value) -> Value {
+/// An object without its status, the server's fields and empty metadata fields.
+pub fn normalized_content(object: &Value) -> Value {
     let Some(members) = object.as_object() else { return object.clone() };
     let mut members = members.clone();
     members.remove("status");
@@ -44,8 +44,8 @@ pub fn essence(object: &Value) -> Value {
     Value::object(members)
 }
 
-/// The same without Ephor's own note on it.
-pub fn unstamped(object: &Value) -> Value {
+/// An object without the ownership annotation.
+pub fn without_ownership(object: &Value) -> Value {
     let mut object = object.clone();
     if object.at(&["metadata", "annotations", OWNERSHIP_ANNOTATION]).is_none() {
         return object;
@@ -73,23 +73,28 @@ pub fn hex(bytes: &[u8]) -> String {
     format!("{:016x}", u64::from_be_bytes(first))
 }
 
-/// What was written last, and what the server made of it.
+/// The last write of an object and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// Fingerprint of the essence that was sent.
+    /// Fingerprint of the normalized content that was sent.
     pub sent: String,
-    /// Fingerprint of the essence that was stored.
+    /// Fingerprint of the normalized content that was stored.
     pub stored: String,
-    /// Whether it was applied on the server's side, so that what it says is known to be this writer's.
+    /// Whether it was a server-side apply, so that managed fields tell which fields this writer owns.
     pub applied: bool,
-    /// The UID of the object if this process created it. Users can edit what is noted on the object, but not this.
+    /// The UID of the object if this process created it. Users can edit annotations, but not this.
     pub created: Option<Str>,
 }
 
 impl Written {
-    /// What a write of `sent` that gave `stored` is remembered as.
+    /// Records that a write of `sent` resulted in `stored`.
     pub fn new(sent: &Value, stored: &Value) -> Self {
-        Self { sent: fingerprint(&essence(sent)), stored: fingerprint(&essence(stored)), applied: false, created: None }
+        Self {
+            sent: fingerprint(&normalized_content(sent)),
+            stored: fingerprint(&normalized_content(stored)),
+            applied: false,
+            created: None,
+        }
     }
 
     /// Whether this process created the object.
@@ -98,7 +103,7 @@ impl Written {
     }
 }
 
-/// Whether all that `part` says is said in `whole`: objects may have further members, lists may not.
+/// Whether `whole` contains all of `part`: objects may have more members, lists must have the same length.
 pub fn covers(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {
@@ -111,9 +116,9 @@ pub fn covers(whole: &Value, part: &Value) -> bool {
     }
 }
 
-/// `wanted` with what an update must not take away from `live`: finalizers, and annotations by which Kubernetes'
-/// own controllers keep their books.
-pub fn with_books_of(wanted: &Value, live: &Value) -> Value {
+/// `wanted` with the metadata of `live` that an update must not remove: finalizers, and the annotations of Kubernetes'
+/// own controllers.
+pub fn preserve_system_metadata(wanted: &Value, live: &Value) -> Value {
     let mut merged = wanted.clone();
     let finalizers = live.at(&["metadata", "finalizers"]).filter(|f| f.as_array().is_some_and(|f| !f.is_empty()));
     let annotations = live.at(&["metadata", "annotations"]).and_then(Value::as_object);

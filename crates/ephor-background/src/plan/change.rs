@@ -1,7 +1,7 @@
 //! One change of a cluster.
 
 use ephor_expr::{Str, Value};
-use ephor_runtime::content::essence;
+use ephor_runtime::content::normalized_content;
 
 use super::identity::ObjectId;
 
@@ -62,7 +62,7 @@ pub enum Reason {
     /// It is not what its rule renders.
     Differs,
     /// What is noted on it about its rule is no longer true.
-    Restamped,
+    AnnotationChanged,
     /// The author moved the rule's target or source; what is there stays, on its own.
     Released,
     /// Its trigger is gone.
@@ -87,7 +87,7 @@ impl Reason {
         match self {
             Self::Missing => "it is not there",
             Self::Differs => "it is not what the rule renders",
-            Self::Restamped => "what is noted on it about its rule has changed",
+            Self::AnnotationChanged => "what is noted on it about its rule has changed",
             Self::Released => "the rule's target or source was moved",
             Self::TriggerGone => "its trigger is gone",
             Self::TriggerUnmatched => "its trigger is no longer matched",
@@ -105,7 +105,7 @@ impl Reason {
 pub enum Proof {
     /// Its rule renders an object of that kind, namespace and name for its trigger, or did so when last asked.
     Rendered,
-    /// The stamp on it was made for this very object.
+    /// The annotation on it was made for this very object.
     Stamped,
     /// A request's `generatedResources` name it.
     Recorded,
@@ -125,7 +125,7 @@ impl Change {
         let (Action::Replace { before, .. } | Action::Apply { before: Some(before), .. }) = &action else {
             return None;
         };
-        let says = |object: &Value| (essence(object), object.get("status").cloned());
+        let says = |object: &Value| (normalized_content(object), object.get("status").cloned());
         (says(before) != says(stored)).then(|| Self { action, ..self.clone() })
     }
 

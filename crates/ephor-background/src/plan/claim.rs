@@ -3,7 +3,7 @@
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::content::{OWNERSHIP_ANNOTATION, set_entry};
 
-use super::stamp::Stamp;
+use super::ownership::OwnershipAnnotation;
 
 /// Who manages the object.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -43,7 +43,7 @@ impl Owner {
     }
 }
 
-/// What the labels and the stamp of an object say.
+/// What the labels and the annotation of an object say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// Whom it belongs to.
@@ -56,8 +56,8 @@ pub struct Claim {
     pub trigger_namespace: Str,
     /// The UID of what it was copied from; empty if it is no copy.
     pub source: Str,
-    /// The stamp, if it was made for this object.
-    pub stamp: Option<Stamp>,
+    /// The annotation, if it was made for this object.
+    pub annotation: Option<OwnershipAnnotation>,
 }
 
 impl Claim {
@@ -84,7 +84,7 @@ impl Claim {
             trigger_kind: of(TRIGGER, "kind"),
             trigger_namespace: of(TRIGGER, "namespace"),
             source: of(SOURCE, "uid"),
-            stamp: Stamp::on(object),
+            annotation: OwnershipAnnotation::read(object),
         })
     }
 }

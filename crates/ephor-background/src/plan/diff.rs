@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use ephor_engine::redact::Redactor;
 use ephor_expr::{Map, Str, Value, yaml};
-use ephor_runtime::content::{essence, set_entry, unstamped};
+use ephor_runtime::content::{normalized_content, set_entry, without_ownership};
 use similar::{ChangeTag, TextDiff};
 
 use super::change::{Action, Change};
@@ -57,7 +57,7 @@ fn rendered(change: &Change, seen: impl Fn(&Value) -> Value, secrets: &Redactor)
 
 /// An object without labels and annotations about where it comes from.
 fn without_notes(object: &Value) -> Value {
-    let mut object = unstamped(object);
+    let mut object = without_ownership(object);
     let labels = object.at(&["metadata", "labels"]).and_then(Value::as_object);
     let notes: Vec<Str> = labels.into_iter().flat_map(Map::keys).filter(|key| is_note(key)).cloned().collect();
     if !notes.is_empty() {
@@ -77,7 +77,7 @@ fn shown(object: &Value, other: &Value, side: &str, secrets: &Redactor) -> Strin
     if object.is_null() {
         return String::new();
     }
-    yaml::to_yaml(&veiled(&hidden(&essence(object), other, side), Some(other), side, secrets))
+    yaml::to_yaml(&veiled(&hidden(&normalized_content(object), other, side), Some(other), side, secrets))
 }
 
 /// The texts of an object without what comes from `secrets`: in YAML a value is not written as it is. A text that

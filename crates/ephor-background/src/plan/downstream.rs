@@ -3,13 +3,14 @@
 use ephor_engine::outcome::Form;
 use ephor_expr::{Str, Value};
 use ephor_runtime::content::{
-    Written, covers, essence, fingerprint, set_entry, set_meta, unstamped, with_books_of, with_texts,
+    Written, covers, fingerprint, normalized_content, preserve_system_metadata, set_entry, set_meta, with_texts,
+    without_ownership,
 };
 
 use super::change::{Action, Change, Reason};
 use super::claim::{CLONE_SOURCE, Claim, EXISTING, Owner};
 use super::identity::ObjectId;
-use super::stamp::Stamp;
+use super::ownership::OwnershipAnnotation;
 
 /// What a rule says about all its downstreams.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub struct Terms {
 pub struct Wanted {
     /// Which one.
     pub id: ObjectId,
-    /// The object with its labels and its stamp.
+    /// The object with its labels and its annotation.
     pub object: Value,
     /// Where its content comes from.
     pub form: Form,
@@ -41,7 +42,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// What `rendered` is when it is written: with a stamp, and without marks that its source carries.
+    /// What `rendered` is when it is written: with an ownership annotation, and without marks that its source carries.
     pub fn new(
         mut rendered: Value,
         form: Form,
@@ -57,7 +58,7 @@ impl Wanted {
         for key in ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"] {
             set_meta(&mut rendered, key, None);
         }
-        let stamp = Stamp {
+        let annotation = OwnershipAnnotation {
             form,
             synchronize: terms.synchronize,
             orphan: terms.orphan,
@@ -67,7 +68,7 @@ impl Wanted {
             trigger: trigger_name.into(),
             adopted: false,
         };
-        stamp.put(&mut rendered);
+        annotation.write_to(&mut rendered);
         Self { id: ObjectId::of(&rendered), object: rendered, form, owner }
     }
 
@@ -75,20 +76,20 @@ impl Wanted {
     #[must_use]
     pub fn adopted(&self) -> Self {
         let mut wanted = self.clone();
-        if let Some(stamp) = Stamp::on(&self.object) {
-            Stamp { adopted: true, ..stamp }.put(&mut wanted.object);
+        if let Some(annotation) = OwnershipAnnotation::read(&self.object) {
+            OwnershipAnnotation { adopted: true, ..annotation }.write_to(&mut wanted.object);
         }
         wanted
     }
 
-    /// Whether `live` is an object that no rule created. The stamp says so, and where there is none the labels that
+    /// Whether `live` is an object that no rule created. The annotation says so, and where there is none the labels that
     /// upstream puts on what this very rule creates.
     fn adopts(&self, live: &Value, written: Option<&Written>) -> bool {
         if written.is_some_and(|written| written.has_created(live)) {
             return false;
         }
-        match Stamp::on(live) {
-            Some(stamp) => stamp.adopted,
+        match OwnershipAnnotation::read(live) {
+            Some(annotation) => annotation.adopted,
             None => Claim::of(live).is_none_or(|claim| !claim.owner.is_rule_of(&self.owner)),
         }
     }
@@ -122,26 +123,27 @@ pub fn plan_downstream(
             return None;
         }
         let claim = Claim::of(live).filter(|claim| claim.owner == wanted.owner)?;
-        return plan_restamp(terms, &claim.stamp?, live);
+        return plan_annotation(terms, &claim.annotation?, live);
     }
     let adopted = wanted.adopts(live, written).then(|| wanted.adopted());
     let wanted = adopted.as_ref().unwrap_or(wanted);
     if terms.server_side_apply {
-        let sent = fingerprint(&essence(&wanted.object));
+        let sent = fingerprint(&normalized_content(&wanted.object));
         // What is not remembered may have said more, which only another apply takes away.
-        let kept = written.is_some_and(|w| w.applied && w.sent == sent) && stamp_of(&wanted.object) == stamp_of(live);
-        if (kept && covers(live, &wanted.object)) || fingerprint(&essence(live)) == sent {
+        let kept = written.is_some_and(|w| w.applied && w.sent == sent)
+            && annotation_of(&wanted.object) == annotation_of(live);
+        if (kept && covers(live, &wanted.object)) || fingerprint(&normalized_content(live)) == sent {
             return None;
         }
         let action = Action::Apply { before: Some(live.clone()), after: wanted.object.clone() };
         return Some(wanted.change(action, Reason::Differs));
     }
-    let mut after = with_books_of(&wanted.object, live);
+    let mut after = preserve_system_metadata(&wanted.object, live);
     if terminating {
         // The API server takes no new finalizers then.
         set_meta(&mut after, "finalizers", live.at(&["metadata", "finalizers"]).cloned());
     }
-    let (says, shall) = (essence(live), essence(&after));
+    let (says, shall) = (normalized_content(live), normalized_content(&after));
     if says == shall {
         return None;
     }
@@ -155,22 +157,26 @@ pub fn plan_downstream(
     for key in ["uid", "resourceVersion"] {
         set_meta(&mut after, key, live.at(&["metadata", key]).cloned());
     }
-    let reason =
-        if essence(&unstamped(live)) == essence(&unstamped(&after)) { Reason::Restamped } else { Reason::Differs };
+    let reason = if normalized_content(&without_ownership(live)) == normalized_content(&without_ownership(&after)) {
+        Reason::AnnotationChanged
+    } else {
+        Reason::Differs
+    };
     Some(wanted.change(Action::Replace { before: live.clone(), after }, reason))
 }
 
-fn stamp_of(object: &Value) -> Option<Stamp> {
-    Stamp::on(object)
+fn annotation_of(object: &Value) -> Option<OwnershipAnnotation> {
+    OwnershipAnnotation::read(object)
 }
 
 /// What to do so that an object, which stays as it is, says what its rule does or did last. Those of a rule that ceased to
 /// synchronize are left alone but for this: whoever finds the rule gone later must know that they stay.
-pub fn plan_restamp(terms: &Terms, stamp: &Stamp, live: &Value) -> Option<Change> {
-    if (stamp.synchronize, stamp.orphan) == (terms.synchronize, terms.orphan) {
+pub fn plan_annotation(terms: &Terms, annotation: &OwnershipAnnotation, live: &Value) -> Option<Change> {
+    if (annotation.synchronize, annotation.orphan) == (terms.synchronize, terms.orphan) {
         return None;
     }
     let mut after = live.clone();
-    Stamp { synchronize: terms.synchronize, orphan: terms.orphan, ..stamp.clone() }.put(&mut after);
-    Some(Change::of(live, Action::Replace { before: live.clone(), after }, Reason::Restamped))
+    OwnershipAnnotation { synchronize: terms.synchronize, orphan: terms.orphan, ..annotation.clone() }
+        .write_to(&mut after);
+    Some(Change::of(live, Action::Replace { before: live.clone(), after }, Reason::AnnotationChanged))
 }

@@ -18,7 +18,7 @@ use ephor_expr::Value;
 
 use super::change::{Action, Change, Proof, Reason};
 use super::claim::{Claim, given_back, released};
-use super::downstream::{Terms, plan_restamp};
+use super::downstream::{Terms, plan_annotation};
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -72,17 +72,17 @@ pub struct Removal<'a> {
 /// What to do about it; `None` if it stays.
 pub fn plan_removal(removal: &Removal<'_>) -> Option<Change> {
     let Removal { live, claim, cause, terms, rendered, recorded, created } = *removal;
-    let stamp = claim.stamp.as_ref();
+    let annotation = claim.annotation.as_ref();
     // The rule's own word counts before what is noted on the object, which may be older.
-    let synchronize = terms.map(|t| t.synchronize).or(stamp.map(|s| s.synchronize))?;
+    let synchronize = terms.map(|t| t.synchronize).or(annotation.map(|s| s.synchronize))?;
     if live.str_at(&["metadata", "deletionTimestamp"]).is_some() {
         return None;
     }
     if !synchronize {
-        return plan_restamp(terms?, stamp?, live);
+        return plan_annotation(terms?, annotation?, live);
     }
-    let moved = match (terms, stamp) {
-        (Some(terms), Some(stamp)) => terms.references != stamp.references,
+    let moved = match (terms, annotation) {
+        (Some(terms), Some(annotation)) => terms.references != annotation.references,
         _ => false,
     };
     if moved && cause == Cause::NoLongerRendered {
@@ -90,23 +90,23 @@ pub fn plan_removal(removal: &Removal<'_>) -> Option<Change> {
         return Some(Change::of(live, action, Reason::Released));
     }
     // It was not copied from the source that is missing.
-    if moved && cause == Cause::SourceGone && stamp.is_some_and(|stamp| stamp.form == Form::Clone) {
+    if moved && cause == Cause::SourceGone && annotation.is_some_and(|annotation| annotation.form == Form::Clone) {
         return None;
     }
     // Upstream's scenarios have even a copy that was there before go with its source.
-    if stamp.is_some_and(|stamp| stamp.adopted) && !created && cause != Cause::SourceGone {
+    if annotation.is_some_and(|annotation| annotation.adopted) && !created && cause != Cause::SourceGone {
         let action = Action::Replace { before: live.clone(), after: given_back(live) };
         return Some(Change::of(live, action, cause.reason()));
     }
     if matches!(cause, Cause::RuleGone | Cause::PolicyGone) {
-        let orphan = terms.map_or_else(|| stamp.is_none_or(|s| s.orphan), |t| t.orphan);
-        let form = stamp.map(|s| s.form).or_else(|| claim.source.is_empty().then_some(Form::Data));
+        let orphan = terms.map_or_else(|| annotation.is_none_or(|s| s.orphan), |t| t.orphan);
+        let form = annotation.map(|s| s.form).or_else(|| claim.source.is_empty().then_some(Form::Data));
         if orphan || matches!(form, None | Some(Form::Clone)) {
-            return plan_restamp(terms?, stamp?, live);
+            return plan_annotation(terms?, annotation?, live);
         }
     }
     // INVARIANT: nothing is deleted on the word of its labels alone.
-    let proof = if stamp.is_some() {
+    let proof = if annotation.is_some() {
         Proof::Stamped
     } else if rendered {
         Proof::Rendered

@@ -1,7 +1,7 @@
 use ephor_engine::outcome::Form;
 use ephor_engine::redact::Redactor;
 use ephor_expr::{Value, yaml};
-use ephor_runtime::content::{OWNERSHIP_ANNOTATION, Written, essence, fingerprint, set_entry, set_meta};
+use ephor_runtime::content::{OWNERSHIP_ANNOTATION, Written, fingerprint, normalized_content, set_entry, set_meta};
 
 use super::claim::CLONE_SOURCE;
 use super::*;
@@ -180,7 +180,7 @@ fn removals_follow_the_action_table() {
         let live = stored(&wanted(&sync, form, "a").object);
         let gone = matches!(cause, RuleGone | PolicyGone);
         for known in [Some(&sync), None] {
-            // Once the rule is gone, the stamp says the same.
+            // Once the rule is gone, the annotation says the same.
             if known.is_some() || gone {
                 let change = removed(known, &live, cause, true);
                 assert_eq!(change.is_some(), deleted, "{form:?} {cause:?}");
@@ -262,7 +262,7 @@ fn labels_alone_prove_nothing() {
     set_meta(&mut copy, "name", Some("mine".into()));
     assert_eq!(removed(Some(&sync), &copy, Cause::TriggerGone, false), None);
     assert_eq!(removed(None, &copy, Cause::PolicyGone, false), None);
-    // Made by upstream, which has no stamps: the rule must render it.
+    // Made by upstream, which has no annotations: the rule must render it.
     let mut bare = own.clone();
     set_entry(&mut bare, "annotations", OWNERSHIP_ANNOTATION, None);
     assert_eq!(removed(Some(&sync), &bare, Cause::TriggerGone, false), None);
@@ -340,5 +340,5 @@ fn what_comes_from_secrets_only_says_that_it_differs() {
 #[test]
 fn fingerprints_do_not_depend_on_what_the_server_writes() {
     let plain = rendered("a");
-    assert_eq!(fingerprint(&essence(&plain)), fingerprint(&essence(&stored(&plain))));
+    assert_eq!(fingerprint(&normalized_content(&plain)), fingerprint(&normalized_content(&stored(&plain))));
 }

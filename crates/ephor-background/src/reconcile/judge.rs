@@ -14,15 +14,15 @@ use ephor_expr::{Str, Value};
 use ephor_runtime::facts::{Answers, evaluate, labels_of};
 use ephor_runtime::update_request::UpdateRequest;
 
-use super::pass::{Asked, Pass};
-use super::work::Work;
-use crate::plan::{ObjectId, Stamp};
+use super::context::{ReconcileContext, TriggerRequest};
+use super::reconciler::PolicyReconciler;
+use crate::plan::{ObjectId, OwnershipAnnotation};
 use crate::queue::WorkKey;
 use crate::trigger::{TriggerRef, admission_request, review_of_existing, review_of_request};
 
 /// Answers the questions of one evaluation, and registers what its key was judged by.
 struct Recorder<'r, 'p> {
-    pass: &'r Pass<'p>,
+    context: &'r ReconcileContext<'p>,
     /// `None` for a policy without rules that synchronize: a change of what they read asks for nothing.
     key: Option<&'r WorkKey>,
 }
@@ -31,7 +31,7 @@ impl Recorder<'_, '_> {
     /// Registers a question before it is asked, so that no change after the answer is missed.
     fn register(&self, fetch: &Fetch) {
         let Some(key) = self.key else { return };
-        let mut state = self.pass.lock();
+        let mut state = self.context.lock();
         match fetch {
             Fetch::Object { api_version, kind, namespace, name } => {
                 state.depend(key, api_version, kind, namespace, name);
@@ -52,7 +52,7 @@ impl Recorder<'_, '_> {
 
     /// What the index knows without a question to the cluster.
     fn known(&self, fetch: &Fetch) -> Option<Value> {
-        let state = self.pass.lock();
+        let state = self.context.lock();
         let recent = |id: &ObjectId| state.index.find(id).and_then(|seen| state.index.recent.get(seen));
         match fetch {
             Fetch::Object { api_version, kind, namespace, name } => {
@@ -71,24 +71,26 @@ impl Answers for Recorder<'_, '_> {
     fn answer(&self, fetch: &AllowedFetch) -> Fact {
         self.register(fetch.fetch());
         if let Some(known) = self.known(fetch.fetch()) {
-            self.pass.env.answers.overhear(fetch.fetch(), &known);
+            self.context.env.answers.overhear(fetch.fetch(), &known);
             return Fact::Found(known);
         }
-        let fact = self.pass.env.answers.answer(fetch);
+        let fact = self.context.env.answers.answer(fetch);
         match (fetch.fetch(), &fact, self.key) {
-            (Fetch::Object { .. }, Fact::Found(object), _) => self.pass.lock().note(object, self.pass.now),
-            (Fetch::Global { .. }, said, Some(key)) => self.pass.lock().heard_of_entry(key, fetch, said, self.pass.now),
+            (Fetch::Object { .. }, Fact::Found(object), _) => self.context.lock().note(object, self.context.now),
+            (Fetch::Global { .. }, said, Some(key)) => {
+                self.context.lock().heard_of_entry(key, fetch, said, self.context.now);
+            }
             _ => {}
         }
         fact
     }
 
     fn context_limit(&self) -> u64 {
-        self.pass.env.answers.context_limit()
+        self.context.env.answers.context_limit()
     }
 
     fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {
-        self.pass.env.answers.secrets(fetch, answer)
+        self.context.env.answers.secrets(fetch, answer)
     }
 }
 
@@ -96,7 +98,7 @@ impl Answers for Recorder<'_, '_> {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum View {
     /// As the request at hand has it.
-    Asked,
+    Request,
     /// As the last request had it; its name.
     Remembered(Str),
     /// As an object that was created: nobody knows better, or what there is was made so.
@@ -112,10 +114,10 @@ pub(super) struct Judged {
     pub(super) subresource: Str,
 }
 
-impl Work<'_, '_> {
+impl PolicyReconciler<'_, '_> {
     pub(super) fn judge(
         &self,
-        asked: Option<&Asked>,
+        asked: Option<&TriggerRequest>,
         trigger: &TriggerRef,
         object: &Value,
         view: &View,
@@ -123,25 +125,25 @@ impl Work<'_, '_> {
     ) -> Judged {
         let review = self.review(asked, trigger, object, view, remembered);
         let (operation, subresource) = (review.operation, review.subresource.clone());
-        let exceptions = Arc::clone(&self.pass.lock().snapshot.exceptions);
-        let recorder = Recorder { pass: self.pass, key: self.info.synchronizes().then_some(self.key) };
+        let exceptions = Arc::clone(&self.context.lock().snapshot.exceptions);
+        let recorder = Recorder { context: self.context, key: self.info.synchronizes().then_some(self.key) };
         let begun = Instant::now();
         let done = evaluate(&self.info.set, &exceptions, review.clone(), Phase::Generate, &recorder);
         if let Some(program) = &self.info.program {
-            self.pass.env.metrics.background_judged(program, &review, &done.outcomes, begun.elapsed());
+            self.context.env.metrics.background_judged(program, &review, &done.outcomes, begun.elapsed());
         }
         Judged { outcomes: done.outcomes.into_iter().map(|o| (o.rule.clone(), o)).collect(), operation, subresource }
     }
 
     pub(super) fn review(
         &self,
-        asked: Option<&Asked>,
+        asked: Option<&TriggerRequest>,
         trigger: &TriggerRef,
         object: &Value,
         view: &View,
         remembered: Option<Arc<UpdateRequest>>,
     ) -> Review {
-        let asked = asked.and_then(|asked| Some((Arc::clone(&asked.request), asked.admission.clone()?)));
+        let asked = asked.and_then(|asked| Some((Arc::clone(&asked.update_request), asked.admission.clone()?)));
         let remembered = || remembered.and_then(|request| Some((Arc::clone(&request), admission_request(&request)?)));
         if let Some((request, admission)) = asked.or_else(remembered) {
             let subresource = !admission.sub_resource.is_empty();
@@ -154,24 +156,24 @@ impl Work<'_, '_> {
                 Operation::Delete => (Value::Null, admission.old_object.clone()),
                 Operation::Connect => (admission.object.clone(), Value::Null),
             };
-            return review_of_request(&request, &admission, trigger, new, old, self.pass.clock);
+            return review_of_request(&request, &admission, trigger, new, old, self.context.clock);
         }
         let operation = if *view == View::Updated { Operation::Update } else { Operation::Create };
-        review_of_existing(object, operation, &self.info.uid, self.pass.clock)
+        review_of_existing(object, operation, &self.info.uid, self.context.clock)
     }
 
     /// What the request was that an owned object was made by.
     pub(super) fn operation_of(&self, id: &ObjectId) -> Option<Str> {
-        self.stamp_of(id).map(|stamp| stamp.operation)
+        self.annotation_of(id).map(|annotation| annotation.operation)
     }
 
     /// Whether an event made an owned object.
     pub(super) fn is_of_event(&self, id: &ObjectId) -> bool {
-        self.stamp_of(id).is_some_and(|stamp| stamp.is_of_event())
+        self.annotation_of(id).is_some_and(|annotation| annotation.is_of_event())
     }
 
-    fn stamp_of(&self, id: &ObjectId) -> Option<Stamp> {
-        let state = self.pass.lock();
-        state.index.find(id)?.downstream.as_ref()?.claim.stamp.clone()
+    fn annotation_of(&self, id: &ObjectId) -> Option<OwnershipAnnotation> {
+        let state = self.context.lock();
+        state.index.find(id)?.downstream.as_ref()?.claim.annotation.clone()
     }
 }

@@ -4,24 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_expr::Value;
 
-use super::pass::{Asked, Done, Failure, LOOK_AGAIN, Pass};
-use super::work::Work;
+use super::context::{Done, POLL_INTERVAL, ReconcileContext, ReconcileError, TriggerRequest};
+use super::reconciler::PolicyReconciler;
 use crate::plan::{Cause, ObjectId};
 use crate::queue::{Task, WorkKey};
 use crate::rules::PolicyInfo;
 use crate::state::{Reading, State, label_parts};
 use crate::trigger::TriggerRef;
 
-impl Pass<'_> {
+impl ReconcileContext<'_> {
     /// Makes good what a policy wants for a trigger.
-    pub fn reconcile(&self, key: &WorkKey, asked: Option<&Asked>) -> Result<Done, Failure> {
+    pub fn reconcile(&self, key: &WorkKey, request: Option<&TriggerRequest>) -> Result<Done, ReconcileError> {
         let reading = Reading::begin(self.state, key);
         let (info, owned, trigger, forced) = {
             let state = self.lock();
             let (namespace, name) = label_parts(&key.policy);
             let owned = state.index.owned(namespace, name, &key.trigger);
             let info = state.infos.get(&key.policy).cloned();
-            let trigger = Self::locate(&state, key, info.as_deref(), &owned, asked);
+            let trigger = Self::locate(&state, key, info.as_deref(), &owned, request);
             (info, owned, trigger, state.forced.get(key).cloned().unwrap_or_default())
         };
         let Some(info) = info else { return self.without_policy(key, &owned) };
@@ -30,13 +30,13 @@ impl Pass<'_> {
             self.lock().forget_key(key, self.now);
             return Ok(Done::default());
         }
-        let mut work = Work {
-            pass: self,
+        let mut work = PolicyReconciler {
+            context: self,
             key,
             info: &info,
             trigger,
             object: Value::Null,
-            asked,
+            request,
             forced,
             rendered: BTreeMap::new(),
             met: BTreeMap::new(),
@@ -46,11 +46,11 @@ impl Pass<'_> {
             failure: None,
         };
         work.run(owned)?;
-        let Work { rendered, done, unjudged, failure, trigger, .. } = work;
+        let PolicyReconciler { rendered, done, unjudged, failure, trigger, .. } = work;
         let mut state = self.lock();
         state.set_rendered(key, rendered, self.now);
         // A key that fails is judged again. A request that fails may be given up, so its reads prove nothing.
-        if !unjudged && (failure.is_none() || asked.is_none()) {
+        if !unjudged && (failure.is_none() || request.is_none()) {
             state.judged(key, reading.pass());
         }
         if done.changes > 0 && state.is_overtaken(key, reading.pass()) {
@@ -64,7 +64,7 @@ impl Pass<'_> {
         if let Some(failure) = failure {
             return Err(failure);
         }
-        if asked.is_none_or(|asked| !asked.alone) {
+        if request.is_none_or(|request| !request.alone) {
             state.forced.remove(key);
         }
         state.known.remove(key);
@@ -88,10 +88,11 @@ impl Pass<'_> {
         key: &WorkKey,
         info: Option<&PolicyInfo>,
         owned: &[ObjectId],
-        asked: Option<&Asked>,
+        request: Option<&TriggerRequest>,
     ) -> Option<TriggerRef> {
-        if let Some(asked) = asked {
-            let context = asked.request.spec.rule_context.iter().find(|context| context.trigger.uid == key.trigger);
+        if let Some(request) = request {
+            let context =
+                request.update_request.spec.rule_context.iter().find(|context| context.trigger.uid == key.trigger);
             if let Some(context) = context {
                 return Some(TriggerRef::of_spec(&context.trigger));
             }
@@ -110,13 +111,16 @@ impl Pass<'_> {
             .or_else(|| claimed.map(|d| TriggerRef::of_claim(&d.claim)).max_by_key(|trigger| !trigger.name.is_empty()))
     }
 
-    /// The policy is not among those that are known: whether that is true is asked before anything goes.
-    pub(super) fn without_policy(&self, key: &WorkKey, owned: &[ObjectId]) -> Result<Done, Failure> {
+    /// Handles a key whose policy is not in the store. Checks with the API server before anything is removed.
+    pub(super) fn without_policy(&self, key: &WorkKey, owned: &[ObjectId]) -> Result<Done, ReconcileError> {
         if !owned.is_empty() && self.policy_document(key)?.is_some() {
             let known = self.lock().snapshot.policies.contains_key(&key.policy);
             // It is there but has no rules of this sort any more; or it came a moment ago.
             if !known {
-                return Err(Failure::Later(LOOK_AGAIN, format!("policy {} is not known yet", key.policy)));
+                return Err(ReconcileError::RetryAfter(
+                    POLL_INTERVAL,
+                    format!("policy {} is not known yet", key.policy),
+                ));
             }
         }
         let mut done = Done::default();

@@ -4,16 +4,16 @@
 //! rule's objects are planned against the live ones, and what a synchronizing rule owns and does not want any more
 //! goes. Nothing here depends on what has happened, only on what is; requests add who asked and what was before.
 //!
-//! - `pass`: one piece of work at hand, and what comes of it. `key`: one policy and one trigger.
-//! - `work`: its rules, one after the other. `judge`: what the engine says about the trigger.
+//! - `context`: one piece of work at hand, and what comes of it. `key`: one policy and one trigger.
+//! - `reconciler`: its rules, one after the other. `judge`: what the engine says about the trigger.
 //! - `want`: what a rule renders, made good. `ensure`: one object of it. `remove`: what is wanted no more.
 
+mod context;
 mod ensure;
 mod judge;
 mod key;
-mod pass;
+mod reconciler;
 mod remove;
 mod want;
-mod work;
 
-pub use pass::{Asked, Done, Failure, Found, PATIENCE, Pass};
+pub use context::{Done, Lookup, PERSISTENCE_TIMEOUT, ReconcileContext, ReconcileError, TriggerRequest};

@@ -2,15 +2,15 @@
 
 use ephor_cluster::ErrorKind;
 
-use super::pass::{Failure, Pass, TRIES};
-use super::work::Work;
+use super::context::{ReconcileContext, ReconcileError, TRIES};
+use super::reconciler::PolicyReconciler;
 use crate::plan::{Action, Cause, Claim, ObjectId, Removal, Terms, plan_removal};
 use crate::queue::{Task, WorkKey};
 use crate::rules::GenerateInfo;
 use crate::state::key_of;
 use crate::trigger::TriggerRef;
 
-impl Pass<'_> {
+impl ReconcileContext<'_> {
     /// Takes away an object that a key owns, if it may; how many changes that took.
     pub(super) fn remove(
         &self,
@@ -18,7 +18,7 @@ impl Pass<'_> {
         id: &ObjectId,
         cause: Cause,
         terms: Option<&Terms>,
-    ) -> Result<usize, Failure> {
+    ) -> Result<usize, ReconcileError> {
         for _ in 0..TRIES {
             let (api_version, rendered, others) = {
                 let state = self.lock();
@@ -76,14 +76,19 @@ impl Pass<'_> {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Failure::Failed(format!("{id} changes all the time")))
+        Err(ReconcileError::Failed(format!("{id} changes all the time")))
     }
 }
 
-impl Work<'_, '_> {
-    pub(super) fn remove_all(&mut self, rule: &GenerateInfo, own: &[ObjectId], cause: Cause) -> Result<(), Failure> {
+impl PolicyReconciler<'_, '_> {
+    pub(super) fn remove_all(
+        &mut self,
+        rule: &GenerateInfo,
+        own: &[ObjectId],
+        cause: Cause,
+    ) -> Result<(), ReconcileError> {
         for id in own {
-            self.done.changes += self.pass.remove(self.key, id, cause, Some(&rule.terms))?;
+            self.done.changes += self.context.remove(self.key, id, cause, Some(&rule.terms))?;
         }
         Ok(())
     }

@@ -8,16 +8,16 @@ use ephor_runtime::content::set_meta;
 use ephor_runtime::traits::Varying;
 use ephor_runtime::update_request::ResourceSpec;
 
-use super::pass::Failure;
-use super::work::Work;
+use super::context::ReconcileError;
+use super::reconciler::PolicyReconciler;
 use crate::index::Seen;
 use crate::plan::claim::CLONE_SOURCE;
-use crate::plan::{Cause, Claim, ObjectId, Owner, Wanted, plan_restamp};
+use crate::plan::{Cause, Claim, ObjectId, Owner, Wanted, plan_annotation};
 use crate::rules::GenerateInfo;
 use crate::state::{Inputs, key_of, label_parts};
 use crate::trigger::TriggerRef;
 
-impl Work<'_, '_> {
+impl PolicyReconciler<'_, '_> {
     /// Makes good what a rule renders; `unsourced` are objects that lack their source.
     pub(super) fn want(
         &mut self,
@@ -27,7 +27,7 @@ impl Work<'_, '_> {
         (operation, subresource): &(Operation, Str),
         rendered: &[ephor_engine::outcome::Downstream],
         unsourced: &[ObjectId],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ReconcileError> {
         let (policy_namespace, policy) = label_parts(&self.key.policy);
         let owner = Owner {
             policy_namespace: policy_namespace.into(),
@@ -66,7 +66,7 @@ impl Work<'_, '_> {
                 continue;
             }
             if varying != Varying::Nothing && own.contains(&wanted.id) {
-                self.restamp(rule, std::slice::from_ref(&wanted.id))?;
+                self.update_annotation(rule, std::slice::from_ref(&wanted.id))?;
                 self.record(&wanted.id);
                 continue;
             }
@@ -77,7 +77,7 @@ impl Work<'_, '_> {
                         self.mark_source(source);
                     }
                 }
-                Err(Failure::Lost) => return Err(Failure::Lost),
+                Err(ReconcileError::LostLease) => return Err(ReconcileError::LostLease),
                 Err(failure) => {
                     first_failure.get_or_insert(failure);
                 }
@@ -89,46 +89,48 @@ impl Work<'_, '_> {
                 self.rendered.insert(id.clone(), rule.name.clone());
                 continue;
             }
-            self.done.changes += self.pass.remove(self.key, id, cause, Some(&rule.terms))?;
+            self.done.changes += self.context.remove(self.key, id, cause, Some(&rule.terms))?;
         }
         first_failure.map_or(Ok(()), Err)
     }
 
     /// Whether a copy stays as it is because the author named another source, and nothing has changed since.
     fn waits(&self, id: &ObjectId, source: Option<&Value>) -> bool {
-        let mut state = self.pass.lock();
+        let mut state = self.context.lock();
         state.may_wait(id) && state.waits(id, source, &Inputs::of(source, &self.object))
     }
 
     /// Holds on to objects that the rule made, as they are, and tells which they are. Others only say that they are its.
-    pub(super) fn hold(&mut self, rule: &GenerateInfo, ids: &[ObjectId]) -> Result<Vec<ObjectId>, Failure> {
+    pub(super) fn hold(&mut self, rule: &GenerateInfo, ids: &[ObjectId]) -> Result<Vec<ObjectId>, ReconcileError> {
         let held: Vec<ObjectId> = {
-            let state = self.pass.lock();
-            let stamped = |id: &ObjectId| {
-                state.index.find(id).and_then(|s| s.downstream.as_ref()?.claim.stamp.as_ref()).is_some()
+            let state = self.context.lock();
+            let annotated = |id: &ObjectId| {
+                state.index.find(id).and_then(|s| s.downstream.as_ref()?.claim.annotation.as_ref()).is_some()
             };
             let rendered = |id: &ObjectId| state.rendered.get(self.key).is_some_and(|ids| ids.contains_key(id));
-            ids.iter().filter(|id| stamped(id) || rendered(id)).cloned().collect()
+            ids.iter().filter(|id| annotated(id) || rendered(id)).cloned().collect()
         };
         self.rendered.extend(held.iter().map(|id| (id.clone(), rule.name.clone())));
-        self.restamp(rule, &held)?;
+        self.update_annotation(rule, &held)?;
         Ok(held)
     }
 
     /// The object with what only discovery knows: its group, and whether it lives in a namespace.
-    pub(super) fn complete(&self, rendered: &Value) -> Result<Value, Failure> {
+    pub(super) fn complete(&self, rendered: &Value) -> Result<Value, ReconcileError> {
         let mut object = rendered.clone();
         let text = |key: &str| Str::new(rendered.str_at(&[key]).unwrap_or_default());
         let (api_version, kind) = (text("apiVersion"), text("kind"));
-        let Some(completed) = self.pass.lock().completed(&api_version, &kind) else {
-            return Err(Failure::Failed(format!("kind {kind} is served by several groups or none: set `apiVersion`")));
+        let Some(completed) = self.context.lock().completed(&api_version, &kind) else {
+            return Err(ReconcileError::Failed(format!(
+                "kind {kind} is served by several groups or none: set `apiVersion`"
+            )));
         };
         if api_version.is_empty()
             && let Some(members) = object.as_object_mut()
         {
             members.insert("apiVersion", completed.clone());
         }
-        let resource = self.pass.env.resource(&completed, &kind)?;
+        let resource = self.context.env.resource(&completed, &kind)?;
         let namespace = rendered.str_at(&["metadata", "namespace"]).unwrap_or_default();
         let own = self.key.policy.namespace.as_deref();
         if resource.namespaced && namespace.is_empty() {
@@ -137,34 +139,35 @@ impl Work<'_, '_> {
             set_meta(&mut object, "namespace", None);
         }
         // The writer would refuse it, too; but what a Policy may not write it must not be thought to render, either.
-        self.pass.env.writer(&self.key.policy).may_write(&resource, &ObjectId::of(&object))?;
+        self.context.env.writer(&self.key.policy).may_write(&resource, &ObjectId::of(&object))?;
         Ok(object)
     }
 
     /// Tells objects that are not rendered again what their rule says of their fate, such as that they are on their own.
-    pub(super) fn restamp(&mut self, rule: &GenerateInfo, own: &[ObjectId]) -> Result<(), Failure> {
+    pub(super) fn update_annotation(&mut self, rule: &GenerateInfo, own: &[ObjectId]) -> Result<(), ReconcileError> {
         for id in own {
             let (api_version, differs) = {
-                let state = self.pass.lock();
+                let state = self.context.lock();
                 let Some(seen) = state.index.find(id) else { continue };
-                let stamp = seen.downstream.as_ref().and_then(|d| d.claim.stamp.as_ref());
+                let annotation = seen.downstream.as_ref().and_then(|d| d.claim.annotation.as_ref());
                 (
                     seen.api_version.clone(),
-                    stamp.is_some_and(|s| s.synchronize != rule.terms.synchronize || s.orphan != rule.terms.orphan),
+                    annotation
+                        .is_some_and(|s| s.synchronize != rule.terms.synchronize || s.orphan != rule.terms.orphan),
                 )
             };
             if !differs {
                 continue;
             }
-            let Some(live) = self.pass.env.read(&api_version, id)? else { continue };
+            let Some(live) = self.context.env.read(&api_version, id)? else { continue };
             // It may have changed hands.
             let own = |claim: &Claim| key_of(&claim.owner) == *self.key && claim.owner.rule == rule.name;
             let Some(claim) = Claim::of(&live).filter(own) else { continue };
-            let change = claim.stamp.and_then(|stamp| plan_restamp(&rule.terms, &stamp, &live));
+            let change = claim.annotation.and_then(|annotation| plan_annotation(&rule.terms, &annotation, &live));
             if let Some(change) = change {
-                if let Some(stored) = self.pass.env.writer(&self.key.policy).apply(&change)? {
-                    self.pass.lock().note(&stored, self.pass.now);
-                    self.pass.tell(self.key, &rule.name, self.trigger.as_ref(), &change, stored);
+                if let Some(stored) = self.context.env.writer(&self.key.policy).apply(&change)? {
+                    self.context.lock().note(&stored, self.context.now);
+                    self.context.tell(self.key, &rule.name, self.trigger.as_ref(), &change, stored);
                 }
                 self.done.changes += 1;
             }
@@ -175,7 +178,7 @@ impl Work<'_, '_> {
     /// Adds an object to what the request made.
     pub(super) fn record(&mut self, id: &ObjectId) {
         let spec = self.met.get(id).cloned().or_else(|| {
-            let state = self.pass.lock();
+            let state = self.context.lock();
             state.index.find(id).map(spec_of)
         });
         self.done.generated.extend(spec);
@@ -187,8 +190,8 @@ impl Work<'_, '_> {
         if source.at(&["metadata", "labels", CLONE_SOURCE]).is_some() {
             return;
         }
-        match self.pass.env.writer(&self.key.policy).label(source, CLONE_SOURCE, "") {
-            Ok(stored) => self.pass.lock().note(&stored, self.pass.now),
+        match self.context.env.writer(&self.key.policy).label(source, CLONE_SOURCE, "") {
+            Ok(stored) => self.context.lock().note(&stored, self.context.now),
             Err(error) => tracing::debug!(source = %ObjectId::of(source), %error, "the source could not be marked"),
         }
     }

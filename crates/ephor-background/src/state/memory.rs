@@ -11,7 +11,6 @@ use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::policies::{PolicyKey, Snapshot};
 use ephor_runtime::queue::{Moment, Queue};
 
-use super::bygone::Bygone;
 use super::contexts::Contexts;
 use super::entries::Entries;
 use super::failures::Subject;
@@ -19,14 +18,15 @@ use super::kinds::Watch;
 use super::names::key_of;
 use super::reads::Reads;
 use super::requests::{Finished, Pending};
+use super::tombstones::Tombstones;
 use super::waiting::Waiting;
-use crate::contest::Contests;
 use crate::index::{Index, Seen};
 use crate::plan::{ObjectId, Owner, Terms};
 use crate::queue::{Task, WorkKey, reconciling};
 use crate::rights::Rights;
 use crate::rules::PolicyInfo;
 use crate::trigger::TriggerRef;
+use crate::write_limit::RecentWrites;
 
 /// That a rule has acted for a trigger that was there before it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,14 +60,14 @@ pub struct State {
     pub requests: BTreeMap<Str, Pending>,
     /// Requests that are done, by name.
     pub finished: BTreeMap<Str, Finished>,
-    pub(super) bygone: Bygone,
+    pub(super) tombstones: Tombstones,
     /// What each key's rules render, with the rule; synchronizing rules only.
     pub rendered: BTreeMap<WorkKey, BTreeMap<ObjectId, Str>>,
     pub(super) wanted_by: BTreeMap<ObjectId, BTreeSet<WorkKey>>,
     /// What keys read when they were judged.
     pub(super) reads: Reads,
     /// The labels of namespaces before a change that nobody has looked at yet.
-    pub(super) relabelled: BTreeMap<Str, Value>,
+    pub(super) changed_labels: BTreeMap<Str, Value>,
     /// What was written last.
     pub written: BTreeMap<ObjectId, Written>,
     /// Copies whose rule names another source now.
@@ -91,7 +91,7 @@ pub struct State {
     /// The kinds to follow, as far as is known.
     pub(super) followed: BTreeMap<GroupKind, Watch>,
     /// What was written again and again lately.
-    pub contests: Contests,
+    pub recent_writes: RecentWrites,
     /// What is served.
     pub discovery: Arc<Discovery>,
     /// Triggers that no policy sees.
@@ -181,29 +181,29 @@ impl State {
     }
 
     /// Whether the owner that an object claims looks after it, as far as is known.
-    pub fn stands(&self, owner: &Owner, id: &ObjectId) -> Standing {
+    pub fn owner_state(&self, owner: &Owner, id: &ObjectId) -> OwnerState {
         let key = key_of(owner);
-        let Some(info) = self.infos.get(&key.policy) else { return Standing::Fallen };
+        let Some(info) = self.infos.get(&key.policy) else { return OwnerState::Stale };
         if !info.rule(&owner.rule).is_some_and(|rule| rule.terms.synchronize) {
-            return Standing::Fallen;
+            return OwnerState::Stale;
         }
         if self.rendered.get(&key).is_some_and(|rendered| rendered.contains_key(id)) {
-            Standing::Firm
+            OwnerState::Active
         } else if self.queue.holds(&Task::Reconcile(key)) {
-            Standing::Open
+            OwnerState::Unknown
         } else {
-            Standing::Fallen
+            OwnerState::Stale
         }
     }
 }
 
 /// How sure an owner's claim is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum OwnerState {
     /// It renders the object.
-    Firm,
+    Active,
     /// It has not been judged yet.
-    Open,
+    Unknown,
     /// It does not want the object any more.
-    Fallen,
+    Stale,
 }

@@ -1,13 +1,12 @@
 //! What the background controller knows and has to do: watch events and policies in, work out. No cluster, no clock.
 //!
 //! - `memory`: the state itself, and what it remembers of its own work.
-//! - `objects`, `policies`, `requests`: what is seen, and the work that it asks for. `bygone`: requests that have ended.
+//! - `objects`, `policies`, `requests`: what is seen, and the work that it asks for. `tombstones`: requests that have ended.
 //! - `contexts`: requests that rules cannot be judged without.
 //! - `reads`: objects that keys were judged by. `entries`: global context entries that were asked.
 //! - `waiting`: copies whose rule names another source.
 //! - `failures`: what fails, and for whom. `kinds`: what must be watched. `names`: policies and keys, as labels name them.
 
-mod bygone;
 mod contexts;
 mod entries;
 mod failures;
@@ -18,11 +17,12 @@ mod objects;
 mod policies;
 mod reads;
 mod requests;
+mod tombstones;
 mod waiting;
 
 pub use failures::{GivenUp, Subject};
 pub use kinds::Watch;
-pub use memory::{Acted, Standing, State};
+pub use memory::{Acted, OwnerState, State};
 pub use names::{key_of, label_parts, policy_key};
 pub use reads::{Dependency, Reading};
 pub use requests::Pending;

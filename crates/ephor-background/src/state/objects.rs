@@ -119,21 +119,21 @@ impl State {
             && self.infos.values().any(|info| info.generate.iter().any(|r| r.traits.namespace_selector))
         {
             // Of changes that come before the first is looked at, the first counts.
-            self.relabelled.entry(seen.id.name.clone()).or_insert_with(|| before.clone());
-            self.queue.add(Task::Relabelled(seen.id.name), now);
+            self.changed_labels.entry(seen.id.name.clone()).or_insert_with(|| before.clone());
+            self.queue.add(Task::NamespaceLabels(seen.id.name), now);
         }
     }
 
     /// The labels of a namespace before they changed, and as they are now; `None` if nobody need look at them.
-    pub fn take_relabelled(&mut self, namespace: &str) -> Option<(Value, Value)> {
-        let before = self.relabelled.remove(namespace)?;
+    pub fn take_changed_labels(&mut self, namespace: &str) -> Option<(Value, Value)> {
+        let before = self.changed_labels.remove(namespace)?;
         let seen = self.index.find(&ObjectId::new("v1", "Namespace", "", namespace))?;
         Some((before, seen.labels.clone()))
     }
 
     /// Takes them back: they must be looked at again.
-    pub fn put_relabelled(&mut self, namespace: &str, before: Value) {
-        self.relabelled.insert(namespace.into(), before);
+    pub fn put_changed_labels(&mut self, namespace: &str, before: Value) {
+        self.changed_labels.insert(namespace.into(), before);
     }
 
     fn keys_of_trigger(&self, seen: &Seen) -> Vec<WorkKey> {
@@ -171,7 +171,7 @@ impl State {
         if rule.traits.skips_own && seen.downstream.is_some() {
             return owns();
         }
-        rule.terms.existing || rule.tenure.precedes(seen) || owns()
+        rule.terms.existing || rule.activation.precedes(seen) || owns()
     }
 }
 

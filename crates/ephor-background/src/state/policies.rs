@@ -15,8 +15,8 @@ use super::names::{label_parts, policy_key};
 use super::objects::gvk_of;
 use crate::conditions::{noted_given_up, says_failing};
 use crate::queue::{Task, WorkKey};
+use crate::rule_activation;
 use crate::rules::{PolicyInfo, may_match};
-use crate::tenure;
 
 /// How long, in milliseconds, after a policy is seen to have failed: what still fails has failed again by then.
 const LOOK_BACK: Moment = 15_000;
@@ -94,7 +94,7 @@ impl State {
             failures.retain(|subject, _| !matches!(subject, Subject::GivenUp(_)));
         }
         let Some(policy) = self.snapshot.policies.get(&info.key) else { return };
-        if !tenure::are_noted(&policy.document, info.tenures()) {
+        if !rule_activation::are_noted(&policy.document, info.activations()) {
             self.queue.add(Task::Note(info.key.clone()), now);
         }
         if first {

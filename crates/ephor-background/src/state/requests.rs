@@ -43,7 +43,7 @@ impl State {
     pub fn observe_requests(&mut self, change: StoreEvent, now: Moment) {
         match change {
             StoreEvent::Reset(objects) => {
-                self.bygone.forget();
+                self.tombstones.forget();
                 let names: BTreeSet<Str> = objects.iter().map(name_of).collect();
                 let known: Vec<Str> =
                     self.requests.keys().chain(self.finished.keys()).chain(self.kept.keys()).cloned().collect();
@@ -55,13 +55,13 @@ impl State {
                 }
             }
             StoreEvent::Apply(object) => {
-                if !self.bygone.is_late(&name_of(&object), &object) {
+                if !self.tombstones.is_late(&name_of(&object), &object) {
                     self.request_seen(object, now);
                 }
             }
             StoreEvent::Delete(object) => {
                 let name = name_of(&object);
-                self.bygone.told(&name, &object);
+                self.tombstones.told(&name, &object);
                 if self.uid_of_request(&name).is_some_and(|known| known == uid_of(&object)) {
                     self.request_gone(&name, now);
                 }
@@ -78,7 +78,7 @@ impl State {
 
     /// Takes in that this controller took a request away. Another one may have its name by now.
     pub fn request_taken(&mut self, name: &Str, uid: &Str) {
-        self.bygone.taken(name, uid);
+        self.tombstones.taken(name, uid);
         self.finished.retain(|known, finished| known != name || finished.uid != *uid);
         self.kept.retain(|known, of| known != name || of != uid);
         if self.requests.get(name).is_some_and(|pending| uid_of(&pending.object) == *uid) {
@@ -132,7 +132,7 @@ impl State {
             return;
         }
         if is_kept(&object) {
-            self.bygone.done(name.clone(), &object);
+            self.tombstones.done(name.clone(), &object);
             self.requests.remove(&name);
             self.finished.remove(&name);
             self.queue.forget(&Task::Request(name.clone()));
@@ -151,7 +151,7 @@ impl State {
         };
         match state {
             RequestState::Completed | RequestState::Skip => {
-                self.bygone.done(name.clone(), &object);
+                self.tombstones.done(name.clone(), &object);
                 self.requests.remove(&name);
                 self.queue.forget(&Task::Request(name.clone()));
                 self.recall(&object, now);

@@ -8,7 +8,7 @@
 
 use ephor_engine::outcome::Form;
 use ephor_expr::Value;
-use ephor_runtime::content::{essence, fingerprint, set_entry};
+use ephor_runtime::content::{fingerprint, normalized_content, set_entry};
 
 use super::memory::State;
 use super::names::label_parts;
@@ -21,7 +21,7 @@ use crate::rules::PolicyInfo;
 #[derive(Debug)]
 pub(super) struct Waiting {
     /// Fingerprint of the copy when the rule was edited.
-    essence: String,
+    normalized_content: String,
     /// What it waits for a change of; `None` until its key is looked at.
     inputs: Option<Inputs>,
 }
@@ -40,9 +40,9 @@ impl Inputs {
             let mut source = source.clone();
             // Ephor itself marks sources.
             set_entry(&mut source, "labels", CLONE_SOURCE, None);
-            fingerprint(&essence(&source))
+            fingerprint(&normalized_content(&source))
         };
-        Self { source: source.map(unmarked), trigger: fingerprint(&essence(trigger)) }
+        Self { source: source.map(unmarked), trigger: fingerprint(&normalized_content(trigger)) }
     }
 }
 
@@ -60,10 +60,10 @@ impl State {
         let waiting = owned.filter_map(|id| {
             let seen = self.index.find(&id)?;
             let downstream = seen.downstream.as_ref()?;
-            let copied = downstream.claim.stamp.as_ref().is_some_and(|stamp| stamp.form == Form::Clone);
-            let right = self.written.get(&id).is_some_and(|written| written.stored == downstream.essence);
+            let copied = downstream.claim.annotation.as_ref().is_some_and(|annotation| annotation.form == Form::Clone);
+            let right = self.written.get(&id).is_some_and(|written| written.stored == downstream.normalized_content);
             let waits = copied && right && edited(&downstream.claim.owner.rule);
-            waits.then(|| (id, Waiting { essence: downstream.essence.clone(), inputs: None }))
+            waits.then(|| (id, Waiting { normalized_content: downstream.normalized_content.clone(), inputs: None }))
         });
         let waiting: Vec<_> = waiting.collect();
         self.waiting.extend(waiting);
@@ -79,8 +79,9 @@ impl State {
         let Some(waiting) = self.waiting.get_mut(id) else { return false };
         let copy = self.index.find(id).and_then(|seen: &Seen| seen.downstream.as_ref());
         let uid = source.and_then(|source| source.str_at(&["metadata", "uid"]));
-        let unchanged =
-            copy.is_some_and(|copy| copy.essence == waiting.essence && uid.is_none_or(|uid| copy.claim.source != uid));
+        let unchanged = copy.is_some_and(|copy| {
+            copy.normalized_content == waiting.normalized_content && uid.is_none_or(|uid| copy.claim.source != uid)
+        });
         let waits = unchanged && waiting.inputs.get_or_insert_with(|| inputs.clone()) == inputs;
         if !waits {
             self.waiting.remove(id);

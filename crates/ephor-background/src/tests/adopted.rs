@@ -70,7 +70,7 @@ fn an_object_that_was_there_before_is_kept_in_step_and_never_deleted() {
 #[test]
 fn an_object_that_the_rule_created_is_deleted_whatever_its_owner_notes_on_it() {
     let edits: [fn(&str) -> Option<String>; 2] =
-        [|_| None, |stamp| Some(stamp.replacen('{', r#"{"adopted":true,"#, 1))];
+        [|_| None, |annotation| Some(annotation.replacen('{', r#"{"adopted":true,"#, 1))];
     for (end, act) in ends() {
         for edit in edits {
             let mut bed = Bed::new();
@@ -78,8 +78,8 @@ fn an_object_that_the_rule_created_is_deleted_whatever_its_owner_notes_on_it() {
             bed.apply(TRIGGER);
             bed.settle();
             let mut made = bed.find(SECRET).unwrap();
-            let stamp = made.str_at(&["metadata", "annotations", OWNERSHIP_ANNOTATION]).unwrap().to_owned();
-            set_entry(&mut made, "annotations", OWNERSHIP_ANNOTATION, edit(&stamp).as_deref());
+            let annotation = made.str_at(&["metadata", "annotations", OWNERSHIP_ANNOTATION]).unwrap().to_owned();
+            set_entry(&mut made, "annotations", OWNERSHIP_ANNOTATION, edit(&annotation).as_deref());
             bed.apply_object(&made);
             // The edit is not corrected before the end of the rule.
             act(&mut bed);
@@ -108,7 +108,7 @@ fn what_upstream_created_for_the_very_rule_is_deleted() {
     bed.apply(POLICY);
     bed.apply(TRIGGER);
     bed.settle();
-    // Without the stamp and without any memory, it is as upstream leaves it.
+    // Without the annotation and without any memory, it is as upstream leaves it.
     bed.stop();
     let mut made = bed.find(SECRET).unwrap();
     set_entry(&mut made, "annotations", OWNERSHIP_ANNOTATION, None);

@@ -1,7 +1,7 @@
 //! What the action tables do not say.
 
 use ephor_expr::{Str, Value};
-use ephor_runtime::content::{essence, set_meta};
+use ephor_runtime::content::{normalized_content, set_meta};
 
 use super::bed::Bed;
 
@@ -332,7 +332,7 @@ fn an_object_that_finalizers_hold_is_kept_in_step_until_it_is_gone_and_is_then_m
     set_meta(&mut held, "finalizers", Some(Value::from(vec!["example.com/hold"])));
     bed.apply_object(&held);
     bed.settle();
-    let right = essence(&bed.find(&secret("a")).unwrap());
+    let right = normalized_content(&bed.find(&secret("a")).unwrap());
     bed.delete(&secret("a"));
     let edit = |bed: &mut Bed, key: &str| {
         let mut edited = bed.find(&secret("a")).unwrap();
@@ -344,7 +344,7 @@ fn an_object_that_finalizers_hold_is_kept_in_step_until_it_is_gone_and_is_then_m
         edit(&mut bed, key);
         let found = bed.find(&secret("a")).unwrap();
         assert!(found.at(&["metadata", "deletionTimestamp"]).is_some());
-        assert_eq!(essence(&found), right);
+        assert_eq!(normalized_content(&found), right);
     }
     let mut free = bed.find(&secret("a")).unwrap();
     let uid = free.at(&["metadata", "uid"]).cloned();

@@ -139,10 +139,10 @@ fn a_copy_that_waits_goes_with_its_trigger() {
 fn nothing_that_its_owner_notes_on_a_copy_keeps_other_content_in_it() {
     let forged = |bed: &Bed| {
         let mut copy = copy(bed, "t").unwrap();
-        let stamp = document(copy.str_at(&["metadata", "annotations", OWNERSHIP_ANNOTATION]).unwrap());
-        let references = stamp.str_at(&["references"]).unwrap().to_owned();
-        let stamp = stamp.to_json().replace(&references, "0000000000000000");
-        set_entry(&mut copy, "annotations", OWNERSHIP_ANNOTATION, Some(&stamp));
+        let annotation = document(copy.str_at(&["metadata", "annotations", OWNERSHIP_ANNOTATION]).unwrap());
+        let references = annotation.str_at(&["references"]).unwrap().to_owned();
+        let annotation = annotation.to_json().replace(&references, "0000000000000000");
+        set_entry(&mut copy, "annotations", OWNERSHIP_ANNOTATION, Some(&annotation));
         set_entry(&mut copy, "labels", "generate.kyverno.io/source-uid", Some("another"));
         copy.as_object_mut().unwrap().insert("stringData", Value::from([("k", Value::from("forged"))]));
         copy

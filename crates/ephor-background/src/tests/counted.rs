@@ -36,9 +36,9 @@ fn failures_are_counted_until_they_are_made_good() {
     let retries = format!("ephor_background_retries_total{labels}");
     let lag = format!("ephor_background_convergence_lag_seconds_count{labels}");
     assert!(value(&bed, &retries).is_some_and(|count| count != "0"), "{}", bed.metrics.text());
-    let standing = bed.controller.state().standing(bed.now);
-    assert_eq!(standing.failing.len(), 1, "{standing:?}");
-    assert!(standing.backlog["reconcile"].depth == 1 && standing.backlog["reconcile"].age.as_secs() > 60);
+    let health = bed.controller.state().health(bed.now);
+    assert_eq!(health.failing.len(), 1, "{health:?}");
+    assert!(health.backlog["reconcile"].depth == 1 && health.backlog["reconcile"].age.as_secs() > 60);
     let failed = bed.notes.lock().unwrap().iter().any(|note| match note {
         Note::Failed { trigger, .. } => trigger.as_ref().is_some_and(|trigger| trigger.name == "ns-a"),
         Note::Changed { .. } => false,
@@ -47,8 +47,8 @@ fn failures_are_counted_until_they_are_made_good() {
 
     bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: source}, data: {k: v}}");
     bed.settle();
-    let standing = bed.controller.state().standing(bed.now);
-    assert!(standing.failing.is_empty() && standing.backlog.values().all(|backlog| backlog.depth == 0), "{standing:?}");
+    let health = bed.controller.state().health(bed.now);
+    assert!(health.failing.is_empty() && health.backlog.values().all(|backlog| backlog.depth == 0), "{health:?}");
     assert!(value(&bed, &lag).is_some_and(|count| count != "0"), "{}", bed.metrics.text());
     let text = bed.metrics.text();
     let judged = |line: &&str| {

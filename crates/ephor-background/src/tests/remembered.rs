@@ -38,11 +38,12 @@ fn write_as(bed: &mut Bed, user: &str, text: &str) {
     .unwrap();
 }
 
-/// What a tenant may write: other content, another stamp.
+/// What a tenant may write: other content, another annotation.
 fn forge(bed: &mut Bed) {
     let mut made = bed.find(MADE).unwrap();
-    let stamp = made.str_at(&["metadata", "annotations", "ephor.dev/generated"]).unwrap().replace("CREATE", "UPDATE");
-    ephor_runtime::content::set_entry(&mut made, "annotations", "ephor.dev/generated", Some(&stamp));
+    let annotation =
+        made.str_at(&["metadata", "annotations", "ephor.dev/generated"]).unwrap().replace("CREATE", "UPDATE");
+    ephor_runtime::content::set_entry(&mut made, "annotations", "ephor.dev/generated", Some(&annotation));
     ephor_runtime::content::set_entry(&mut made, "annotations", "user", Some("eve"));
     if let Some(members) = made.as_object_mut() {
         members.insert("data", Value::from([("k", Value::from("eve"))]));

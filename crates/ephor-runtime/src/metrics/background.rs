@@ -58,7 +58,7 @@ pub struct Backlog {
 
 /// How things stand with a leader.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct BackgroundStanding {
+pub struct BackgroundHealth {
     /// Work, by sort; every sort is named.
     pub backlog: BTreeMap<&'static str, Backlog>,
     /// How much cannot be made good, by policy.
@@ -78,26 +78,26 @@ fn number(count: usize) -> i64 {
 
 impl Metrics {
     /// How things stand now; `None` for a replica that does not lead, which has no work.
-    pub fn background_stands(&self, namespace: &str, standing: Option<&BackgroundStanding>) {
+    pub fn set_background_health(&self, namespace: &str, health: Option<&BackgroundHealth>) {
         let families = self.families();
         let own = &families.background;
-        own.leader.set(&[], i64::from(standing.is_some()));
+        own.leader.set(&[], i64::from(health.is_some()));
         for family in [&own.depth, &own.age, &own.failing] {
             family.clear();
         }
-        let Some(standing) = standing else {
+        let Some(health) = health else {
             families.update_requests.clear();
             return;
         };
-        for (task, backlog) in &standing.backlog {
+        for (task, backlog) in &health.backlog {
             let labels = [("task", *task)];
             own.depth.set(&labels, number(backlog.depth));
             own.age.set(&labels, i64::try_from(backlog.age.as_secs()).unwrap_or(i64::MAX));
         }
-        for (policy, count) in &standing.failing {
+        for (policy, count) in &health.failing {
             own.failing.set(&of_key(policy), number(*count));
         }
-        self.update_requests(namespace, standing.requests);
+        self.update_requests(namespace, health.requests);
     }
 
     /// Work for a policy (or for none) came to an end, `lag` after it was asked for.
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn a_leader_tells_of_its_work_and_others_have_none() {
         let metrics = Metrics::default();
-        let standing = BackgroundStanding {
+        let health = BackgroundHealth {
             backlog: BTreeMap::from([
                 ("reconcile", Backlog { depth: 3, age: Duration::from_millis(2500) }),
                 ("request", Backlog::default()),
@@ -198,7 +198,7 @@ mod tests {
             failing: BTreeMap::from([(key(Some("ns")), 2)]),
             requests: 7,
         };
-        metrics.background_stands("kyverno", Some(&standing));
+        metrics.set_background_health("kyverno", Some(&health));
         metrics.background_done(Some(&key(None)), Duration::from_millis(40));
         metrics.background_retried(Some(&key(None)), 2);
         metrics.background_changed(&key(None), "r", "create");
@@ -217,7 +217,7 @@ mod tests {
         kyverno_controller_requeue_total{controller_name="background-controller",num_requeues="2"} 1
         kyverno_updaterequest_total{resource_namespace="kyverno"} 7
         "#);
-        metrics.background_stands("kyverno", None);
+        metrics.set_background_health("kyverno", None);
         let text = lines(&metrics);
         assert!(text.contains("ephor_background_leader{} 0"), "{text}");
         assert!(

@@ -25,7 +25,7 @@ use crate::cancellation::CancellationToken;
 use crate::facts::NamespaceLabels;
 use crate::policies::{PolicyStore, Snapshot};
 use crate::watcher::{StoreEvent, WatchTarget, Watcher};
-pub use background::{BackgroundStanding, Backlog};
+pub use background::{BackgroundHealth, Backlog};
 pub use counted::CountedCluster;
 pub use exposure::Exposure;
 use families::{About, Families, Group};

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ephor_admission::http::plain;
+use ephor_background::health::Readiness;
 use ephor_background::serve::{Background, run};
-use ephor_background::standing::Readiness;
 use ephor_cluster::Cluster;
 use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::ConfigStore;
@@ -41,7 +41,7 @@ pub fn background(
     let readiness = Readiness::default();
     if let Some(port) = settings.health_port {
         let readiness = readiness.clone();
-        let ready = Arc::new(move || watchers.iter().all(Watcher::synced) && readiness.holds());
+        let ready = Arc::new(move || watchers.iter().all(Watcher::synced) && readiness.is_ready());
         plain::listen("probes", (Ipv4Addr::UNSPECIFIED, port).into(), plain::probes(ready), stop)
             .map_err(|error| ServeError::Listen { port, error })?;
     }

@@ -7,7 +7,7 @@ use ephor_engine::policy::Operation;
 use ephor_engine::review::Review;
 use ephor_engine::select::PolicySet;
 use ephor_expr::{Map, Str, Value};
-use ephor_runtime::content::essence;
+use ephor_runtime::content::normalized_content;
 use ephor_runtime::decision::path;
 use ephor_runtime::decision::request::AdmissionRequest;
 use ephor_runtime::kinds::is_for_any_kind;
@@ -275,7 +275,7 @@ impl Planner<'_> {
 
 /// That an update changes nothing.
 fn unchanged(request: &AdmissionRequest) -> Option<(Str, Str)> {
-    let says = |object: &Value| (essence(object), object.get("status").cloned());
+    let says = |object: &Value| (normalized_content(object), object.get("status").cloned());
     let same = request.operation == Operation::Update
         && request.sub_resource.is_empty()
         && says(&request.object) == says(&request.old_object);

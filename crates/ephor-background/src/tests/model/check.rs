@@ -33,7 +33,7 @@ fn owner(claim: &Claim) -> (String, String) {
 
 /// Whether an object was made because its trigger ended.
 fn by_end(claim: &Claim) -> bool {
-    claim.stamp.as_ref().is_some_and(|stamp| stamp.operation == "DELETE")
+    claim.annotation.as_ref().is_some_and(|annotation| annotation.operation == "DELETE")
 }
 
 /// Kinds whose objects are no part of the peace: the status of a policy tells of failures, which depend on what was
@@ -103,11 +103,11 @@ impl Game {
     /// One object that says it was made.
     fn check_made(&self, id: &Id, object: &Value, allowed: Option<&BTreeSet<String>>) {
         let Some(claim) = Claim::of(object) else { return };
-        let Some(stamp) = &claim.stamp else { self.fail(&format!("{id:?} has no stamp")) };
+        let Some(annotation) = &claim.annotation else { self.fail(&format!("{id:?} has no annotation")) };
         let (key, trigger) = self.claimed(&claim);
         let has_last_word = |rule: &Rule| {
-            if (stamp.synchronize, stamp.orphan) != (rule.synchronize, rule.orphan) {
-                self.fail(&format!("{id:?} does not say what its rule says: {stamp:?}"));
+            if (annotation.synchronize, annotation.orphan) != (rule.synchronize, rule.orphan) {
+                self.fail(&format!("{id:?} does not say what its rule says: {annotation:?}"));
             }
         };
         match self.rule_of(&claim) {
@@ -131,12 +131,12 @@ impl Game {
                 has_last_word(rule);
             }
             Some(_) => {
-                if stamp.synchronize {
+                if annotation.synchronize {
                     self.fail(&format!("{id:?} does not say that it is on its own"));
                 }
             }
             None => {
-                let stays = !stamp.synchronize || stamp.orphan || stamp.form == Form::Clone;
+                let stays = !annotation.synchronize || annotation.orphan || annotation.form == Form::Clone;
                 if !stays && !self.spared.contains(&owner(&claim)) {
                     self.fail(&format!("{id:?} has outlived its rule"));
                 }

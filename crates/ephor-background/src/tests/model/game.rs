@@ -209,7 +209,7 @@ impl Game {
     pub(super) fn made(&self) -> Vec<Value> {
         let secrets = self.bed.list("v1", "Secret").into_iter();
         let roles = self.bed.list("rbac.authorization.k8s.io/v1", "ClusterRole");
-        secrets.chain(roles).filter(|object| Claim::of(object).is_some_and(|c| c.stamp.is_some())).collect()
+        secrets.chain(roles).filter(|object| Claim::of(object).is_some_and(|c| c.annotation.is_some())).collect()
     }
 
     fn quiet(&mut self) {

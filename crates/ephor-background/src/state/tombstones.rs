@@ -1,4 +1,4 @@
-//! `UpdateRequest`s that have ended: an event that comes late, or again, must not bring them back.
+//! Finished `UpdateRequest`s. A late or repeated watch event must not add them to the queue again.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use ephor_runtime::watcher::version_of;
 
 use super::requests::uid_of;
 
-/// Requests that have ended, for as long as events about them may still come.
+/// Finished requests, kept while watch events about them may still arrive.
 #[derive(Debug, Default)]
-pub(super) struct Bygone {
+pub(super) struct Tombstones {
     /// By name.
-    ended: BTreeMap<Str, End>,
+    ended: BTreeMap<Str, Tombstone>,
     /// The version of the last end that was told.
     told: Option<u64>,
 }
 
 #[derive(Debug)]
-struct End {
+struct Tombstone {
     uid: Str,
     /// What it says up to this version is old.
     version: Option<u64>,
@@ -25,10 +25,10 @@ struct End {
     taken: bool,
 }
 
-impl Bygone {
+impl Tombstones {
     /// A request is done, as this object says.
     pub(super) fn done(&mut self, name: Str, object: &Value) {
-        self.ended.insert(name, End { uid: uid_of(object), version: version_of(object), taken: false });
+        self.ended.insert(name, Tombstone { uid: uid_of(object), version: version_of(object), taken: false });
     }
 
     /// A request was taken away.
@@ -36,7 +36,7 @@ impl Bygone {
         match self.ended.get_mut(name) {
             Some(end) if end.uid == *uid => end.taken = true,
             _ => {
-                self.ended.insert(name.clone(), End { uid: uid.clone(), version: None, taken: true });
+                self.ended.insert(name.clone(), Tombstone { uid: uid.clone(), version: None, taken: true });
             }
         }
     }
@@ -59,7 +59,7 @@ impl Bygone {
         let version = version_of(object);
         // No version is less than any other.
         let old = |end: Option<u64>| version.is_some() && version <= end;
-        let over = |end: &End| old(end.version) || (end.taken && end.uid == uid_of(object));
+        let over = |end: &Tombstone| old(end.version) || (end.taken && end.uid == uid_of(object));
         old(self.told) || self.ended.get(name).is_some_and(over)
     }
 }
@@ -75,22 +75,22 @@ mod tests {
 
     #[test]
     fn what_is_done_is_done_until_something_newer_is_told() {
-        let (mut bygone, name) = (Bygone::default(), Str::new("a"));
-        assert!(!bygone.is_late(&name, &request("one", 3)));
-        bygone.done(name.clone(), &request("one", 5));
-        assert!(bygone.is_late(&name, &request("one", 3)) && bygone.is_late(&name, &request("one", 5)));
-        assert!(!bygone.is_late(&name, &request("one", 6)), "it was asked for again");
-        bygone.taken(&name, &"one".into());
-        assert!(bygone.is_late(&name, &request("one", 6)));
-        assert!(!bygone.is_late(&name, &request("two", 7)), "another one of that name");
+        let (mut tombstones, name) = (Tombstones::default(), Str::new("a"));
+        assert!(!tombstones.is_late(&name, &request("one", 3)));
+        tombstones.done(name.clone(), &request("one", 5));
+        assert!(tombstones.is_late(&name, &request("one", 3)) && tombstones.is_late(&name, &request("one", 5)));
+        assert!(!tombstones.is_late(&name, &request("one", 6)), "it was asked for again");
+        tombstones.taken(&name, &"one".into());
+        assert!(tombstones.is_late(&name, &request("one", 6)));
+        assert!(!tombstones.is_late(&name, &request("two", 7)), "another one of that name");
     }
 
     #[test]
     fn what_is_older_than_the_last_end_comes_too_late() {
-        let (mut bygone, name) = (Bygone::default(), Str::new("a"));
-        bygone.told(&name, &request("one", 7));
-        assert!(bygone.is_late(&name, &request("one", 6)) && !bygone.is_late(&name, &request("two", 8)));
-        bygone.forget();
-        assert!(!bygone.is_late(&name, &request("one", 6)));
+        let (mut tombstones, name) = (Tombstones::default(), Str::new("a"));
+        tombstones.told(&name, &request("one", 7));
+        assert!(tombstones.is_late(&name, &request("one", 6)) && !tombstones.is_late(&name, &request("two", 8)));
+        tombstones.forget();
+        assert!(!tombstones.is_late(&name, &request("one", 6)));
     }
 }

@@ -1,4 +1,4 @@
-//! What the controller did, told in the log, as Events and as metrics.
+//! Reports the changes and failures of the controller to the log, as Events and as metrics.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::trigger::TriggerRef;
 use super::writer::{Note, Observer};
 use crate::plan::Reason;
 
-/// Tells of everything that policies of `store` did, the listener among others.
+/// Reports all changes and failures of the policies in `store`, also to `listener`.
 pub fn observer(events: Recorder, metrics: Metrics, store: PolicyStore, listener: Option<Observer>) -> Observer {
     Arc::new(move |note| {
         if let Some(listener) = &listener {

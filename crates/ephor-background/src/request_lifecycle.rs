@@ -1,4 +1,4 @@
-//! How `UpdateRequest`s end: they say what came of them, and go or are kept.
+//! The end of an `UpdateRequest`: its status is written, then it is deleted, or kept if a rule needs its data later.
 
 use ephor_cluster::{DeleteOptions, ErrorKind, Resource};
 use ephor_expr::{Map, Str, Value};
@@ -6,12 +6,12 @@ use ephor_runtime::content::set_entry;
 use ephor_runtime::queue::Settled;
 use ephor_runtime::update_request::{API_VERSION, KIND, LABEL_KEPT, UpdateRequest, UpdateRequestStatus};
 
-use super::reconcile::Pass;
+use super::reconcile::ReconcileContext;
 use super::state::policy_key;
 use super::writer::WriteError;
 
-impl Pass<'_> {
-    /// Writes a request's status: one write for state, message and what was made.
+impl ReconcileContext<'_> {
+    /// Writes state, message and generated resources to a request's status in one write.
     pub(super) fn write_status(&self, object: &Value, status: &UpdateRequestStatus) -> Settled {
         let Ok(encoded) = ephor_expr::value::encode(status) else { return Settled::Done };
         if object.get("status").is_some_and(|known| *known == encoded) {
@@ -56,7 +56,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Takes a finished request away, or keeps it for rules that cannot be judged without.
+    /// Deletes a finished request, or keeps it for rules that need its data to be evaluated.
     pub fn collect(&self, name: &Str) -> Settled {
         let (kept, finished, needed) = {
             let state = self.lock();
@@ -71,7 +71,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Marks a request as kept, without what no rule reads of it.
+    /// Labels a request as kept and drops data that no rule reads.
     pub(super) fn keep(&self, name: &Str) -> Settled {
         let result = self.requests_resource().and_then(|resource| {
             let mut object = self.env.get(&resource, Some(&self.env.namespace), name)?;

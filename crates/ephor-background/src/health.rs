@@ -1,10 +1,10 @@
-//! How things stand, for those who look at metrics and probes.
+//! The state of the background role for metrics and readiness probes: backlog, failing policies, leadership.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ephor_runtime::cancellation::CancellationToken;
-use ephor_runtime::metrics::{BackgroundStanding, Backlog};
+use ephor_runtime::metrics::{BackgroundHealth, Backlog};
 use ephor_runtime::policies::PolicyKey;
 use ephor_runtime::queue::Moment;
 
@@ -12,7 +12,7 @@ use super::queue::{Task, backlog};
 use super::state::{State, policy_key};
 
 impl State {
-    /// The policy that a piece of work is for.
+    /// The policy of a task.
     pub fn policy_of(&self, task: &Task) -> Option<PolicyKey> {
         match task {
             Task::Reconcile(key) => Some(key.policy.clone()),
@@ -24,16 +24,16 @@ impl State {
                 };
                 Some(policy_key(namespace, policy))
             }
-            // Telling a policy something is no work that it wants.
-            Task::Report(_) | Task::Note(_) | Task::Relabelled(_) | Task::Sweep | Task::Collect(_) => None,
+            // Status writes are not work that a policy asked for.
+            Task::Report(_) | Task::Note(_) | Task::NamespaceLabels(_) | Task::Sweep | Task::Collect(_) => None,
         }
     }
 
-    /// What is to be done and what fails.
-    pub fn standing(&self, now: Moment) -> BackgroundStanding {
+    /// The backlog, the failing policies and the number of open requests.
+    pub fn health(&self, now: Moment) -> BackgroundHealth {
         let backlog = backlog(&self.queue, now).into_iter();
         let failing = self.failures.iter().filter(|(_, failures)| !failures.is_empty());
-        BackgroundStanding {
+        BackgroundHealth {
             backlog: backlog
                 .map(|(sort, (depth, age))| (sort, Backlog { depth, age: Duration::from_millis(age) }))
                 .collect(),
@@ -43,7 +43,8 @@ impl State {
     }
 }
 
-/// Whether a replica is ready: one that follows is, one that leads is once it works. Clones are the same.
+/// The readiness of a replica: a follower is always ready, a leader once it has read policies and discovery. Clones
+/// share one state.
 #[derive(Debug, Clone, Default)]
 pub struct Readiness(Arc<Mutex<Option<Leading>>>);
 
@@ -56,20 +57,20 @@ struct Leading {
 }
 
 impl Readiness {
-    /// A term begins.
-    pub fn begins(&self, stop: &CancellationToken) {
+    /// This replica became the leader.
+    pub fn term_started(&self, stop: &CancellationToken) {
         *self.lock() = Some(Leading { stop: stop.clone(), works: false });
     }
 
-    /// The leader of the term that began last knows what it needs to know, and works.
-    pub fn works(&self) {
+    /// The leader has started its workers.
+    pub fn term_synced(&self) {
         if let Some(leading) = self.lock().as_mut() {
             leading.works = true;
         }
     }
 
-    /// Whether the replica does what it is there for.
-    pub fn holds(&self) -> bool {
+    /// Whether the replica is ready.
+    pub fn is_ready(&self) -> bool {
         self.lock().as_ref().is_none_or(|leading| leading.works || leading.stop.is_cancelled())
     }
 
@@ -85,15 +86,15 @@ mod tests {
     #[test]
     fn a_follower_is_ready_and_a_leader_once_it_works() {
         let (readiness, term) = (Readiness::default(), CancellationToken::new());
-        assert!(readiness.holds());
-        readiness.begins(&term);
-        assert!(!readiness.holds());
-        readiness.works();
-        assert!(readiness.holds());
+        assert!(readiness.is_ready());
+        readiness.term_started(&term);
+        assert!(!readiness.is_ready());
+        readiness.term_synced();
+        assert!(readiness.is_ready());
         let next = CancellationToken::new();
-        readiness.begins(&next);
-        assert!(!readiness.holds());
+        readiness.term_started(&next);
+        assert!(!readiness.is_ready());
         next.cancel();
-        assert!(readiness.holds(), "it follows again");
+        assert!(readiness.is_ready(), "it follows again");
     }
 }

@@ -1,8 +1,8 @@
-//! Since when a rule has looked for its triggers as it does.
+//! The time from which a rule selects its present triggers.
 //!
-//! A synchronizing rule looks after the triggers that came after it. When that was must outlive edits of the policy and
-//! the process that saw it: an edit of what a rule makes leaves it the rule that it was. So it stands in the policy's
-//! status, by a fingerprint of what the rule looks for.
+//! A synchronizing rule generates for triggers that are created after it. The policy's status stores when that was for
+//! each rule, with a fingerprint of what the rule selects, so that it outlives the process. An edit of what the rule
+//! generates keeps the fingerprint and the time; an edit of what it selects makes a new activation.
 
 use std::cmp::Ordering;
 
@@ -12,12 +12,12 @@ use ephor_runtime::policies::StoredPolicy;
 
 use super::index::Seen;
 
-/// The member of the status that says since when rules look for what they look for.
-pub const TENURES: &str = "rulesSince";
+/// The field of the policy status that stores activations.
+pub const RULES_SINCE: &str = "rulesSince";
 
-/// Since when a rule is what it is.
+/// When a rule began to select its present triggers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tenure {
+pub struct RuleActivation {
     /// What the rule looks for, and whether it stays with it: another fingerprint is another rule.
     pub selection: Str,
     /// The time, RFC 3339.
@@ -26,8 +26,8 @@ pub struct Tenure {
     pub version: Str,
 }
 
-impl Tenure {
-    /// The tenure of a rule that is looked at for the first time.
+impl RuleActivation {
+    /// The activation of a rule that is looked at for the first time.
     pub fn of(rule: &Value) -> Self {
         let mut parts: Vec<Value> = ["match", "exclude", "preconditions", "celPreconditions", "context"]
             .iter()
@@ -75,24 +75,24 @@ impl Tenure {
 }
 
 /// What a policy's status says of a rule.
-fn noted(policy: &Value, rule: &str) -> Option<Tenure> {
-    let entries = policy.at(&["status", TENURES])?.as_array()?;
+fn noted(policy: &Value, rule: &str) -> Option<RuleActivation> {
+    let entries = policy.at(&["status", RULES_SINCE])?.as_array()?;
     let entry = entries.iter().find(|entry| entry.str_at(&["rule"]) == Some(rule))?;
     let text = |key: &str| Str::new(entry.str_at(&[key]).unwrap_or_default());
-    Some(Tenure { selection: text("selection"), since: text("since"), version: text("version") })
+    Some(RuleActivation { selection: text("selection"), since: text("since"), version: text("version") })
 }
 
 /// Whether a policy's status says this of its rules.
-pub fn are_noted<'t>(policy: &Value, tenures: impl Iterator<Item = (&'t Str, &'t Tenure)>) -> bool {
-    tenures.into_iter().all(|(rule, tenure)| noted(policy, rule).as_ref() == Some(tenure))
+pub fn are_noted<'t>(policy: &Value, activations: impl Iterator<Item = (&'t Str, &'t RuleActivation)>) -> bool {
+    activations.into_iter().all(|(rule, activation)| noted(policy, rule).as_ref() == Some(activation))
 }
 
-/// Notes tenures in a status; whether that changed it.
-pub fn note<'t>(status: &mut Map, tenures: impl Iterator<Item = (&'t Str, &'t Tenure)>) -> bool {
-    let entries: Vec<Value> = tenures.map(|(rule, tenure)| tenure.document(rule)).collect();
-    if status.get(TENURES).and_then(Value::as_array).unwrap_or_default() == entries {
+/// Notes activations in a status; whether that changed it.
+pub fn note<'t>(status: &mut Map, activations: impl Iterator<Item = (&'t Str, &'t RuleActivation)>) -> bool {
+    let entries: Vec<Value> = activations.map(|(rule, activation)| activation.document(rule)).collect();
+    if status.get(RULES_SINCE).and_then(Value::as_array).unwrap_or_default() == entries {
         return false;
     }
-    status.insert(TENURES, Value::array(entries));
+    status.insert(RULES_SINCE, Value::array(entries));
     true
 }

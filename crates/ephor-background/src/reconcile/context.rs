@@ -1,4 +1,5 @@
-//! One piece of work at hand: what it works with, what is asked and what comes of it.
+//! The inputs and results of one reconciliation: environment, shared state, the `UpdateRequest` that asks for it, and the
+//! outcome. [`ReconcileContext::find_after`] waits until the API server has stored what a request announces.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard};
@@ -19,24 +20,24 @@ use crate::state::State;
 use crate::trigger::TriggerRef;
 use crate::writer::{Env, Note, WriteError};
 
-/// Why work is not done.
+/// Why a reconciliation did not succeed.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// It is too early: again after that many milliseconds.
+pub enum ReconcileError {
+    /// It cannot be decided yet. Holds the milliseconds until the next attempt.
     #[error("waiting: {1}")]
-    Later(Moment, String),
+    RetryAfter(Moment, String),
     /// It failed.
     #[error("{0}")]
     Failed(String),
-    /// The trigger is not there. The request fails, but the policy is not to blame.
+    /// The trigger does not exist. The request fails, but its policy is not reported as failing.
     #[error("trigger {0} is not there")]
-    NoTrigger(TriggerRef),
+    TriggerNotFound(TriggerRef),
     /// Another replica leads.
     #[error("leadership is lost")]
-    Lost,
+    LostLease,
 }
 
-impl Failure {
+impl ReconcileError {
     /// What failed names its rule and its trigger, wherever it is read: in an `UpdateRequest`, a policy or the log.
     pub(crate) fn of_rule(rule: &str, trigger: &TriggerRef, why: &str) -> Self {
         let rule = if rule.is_empty() { String::new() } else { format!("rule {rule} for ") };
@@ -44,53 +45,54 @@ impl Failure {
     }
 }
 
-impl From<ClusterError> for Failure {
+impl From<ClusterError> for ReconcileError {
     fn from(error: ClusterError) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
-impl From<WriteError> for Failure {
+impl From<WriteError> for ReconcileError {
     fn from(error: WriteError) -> Self {
         match error {
-            WriteError::Lost(_) => Self::Lost,
+            WriteError::Lost(_) => Self::LostLease,
             error => Self::Failed(error.to_string()),
         }
     }
 }
 
-/// What was done.
+/// The result of a reconciliation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Done {
     /// Objects that the rules want and that exist.
     pub generated: Vec<ResourceSpec>,
     /// How many changes were made.
     pub changes: usize,
-    /// Whether what the request says never came true: nothing was done then.
-    pub untrue: bool,
+    /// Whether the API server rejected the request after admission, so that its object was never stored. No change was
+    /// made then.
+    pub not_persisted: bool,
     /// Whether the trigger is gone.
     pub trigger_gone: bool,
 }
 
-/// A request behind the work.
+/// An `UpdateRequest` that asks for the reconciliation.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct TriggerRequest {
     /// The request.
-    pub request: Arc<UpdateRequest>,
-    /// What admission was asked; `None` for requests without.
+    pub update_request: Arc<UpdateRequest>,
+    /// The admission request in it; `None` if it has none.
     pub admission: Option<AdmissionRequest>,
-    /// The rules it is about.
+    /// The rules it names.
     pub rules: BTreeSet<Str>,
-    /// Whether no other rules are to be looked at.
+    /// Whether only these rules are evaluated.
     pub alone: bool,
-    /// Those of them that shall let go of what they made.
+    /// The rules whose downstreams are to be deleted.
     pub released: BTreeSet<Str>,
     /// How long ago it was first seen, in milliseconds.
     pub age: Moment,
 }
 
-impl Asked {
-    /// Whether what it is about came with it and is no stored object.
+impl TriggerRequest {
+    /// Whether the request carries its object and the object is not stored: CONNECT and subresources.
     pub(super) fn brings_its_object(&self) -> bool {
         let admission = self.admission.as_ref();
         admission.is_some_and(|a| a.operation == Operation::Connect || !a.sub_resource.is_empty())
@@ -99,52 +101,52 @@ impl Asked {
     /// Whether Ephor's admission wrote the request: it does so before the API server stores the object, which may never
     /// happen.
     pub(super) fn precedes_its_object(&self) -> bool {
-        self.request.metadata.annotations.contains_key(ANNOTATION_POLICY_VERSION)
+        self.update_request.metadata.annotations.contains_key(ANNOTATION_POLICY_VERSION)
     }
 }
 
-/// How long a request waits for what it is about to come true: it is written before the API server stores the object,
-/// and other webhooks may take 30 s each, all at the same time.
-pub const PATIENCE: Moment = 35_000;
-/// The same for what is most likely in vain.
-pub(super) const BRIEF: Moment = 3_000;
-pub(super) const LOOK_AGAIN: Moment = 200;
-/// The longest pause between two looks.
-const LONGEST_PAUSE: Moment = 2_000;
-/// How often a change is planned anew when the object has changed meanwhile.
+/// How long a request waits for its object, in milliseconds. Admission writes the request before the API server stores
+/// the object, and other webhooks may take 30 s in parallel.
+pub const PERSISTENCE_TIMEOUT: Moment = 35_000;
+/// The same if another object has the name, so that the API server most likely rejects the creation.
+pub(super) const NAME_TAKEN_TIMEOUT: Moment = 3_000;
+pub(super) const POLL_INTERVAL: Moment = 200;
+/// The longest pause between two lookups of a request that waits.
+const LONGEST_POLL_INTERVAL: Moment = 2_000;
+/// How often a change is planned again after the object has changed in between.
 pub(super) const TRIES: usize = 4;
 
-/// A trigger, as it is found.
+/// The result of a lookup of a trigger.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Found {
-    /// It is there.
+pub enum Lookup {
+    /// It exists.
     Live(Value),
-    /// It is gone, or about to go.
+    /// It does not exist, or is being deleted.
     Gone,
-    /// It is as it was before the request, which was refused.
-    Untrue,
+    /// It is as it was before the request, which the API server rejected.
+    NotPersisted,
 }
 
-/// One piece of work at hand.
-pub struct Pass<'p> {
-    /// What to work with.
+/// The environment of a reconciliation.
+pub struct ReconcileContext<'p> {
+    /// Cluster, writer and facts.
     pub env: &'p Env,
-    /// What is known.
+    /// The state of the controller.
     pub state: &'p PoisonMutex<State>,
-    /// When this is.
+    /// The current time.
     pub now: Moment,
-    /// The same as the engine has it.
+    /// The current time for the engine.
     pub clock: jiff::Timestamp,
 }
 
-impl Pass<'_> {
-    /// The state, for a moment.
+impl ReconcileContext<'_> {
+    /// Locks the state.
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
 
     /// The live trigger.
-    pub fn find(&self, trigger: &TriggerRef) -> Result<Found, Failure> {
+    pub fn find(&self, trigger: &TriggerRef) -> Result<Lookup, ReconcileError> {
         let id = trigger.id();
         if !trigger.name.is_empty() {
             let recent = {
@@ -157,55 +159,55 @@ impl Pass<'_> {
             }
             return self.read(trigger);
         }
-        // Made by upstream, which notes no names: looked for by UID.
+        // Upstream's labels hold no names of triggers, so look for the UID.
         let resource = self.env.resource(&trigger.api_version, &trigger.kind)?;
         let filter = Filter { namespace: Some(trigger.namespace.clone()), ..Filter::default() };
         let objects = self.env.list(&resource, &filter)?;
         let with_uid = objects.into_iter().find(|o| o.str_at(&["metadata", "uid"]) == Some(&*trigger.uid));
-        Ok(with_uid.map_or(Found::Gone, found))
+        Ok(with_uid.map_or(Lookup::Gone, found))
     }
 
     /// The trigger as it is stored now.
-    fn read(&self, trigger: &TriggerRef) -> Result<Found, Failure> {
+    fn read(&self, trigger: &TriggerRef) -> Result<Lookup, ReconcileError> {
         let id = trigger.id();
-        let Some(object) = self.env.read(&trigger.api_version, &id)? else { return Ok(Found::Gone) };
+        let Some(object) = self.env.read(&trigger.api_version, &id)? else { return Ok(Lookup::Gone) };
         if !trigger.uid.is_empty() && object.str_at(&["metadata", "uid"]) != Some(&*trigger.uid) {
-            return Ok(Found::Gone);
+            return Ok(Lookup::Gone);
         }
         self.lock().note(&object, self.now);
         Ok(found(object))
     }
 
-    /// The trigger, once what an admission request says about it has come true: the request is written before the API
-    /// server stores the object. `age` is how long that has been waited for.
+    /// The trigger, once the API server has stored what the admission request announces. `age` is the time since the
+    /// request was first seen.
     pub fn find_after(
         &self,
         trigger: &TriggerRef,
         request: &UpdateRequest,
         admission: &AdmissionRequest,
         age: Moment,
-    ) -> Result<Found, Failure> {
+    ) -> Result<Lookup, ReconcileError> {
         let found = self.find(trigger)?;
-        // What changes nothing is not stored.
+        // The API server does not store an update without a change.
         let unchanged = request.metadata.annotations.contains_key(ANNOTATION_UNCHANGED);
         if !admission.sub_resource.is_empty() || unchanged || !is_early(&found, admission) {
             return Ok(found);
         }
-        let in_vain = age >= BRIEF
+        let in_vain = age >= NAME_TAKEN_TIMEOUT
             && admission.operation == Operation::Create
             && self.env.read(&trigger.api_version, &trigger.id())?.is_some();
-        // Where another object has the name, the creation is refused.
-        if age < PATIENCE && !in_vain {
-            let pause = (age / 8).clamp(LOOK_AGAIN, LONGEST_PAUSE);
-            return Err(Failure::Later(pause, "the object of the request is not stored yet".to_owned()));
+        // The API server rejects the creation if another object has the name.
+        if age < PERSISTENCE_TIMEOUT && !in_vain {
+            let pause = (age / 8).clamp(POLL_INTERVAL, LONGEST_POLL_INTERVAL);
+            return Err(ReconcileError::RetryAfter(pause, "the object of the request is not stored yet".to_owned()));
         }
-        // What is known may be old; what is true is asked for once.
+        // The watch may be behind, so read the object once.
         let found = self.read(trigger)?;
-        let refused = matches!(found, Found::Live(_)) && is_early(&found, admission);
-        Ok(if refused { Found::Untrue } else { found })
+        let refused = matches!(found, Lookup::Live(_)) && is_early(&found, admission);
+        Ok(if refused { Lookup::NotPersisted } else { found })
     }
 
-    pub(crate) fn policy_document(&self, key: &WorkKey) -> Result<Option<Value>, Failure> {
+    pub(crate) fn policy_document(&self, key: &WorkKey) -> Result<Option<Value>, ReconcileError> {
         let kind = if key.policy.namespace.is_some() { "Policy" } else { "ClusterPolicy" };
         let namespace = key.policy.namespace.as_deref().unwrap_or_default();
         let id = ObjectId::new("kyverno.io/v1", kind, namespace, &key.policy.name);
@@ -217,7 +219,7 @@ impl Pass<'_> {
     }
 
     /// Whether the cluster has a policy just as it is known.
-    pub(crate) fn is_current(&self, policy: &PolicyKey, uid: &str, generation: i64) -> Result<bool, Failure> {
+    pub(crate) fn is_current(&self, policy: &PolicyKey, uid: &str, generation: i64) -> Result<bool, ReconcileError> {
         let live = self.policy_document(&WorkKey { policy: policy.clone(), trigger: Str::default() })?;
         Ok(live.is_some_and(|live| {
             live.str_at(&["metadata", "uid"]) == Some(uid)
@@ -235,7 +237,7 @@ impl Pass<'_> {
         self.lock().lose_own(id, self.now);
     }
 
-    /// After a deletion: the object may still be there, held by finalizers; the watch will tell.
+    /// Forgets a deleted object. One with finalizers still exists; the watch reports when it is gone.
     pub(super) fn forget_object(&self, id: &ObjectId, live: &Value) {
         let held = live.at(&["metadata", "finalizers"]).and_then(Value::as_array).is_some_and(|f| !f.is_empty());
         if !held {
@@ -245,11 +247,11 @@ impl Pass<'_> {
 }
 
 /// Whether a trigger is as it was before the request, or older: the request is not stored yet, or never will be.
-fn is_early(found: &Found, admission: &AdmissionRequest) -> bool {
+fn is_early(found: &Lookup, admission: &AdmissionRequest) -> bool {
     let version = |object: &Value| object.str_at(&["metadata", "resourceVersion"]).map(Str::new);
     match (found, admission.operation) {
-        (Found::Gone, Operation::Create) | (Found::Live(_), Operation::Delete) => true,
-        (Found::Live(live), Operation::Update) if !admission.old_object.is_null() => {
+        (Lookup::Gone, Operation::Create) | (Lookup::Live(_), Operation::Delete) => true,
+        (Lookup::Live(live), Operation::Update) if !admission.old_object.is_null() => {
             match (version(live), version(&admission.old_object)) {
                 (Some(live), Some(old)) => match (live.parse::<u64>(), old.parse::<u64>()) {
                     (Ok(live), Ok(old)) => live <= old,
@@ -262,7 +264,7 @@ fn is_early(found: &Found, admission: &AdmissionRequest) -> bool {
     }
 }
 
-fn found(object: Value) -> Found {
+fn found(object: Value) -> Lookup {
     let going = object.str_at(&["metadata", "deletionTimestamp"]).is_some();
-    if going { Found::Gone } else { Found::Live(object) }
+    if going { Lookup::Gone } else { Lookup::Live(object) }
 }

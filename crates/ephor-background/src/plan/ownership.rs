@@ -1,9 +1,8 @@
-//! What Ephor notes on the objects it makes.
+//! The annotation that Ephor writes on objects it generates.
 //!
-//! Upstream's labels say which policy, rule and trigger an object belongs to, but anybody can copy them. The stamp is
-//! one more annotation; it names the object it stands on, so that a copy under another name proves nothing, and it
-//! carries what must be known once the policy is gone: how the object was made and whether it may be deleted. So a
-//! controller that was down when a policy was deleted still knows what to do.
+//! Upstream's labels name the policy, rule and trigger of an object, but every user can copy labels. The annotation also
+//! identifies its own object, so that a copy on another object proves nothing. It records how the object was made and
+//! whether it may be deleted, because a controller that was down while a policy was deleted cannot read the policy.
 
 use ephor_engine::outcome::Form;
 use ephor_expr::{Map, Str, Value};
@@ -11,18 +10,18 @@ use ephor_runtime::content::{OWNERSHIP_ANNOTATION, hex, set_entry};
 
 use super::identity::ObjectId;
 
-/// The note.
+/// The decoded annotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stamp {
+pub struct OwnershipAnnotation {
     /// Where the content comes from.
     pub form: Form,
-    /// Whether the rule synchronized when the object was last looked after.
+    /// Whether the rule synchronized the object when it wrote it last.
     pub synchronize: bool,
     /// Whether the object outlives its policy.
     pub orphan: bool,
-    /// Fingerprint of what the rule says about targets and sources; another one means that the author moved them.
+    /// Fingerprint of the rule's targets and sources. It differs once the author has changed them.
     pub references: Str,
-    /// What the trigger's request was; `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
+    /// The operation of the request that triggered the rule: `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     pub operation: Str,
     /// The subresource that the request was about; empty for the object itself.
     pub subresource: Str,
@@ -32,14 +31,15 @@ pub struct Stamp {
     pub adopted: bool,
 }
 
-impl Stamp {
-    /// Whether an event made the object, and no trigger that is looked after: nothing but its rule lets it go.
+impl OwnershipAnnotation {
+    /// Whether an event created the object (a deletion, a CONNECT or a subresource request). Only its rule removes such
+    /// an object; its trigger is not observed.
     pub fn is_of_event(&self) -> bool {
         matches!(&*self.operation, "DELETE" | "CONNECT") || !self.subresource.is_empty()
     }
 
-    /// Puts the note on an object, in place of one that is there.
-    pub fn put(&self, object: &mut Value) {
+    /// Writes the annotation to an object and replaces an existing one.
+    pub fn write_to(&self, object: &mut Value) {
         let text = self.text(&ObjectId::of(object));
         set_entry(object, "annotations", OWNERSHIP_ANNOTATION, Some(&text));
     }
@@ -71,8 +71,8 @@ impl Stamp {
         Value::object(members).to_json()
     }
 
-    /// The note on an object, if it was written for that very object.
-    pub fn on(object: &Value) -> Option<Self> {
+    /// Reads the annotation of an object. Returns `None` if it was written for another object.
+    pub fn read(object: &Value) -> Option<Self> {
         let text = object.str_at(&["metadata", "annotations", OWNERSHIP_ANNOTATION])?;
         let note = Value::from_json(text).ok()?;
         if note.str_at(&["self"])? != bound(&ObjectId::of(object)) {

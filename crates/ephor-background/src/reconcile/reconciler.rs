@@ -11,8 +11,10 @@ use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::traits::Varying;
 use ephor_runtime::update_request::ResourceSpec;
 
+use super::context::{
+    Done, Lookup, NAME_TAKEN_TIMEOUT, POLL_INTERVAL, ReconcileContext, ReconcileError, TriggerRequest,
+};
 use super::judge::{Judged, View};
-use super::pass::{Asked, BRIEF, Done, Failure, Found, LOOK_AGAIN, Pass};
 use crate::index::Seen;
 use crate::plan::claim::{POLICY_NAME, POLICY_NAMESPACE};
 use crate::plan::{Cause, ObjectId};
@@ -23,14 +25,14 @@ use crate::trigger::TriggerRef;
 use crate::writer::Note;
 
 /// The rules of one policy and one trigger.
-pub(super) struct Work<'w, 'p> {
-    pub(super) pass: &'w Pass<'p>,
+pub(super) struct PolicyReconciler<'w, 'p> {
+    pub(super) context: &'w ReconcileContext<'p>,
     pub(super) key: &'w WorkKey,
     pub(super) info: &'w PolicyInfo,
     pub(super) trigger: Option<TriggerRef>,
     /// The trigger as it is stored; `null` if it is gone.
     pub(super) object: Value,
-    pub(super) asked: Option<&'w Asked>,
+    pub(super) request: Option<&'w TriggerRequest>,
     pub(super) forced: BTreeSet<Str>,
     pub(super) rendered: BTreeMap<ObjectId, Str>,
     /// Objects that were read or written for it.
@@ -40,23 +42,23 @@ pub(super) struct Work<'w, 'p> {
     pub(super) verdicts: BTreeSet<Str>,
     /// Whether a rule that synchronizes goes on as before without a verdict.
     pub(super) unjudged: bool,
-    pub(super) failure: Option<Failure>,
+    pub(super) failure: Option<ReconcileError>,
 }
 
-impl Work<'_, '_> {
-    pub(super) fn run(&mut self, mut owned: Vec<ObjectId>) -> Result<(), Failure> {
+impl PolicyReconciler<'_, '_> {
+    pub(super) fn run(&mut self, mut owned: Vec<ObjectId>) -> Result<(), ReconcileError> {
         owned.extend(self.unwatched(&owned)?);
         let by_rule = self.by_rule(&owned);
         // Rules that are gone: the document decides, not what could be compiled of it.
         let gone: Vec<(&Str, &Vec<ObjectId>)> =
             by_rule.iter().filter(|(rule, _)| !self.info.declared.contains(*rule)).collect();
         if !gone.is_empty() {
-            let live = self.pass.policy_document(self.key)?;
+            let live = self.context.policy_document(self.key)?;
             let live = live.as_ref().and_then(|live| live.at(&["spec", "rules"])).and_then(Value::as_array);
             for (rule, ids) in gone {
                 let back = live.unwrap_or_default().iter().any(|r| r.str_at(&["name"]) == Some(rule));
                 for id in ids.iter().filter(|_| !back) {
-                    self.done.changes += self.pass.remove(self.key, id, Cause::RuleGone, None)?;
+                    self.done.changes += self.context.remove(self.key, id, Cause::RuleGone, None)?;
                 }
             }
         }
@@ -66,7 +68,7 @@ impl Work<'_, '_> {
             return Ok(());
         };
         // What admission asks for it has seen: the filters have passed it.
-        if self.asked.is_none() && self.pass.lock().hides(&trigger.api_version, &trigger.id()) {
+        if self.request.is_none() && self.context.lock().hides(&trigger.api_version, &trigger.id()) {
             for rule in &self.info.generate {
                 self.as_before(rule);
             }
@@ -74,51 +76,53 @@ impl Work<'_, '_> {
         }
         let found = match self.find(&trigger) {
             // What a request brought along is enough.
-            Err(Failure::Failed(_)) if self.asked.is_some_and(Asked::brings_its_object) => Found::Gone,
+            Err(ReconcileError::Failed(_)) if self.request.is_some_and(TriggerRequest::brings_its_object) => {
+                Lookup::Gone
+            }
             // What events are about need not be an object, nor of a kind that can be read.
-            Err(Failure::Failed(_))
+            Err(ReconcileError::Failed(_))
                 if self.is_served(&trigger) == Some(false) && owned.iter().all(|id| self.is_of_event(id)) =>
             {
-                Found::Gone
+                Lookup::Gone
             }
-            Err(Failure::Failed(message)) => return Err(Failure::of_rule("", &trigger, &message)),
+            Err(ReconcileError::Failed(message)) => return Err(ReconcileError::of_rule("", &trigger, &message)),
             found => found?,
         };
-        if found == Found::Untrue {
-            self.done.untrue = true;
+        if found == Lookup::NotPersisted {
+            self.done.not_persisted = true;
             for rule in &self.info.generate {
                 self.as_before(rule);
             }
             return Ok(());
         }
-        self.done.trigger_gone = found == Found::Gone;
-        if let Found::Live(object) = &found {
+        self.done.trigger_gone = found == Lookup::Gone;
+        if let Lookup::Live(object) = &found {
             self.object = object.clone();
         }
         let mut judged = BTreeMap::new();
         for rule in &self.info.generate {
             let none = Vec::new();
             let own = by_rule.get(&rule.name).unwrap_or(&none);
-            if self.asked.is_some_and(|asked| asked.alone && !asked.rules.contains(&rule.name)) {
+            if self.request.is_some_and(|request| request.alone && !request.rules.contains(&rule.name)) {
                 self.as_before(rule);
                 continue;
             }
             let result = self.rule(rule, own, &trigger, &found, &mut judged);
             match result {
                 Ok(()) => {}
-                Err(Failure::Lost) => return Err(Failure::Lost),
+                Err(ReconcileError::LostLease) => return Err(ReconcileError::LostLease),
                 Err(failure) => {
                     // What the rule rendered before stays its own while it cannot be judged.
                     self.as_before(rule);
-                    if let Failure::Failed(message) = &failure {
+                    if let ReconcileError::Failed(message) = &failure {
                         let (policy, rule) = (self.key.policy.clone(), rule.name.clone());
                         let (trigger, message) = (Some(trigger.clone()), message.clone());
-                        (self.pass.env.observer)(&Note::Failed { policy, rule, trigger, message });
+                        (self.context.env.observer)(&Note::Failed { policy, rule, trigger, message });
                     }
                     // What a policy is to blame for counts before a trigger that is not there.
-                    self.failure.take_if(|known| matches!(known, Failure::NoTrigger(_)));
+                    self.failure.take_if(|known| matches!(known, ReconcileError::TriggerNotFound(_)));
                     self.failure.get_or_insert(match failure {
-                        Failure::Failed(message) => Failure::of_rule(&rule.name, &trigger, &message),
+                        ReconcileError::Failed(message) => ReconcileError::of_rule(&rule.name, &trigger, &message),
                         failure => failure,
                     });
                 }
@@ -130,26 +134,26 @@ impl Work<'_, '_> {
     /// A rule that is not judged, or fails, goes on wanting what it wanted.
     fn as_before(&mut self, rule: &GenerateInfo) {
         self.unjudged |= rule.terms.synchronize && !self.verdicts.contains(&rule.name);
-        let before = self.pass.lock().rendered.get(self.key).cloned().unwrap_or_default();
+        let before = self.context.lock().rendered.get(self.key).cloned().unwrap_or_default();
         self.rendered.extend(before.into_iter().filter(|(_, name)| *name == rule.name));
     }
 
     /// Downstreams of kinds that cannot be watched (yet): asked for.
-    pub(super) fn unwatched(&self, known: &[ObjectId]) -> Result<Vec<ObjectId>, Failure> {
+    pub(super) fn unwatched(&self, known: &[ObjectId]) -> Result<Vec<ObjectId>, ReconcileError> {
         let mut found = Vec::new();
         let synchronizing = self.info.generate.iter().filter(|rule| rule.terms.synchronize);
         let kinds: BTreeSet<(Str, Str)> = synchronizing.flat_map(|rule| rule.downstream_kinds.clone()).collect();
         for (api_version, kind) in kinds {
             let group_kind = GroupKind::new(&api_version, &kind);
             let api_version = {
-                let state = self.pass.lock();
+                let state = self.context.lock();
                 if state.index.is_synced(&group_kind) {
                     continue;
                 }
                 state.completed(&api_version, &kind)
             };
             let Some(api_version) = api_version else { continue };
-            let resource = match self.pass.env.resource(&api_version, &kind) {
+            let resource = match self.context.env.resource(&api_version, &kind) {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 resource => resource?,
             };
@@ -159,8 +163,8 @@ impl Work<'_, '_> {
                 format!("{POLICY_NAME}={name},{POLICY_NAMESPACE}={namespace},generate.kyverno.io/trigger-uid={uid}");
             let Ok(labels) = LabelSelector::parse(&text) else { continue };
             let filter = Filter { labels, ..Filter::default() };
-            for object in self.pass.env.list(&resource, &filter)? {
-                self.pass.lock().note(&object, self.pass.now);
+            for object in self.context.env.list(&resource, &filter)? {
+                self.context.lock().note(&object, self.context.now);
                 let id = ObjectId::of(&object);
                 if !known.contains(&id) {
                     found.push(id);
@@ -171,7 +175,7 @@ impl Work<'_, '_> {
     }
 
     pub(super) fn by_rule(&self, owned: &[ObjectId]) -> BTreeMap<Str, Vec<ObjectId>> {
-        let state = self.pass.lock();
+        let state = self.context.lock();
         let mut by_rule: BTreeMap<Str, Vec<ObjectId>> = BTreeMap::new();
         for id in owned {
             if let Some(owner) = state.index.find(id).and_then(|seen| seen.owner()) {
@@ -182,10 +186,12 @@ impl Work<'_, '_> {
     }
 
     /// The trigger, once what a request says about it has come true.
-    pub(super) fn find(&self, trigger: &TriggerRef) -> Result<Found, Failure> {
-        match self.asked.and_then(|asked| Some((asked, asked.admission.as_ref()?))) {
-            Some((asked, admission)) => self.pass.find_after(trigger, &asked.request, admission, asked.age),
-            None => self.pass.find(trigger),
+    pub(super) fn find(&self, trigger: &TriggerRef) -> Result<Lookup, ReconcileError> {
+        match self.request.and_then(|request| Some((request, request.admission.as_ref()?))) {
+            Some((request, admission)) => {
+                self.context.find_after(trigger, &request.update_request, admission, request.age)
+            }
+            None => self.context.find(trigger),
         }
     }
 
@@ -194,17 +200,17 @@ impl Work<'_, '_> {
         rule: &GenerateInfo,
         own: &[ObjectId],
         trigger: &TriggerRef,
-        found: &Found,
+        found: &Lookup,
         judged: &mut BTreeMap<View, Judged>,
-    ) -> Result<(), Failure> {
-        let mut asked = self.asked.filter(|asked| asked.rules.contains(&rule.name));
-        let operation = asked.and_then(|asked| Some(asked.admission.as_ref()?.operation));
-        let payload = asked.and_then(|asked| asked.admission.as_ref()).filter(|admission| {
+    ) -> Result<(), ReconcileError> {
+        let mut request = self.request.filter(|request| request.rules.contains(&rule.name));
+        let operation = request.and_then(|request| Some(request.admission.as_ref()?.operation));
+        let payload = request.and_then(|request| request.admission.as_ref()).filter(|admission| {
             matches!(admission.operation, Operation::Delete | Operation::Connect) || !admission.sub_resource.is_empty()
         });
         if !rule.terms.synchronize {
-            self.restamp(rule, own)?;
-            if asked.is_none() && !(self.forced.contains(&rule.name) && rule.traits.namespace_selector) {
+            self.update_annotation(rule, own)?;
+            if request.is_none() && !(self.forced.contains(&rule.name) && rule.traits.namespace_selector) {
                 return Ok(());
             }
         }
@@ -212,7 +218,7 @@ impl Work<'_, '_> {
         let (of_events, own): (Vec<ObjectId>, Vec<ObjectId>) = own.iter().cloned().partition(|id| self.is_of_event(id));
         self.hold(rule, &of_events)?;
         let own = own.as_slice();
-        let released = asked.is_some_and(|asked| asked.released.contains(&rule.name));
+        let released = request.is_some_and(|request| request.released.contains(&rule.name));
         if released && !rule.terms.synchronize {
             return Ok(());
         }
@@ -220,12 +226,12 @@ impl Work<'_, '_> {
             return self.remove_all(rule, own, Cause::TriggerUnmatched);
         }
         let object = match found {
-            Found::Gone if payload.is_some() && !released => Value::Null,
-            Found::Untrue => return Ok(()),
-            Found::Gone => {
+            Lookup::Gone if payload.is_some() && !released => Value::Null,
+            Lookup::NotPersisted => return Ok(()),
+            Lookup::Gone => {
                 if rule.terms.synchronize {
                     if rule.traits.on_delete {
-                        return self.restamp(rule, own);
+                        return self.update_annotation(rule, own);
                     }
                     return self.remove_all(rule, own, Cause::TriggerGone);
                 }
@@ -233,41 +239,41 @@ impl Work<'_, '_> {
                 // time, one is never stored. There is nothing to do then. A request of another writer says that the
                 // object is there, so that one fails, as it does upstream.
                 let stored = matches!(operation, Some(Operation::Create | Operation::Update));
-                let fails = stored && asked.is_some_and(|asked| !asked.precedes_its_object());
-                return if fails { Err(Failure::NoTrigger(trigger.clone())) } else { Ok(()) };
+                let fails = stored && request.is_some_and(|request| !request.precedes_its_object());
+                return if fails { Err(ReconcileError::TriggerNotFound(trigger.clone())) } else { Ok(()) };
             }
-            Found::Live(object) => object.clone(),
+            Lookup::Live(object) => object.clone(),
         };
-        if asked.is_none() && !self.in_force(rule, own, &object) {
+        if request.is_none() && !self.in_force(rule, own, &object) {
             return Ok(());
         }
         // What a request alone can tell is judged by the last one.
         let stored = rule.terms.synchronize && !object.is_null();
         let told = operation.filter(|operation| stored && payload.is_none() && rule.traits.remembers(*operation));
-        if let Some(last) = asked.filter(|_| told.is_some())
-            && !self.pass.lock().remember(self.key, &rule.name, &last.request, self.pass.now)
+        if let Some(last) = request.filter(|_| told.is_some())
+            && !self.context.lock().remember(self.key, &rule.name, &last.update_request, self.context.now)
         {
-            asked = None;
+            request = None;
         }
-        let remembered = self.pass.lock().contexts.get(self.key, &rule.name).filter(|_| stored).cloned();
-        if asked.is_none() && rule.traits.event_bound && remembered.is_none() {
-            return self.restamp(rule, own);
+        let remembered = self.context.lock().contexts.get(self.key, &rule.name).filter(|_| stored).cloned();
+        if request.is_none() && rule.traits.event_bound && remembered.is_none() {
+            return self.update_annotation(rule, own);
         }
         // What was made once is judged as it was made then, whatever request comes later.
         // One that is rendered once goes on as its request began.
         let through = rule.traits.varying != Varying::Identity && !own.is_empty();
         if stored && told.is_none() && !rule.traits.event_bound && through {
-            asked = None;
+            request = None;
         }
         let made = own.iter().find_map(|id| self.operation_of(id));
-        let view = match (asked, &remembered) {
-            (Some(_), _) => View::Asked,
+        let view = match (request, &remembered) {
+            (Some(_), _) => View::Request,
             (None, Some(request)) => View::Remembered(request.metadata.name.clone()),
             (None, None) if made.as_deref() == Some(Operation::Update.as_str()) => View::Updated,
             (None, None) => View::Created,
         };
         let judged =
-            judged.entry(view.clone()).or_insert_with(|| self.judge(asked, trigger, &object, &view, remembered));
+            judged.entry(view.clone()).or_insert_with(|| self.judge(request, trigger, &object, &view, remembered));
         self.verdicts.insert(rule.name.clone());
         let Judged { outcomes, operation, subresource } = &*judged;
         let made_by = (*operation, subresource.clone());
@@ -288,17 +294,20 @@ impl Work<'_, '_> {
                         .map(|u| ObjectId::new(&u.api_version, &u.kind, &u.namespace, &u.name))
                         .collect();
                     self.want(rule, own, trigger, &made_by, &incomplete.generated, &unsourced)?;
-                    Err(Failure::Failed(outcome.message.to_string()))
+                    Err(ReconcileError::Failed(outcome.message.to_string()))
                 }
-                None => Err(Failure::Failed(outcome.message.to_string())),
+                None => Err(ReconcileError::Failed(outcome.message.to_string())),
             },
             // An exception keeps things as they are.
             Verdict::Skip if detail.is_some_and(|d| !d.exceptions.is_empty()) => {
                 self.hold(rule, own)?;
-                match asked {
+                match request {
                     // Admission knew of none: the one that is known here may be gone.
-                    Some(asked) if asked.admission.is_some() && !released && asked.age < BRIEF => {
-                        Err(Failure::Later(LOOK_AGAIN, "an exception holds that admission did not know".to_owned()))
+                    Some(request) if request.admission.is_some() && !released && request.age < NAME_TAKEN_TIMEOUT => {
+                        Err(ReconcileError::RetryAfter(
+                            POLL_INTERVAL,
+                            "an exception holds that admission did not know".to_owned(),
+                        ))
                     }
                     _ => Ok(()),
                 }
@@ -306,7 +315,7 @@ impl Work<'_, '_> {
             // Conditions that look at what the rule made hold until it is made: by them it would come and go for ever.
             Verdict::Skip => {
                 let (looked_at, rest): (Vec<ObjectId>, Vec<ObjectId>) = {
-                    let state = self.pass.lock();
+                    let state = self.context.lock();
                     own.iter().cloned().partition(|id| state.depends_on(self.key, id))
                 };
                 self.hold(rule, &looked_at)?;
@@ -318,7 +327,7 @@ impl Work<'_, '_> {
 
     /// Whether a trigger's kind is served; `None` if nobody can tell.
     fn is_served(&self, trigger: &TriggerRef) -> Option<bool> {
-        match self.pass.env.resource(&trigger.api_version, &trigger.kind) {
+        match self.context.env.resource(&trigger.api_version, &trigger.kind) {
             Ok(_) => Some(true),
             Err(error) if error.kind() == ErrorKind::NotFound => Some(false),
             Err(_) => None,
@@ -328,6 +337,6 @@ impl Work<'_, '_> {
     pub(super) fn in_force(&self, rule: &GenerateInfo, own: &[ObjectId], object: &Value) -> bool {
         !own.is_empty()
             || self.forced.contains(&rule.name)
-            || self.pass.lock().in_force(self.info, rule, &Seen::of(object))
+            || self.context.lock().in_force(self.info, rule, &Seen::of(object))
     }
 }

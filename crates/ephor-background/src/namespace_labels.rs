@@ -1,7 +1,8 @@
-//! Triggers whose namespace has other labels now, for rules that select by them.
+//! Re-evaluates triggers when the labels of their Namespace change.
 //!
-//! That a rule selects a trigger now and did not before is an event, as if the trigger came. Other changes of labels are
-//! none: what was deleted stays deleted, and what was there before its rule stays out of it.
+//! Only rules with a `namespaceSelector` are affected. A trigger that a rule selects now and did not select before counts
+//! as a new trigger. Other changes of labels do nothing: deleted downstreams are not created again, and triggers that
+//! are older than their rule stay unaffected.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use ephor_expr::{Map, Value};
 use ephor_runtime::queue::Settled;
 
 use super::queue::{Task, WorkKey};
-use super::reconcile::{Failure, Pass};
+use super::reconcile::{ReconcileContext, ReconcileError};
 use super::rules::{GenerateInfo, PolicyInfo};
 use super::trigger::{TriggerRef, review_of_existing};
 
@@ -22,12 +23,12 @@ struct Labels {
     after: Map,
 }
 
-impl Pass<'_> {
-    /// Looks again at the triggers in a namespace whose labels changed.
-    pub fn relabelled(&self, namespace: &str) -> Settled {
+impl ReconcileContext<'_> {
+    /// Evaluates the triggers in a namespace whose labels changed.
+    pub fn namespace_labels_changed(&self, namespace: &str) -> Settled {
         let (before, after, infos) = {
             let mut state = self.lock();
-            let Some((before, after)) = state.take_relabelled(namespace) else { return Settled::Done };
+            let Some((before, after)) = state.take_changed_labels(namespace) else { return Settled::Done };
             let infos: Vec<Arc<PolicyInfo>> = state.infos.values().cloned().collect();
             (before, after, infos)
         };
@@ -37,9 +38,9 @@ impl Pass<'_> {
             for rule in info.generate.iter().filter(|rule| rule.traits.namespace_selector) {
                 match self.look_again(info, rule, namespace, &labels) {
                     Ok(()) => {}
-                    Err(Failure::Lost) => return Settled::Done,
+                    Err(ReconcileError::LostLease) => return Settled::Done,
                     Err(_) => {
-                        self.lock().put_relabelled(namespace, before);
+                        self.lock().put_changed_labels(namespace, before);
                         return Settled::Failed;
                     }
                 }
@@ -54,7 +55,7 @@ impl Pass<'_> {
         rule: &GenerateInfo,
         namespace: &str,
         labels: &Labels,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ReconcileError> {
         let compiled = info.set.programs().iter().flat_map(|program| &program.rules).find(|r| r.name == rule.name);
         let Some(compiled) = compiled else { return Ok(()) };
         for object in self.triggers(info, rule.kinds.as_deref(), Some(namespace))? {

@@ -1,20 +1,16 @@
 //! What a policy's status says about its work in the background, beside what other controllers say there: the condition
-//! [`CONVERGED`], the work that is given up, and for which generation rules have acted for existing triggers.
+//! [`CONVERGED`], and for which generation rules have acted for existing triggers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_cluster::ErrorKind;
-use ephor_engine::policy::GivenUpWork;
-use ephor_expr::value::{decode, encode};
 use ephor_expr::{Map, Str, Value};
-use ephor_runtime::policies::{ACTED, ACTED_RULES, CONVERGED, PolicyKey, background_failure, condition};
-use ephor_runtime::queue::{Moment, Settled};
+use ephor_runtime::policies::{ACTED, ACTED_RULES, CONVERGED, PolicyKey, condition};
+use ephor_runtime::queue::Settled;
 
-use super::queue::Task;
-use super::reconcile::{Lookup, ReconcileContext};
+use super::reconcile::ReconcileContext;
 use super::rule_activation;
-use super::state::{GivenUp, Subject};
-use super::trigger::TriggerRef;
+use super::state::Subject;
 use super::writer::WriteError;
 
 /// The generation for which the rules of a policy have acted for existing triggers.
@@ -36,87 +32,27 @@ pub fn acted_rules(policy: &Value, generation: i64) -> BTreeMap<Str, BTreeSet<St
     rules
 }
 
-/// The member of the status that lists work that is not tried again. It outlives the process, so that another leader
-/// notices when the trigger goes.
-const GIVEN_UP: &str = "givenUp";
-
 /// Whether a policy says, of any generation, that something fails.
 pub fn says_failing(policy: &Value) -> bool {
     condition(policy, CONVERGED).is_some_and(|condition| condition.str_at(&["status"]) == Some("False"))
 }
 
-/// The work that a policy says is not tried again, with what it failed for, in this generation of the policy.
-pub fn noted_given_up(policy: &Value) -> Vec<(GivenUp, String)> {
-    let entries = policy.at(&["status", GIVEN_UP]).filter(|_| background_failure(policy).is_some());
-    let entries = entries.and_then(Value::as_array).unwrap_or_default().iter();
-    let work = entries.filter_map(|entry| decode::<GivenUpWork>(entry).ok()).map(|work| {
-        let GivenUpWork { rule, api_version, kind, namespace, name, uid, message } = work;
-        (GivenUp { rule, trigger: TriggerRef { api_version, kind, namespace, name, uid } }, message.to_string())
-    });
-    work.collect()
-}
-
-fn given_up_entry(work: &GivenUp, message: &str) -> Option<Value> {
-    let TriggerRef { api_version, kind, namespace, name, uid } = work.trigger.clone();
-    let message = message.chars().take(MAX_GIVEN_UP_MESSAGE).collect::<String>().into();
-    encode(&GivenUpWork { rule: work.rule.clone(), api_version, kind, namespace, name, uid, message }).ok()
-}
-
-const REASON_FAILING: &str = "Failing";
-const REASON_GIVEN_UP: &str = "GivenUp";
-
-/// The longest message of a condition that the API server takes.
-const MAX_MESSAGE: usize = 32_768;
-/// How many characters of a message are noted with work that is given up.
-const MAX_GIVEN_UP_MESSAGE: usize = 1_024;
-
-/// How often, in milliseconds, the triggers of work that is given up are looked for: without them nothing fails.
-const LOOK_FOR_TRIGGERS: Moment = 60_000;
+/// How many characters of a failure a condition quotes.
+const MAX_QUOTED: usize = 1_024;
 
 impl ReconcileContext<'_> {
-    /// Work that is given up for a trigger that is gone fails no more.
-    fn forget_gone_triggers(&self, key: &PolicyKey) {
-        let mut left = false;
-        let given_up = self.lock().given_up(key);
-        for work in given_up {
-            if matches!(self.find(&work.trigger), Ok(Lookup::Gone)) {
-                self.lock().set_failure(key, Subject::GivenUp(work), None, self.now);
-            } else {
-                left = true;
-            }
-        }
-        if left {
-            self.lock().queue.add_at(Task::Report(key.clone()), self.now + LOOK_FOR_TRIGGERS, self.now);
-        }
-    }
-
     /// Tells a policy what fails.
     pub fn report(&self, key: &PolicyKey) -> Settled {
-        self.forget_gone_triggers(key);
         let (failures, generation) = {
-            let state = self.lock();
+            let mut state = self.lock();
             let Some(policy) = state.snapshot.policies.get(key) else { return Settled::Done };
-            (state.failures.get(key).cloned().unwrap_or_default(), policy.generation())
+            let generation = policy.generation();
+            state.told.insert(key.clone(), self.now);
+            (state.failures.get(key).cloned().unwrap_or_default(), generation)
         };
-        let (holds, reason, message) = match failures.first_key_value() {
-            None => (true, "Converged", "everything that the policy wants is made good".to_owned()),
-            Some((subject, failure)) => {
-                let given_up = matches!(subject, Subject::GivenUp(_));
-                let (reason, said) = if given_up { (REASON_GIVEN_UP, "given up: ") } else { (REASON_FAILING, "") };
-                let more = failures.len() - 1;
-                let rest = if more == 0 { String::new() } else { format!(" (and {more} more)") };
-                (false, reason, format!("{said}{failure}{rest}"))
-            }
-        };
-        let given_up: Vec<Value> = failures
-            .iter()
-            .filter_map(|(subject, message)| match subject {
-                Subject::GivenUp(work) => given_up_entry(work, message),
-                _ => None,
-            })
-            .collect();
+        let holds = failures.is_empty();
+        let (reason, message) = Self::told(key, &failures);
         let status = if holds { "True" } else { "False" };
-        let message: String = message.chars().take(MAX_MESSAGE / 4).collect();
         self.change_status(key, |policy, members| {
             let before = condition(policy, CONVERGED);
             // The condition is there once something failed. It is read anew: what was written last may not be known yet.
@@ -129,14 +65,8 @@ impl ReconcileContext<'_> {
                     && text(c, "message") == message
                     && c.get("observedGeneration").and_then(Value::as_i64) == Some(generation)
             });
-            let noted = members.get(GIVEN_UP).and_then(Value::as_array).unwrap_or_default();
-            if same && noted == given_up {
+            if same {
                 return false;
-            }
-            if given_up.is_empty() {
-                members.remove(GIVEN_UP);
-            } else {
-                members.insert(GIVEN_UP, Value::array(given_up.clone()));
             }
             let since = before.filter(|c| text(c, "status") == status).map_or_else(
                 || Str::from(self.clock.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
@@ -157,6 +87,26 @@ impl ReconcileContext<'_> {
             members.insert("conditions", Value::array(conditions));
             true
         })
+    }
+
+    /// Reason and message of the condition. Readers of a Policy may know what happens in its namespace, so that it quotes
+    /// a failure. A ClusterPolicy is read by people of many namespaces: it counts failures, and names and texts of
+    /// objects stay in Events and `UpdateRequest`s.
+    fn told(key: &PolicyKey, failures: &BTreeMap<Subject, String>) -> (&'static str, String) {
+        let count = failures.len();
+        let given_up = failures.keys().filter(|subject| matches!(subject, Subject::GivenUp(_))).count();
+        let reason = match (count, given_up) {
+            (0, _) => return ("Converged", "nothing is known to fail in the background".to_owned()),
+            _ if given_up == count => "GivenUp",
+            _ => "Failing",
+        };
+        let tasks = if count == 1 { "task fails" } else { "tasks fail" };
+        let told = format!("{count} background {tasks}, {given_up} given up");
+        let message = match failures.values().next().filter(|_| key.namespace.is_some()) {
+            Some(first) => format!("{told}: {}", first.chars().take(MAX_QUOTED).collect::<String>()),
+            None => format!("{told}: see Events and UpdateRequests"),
+        };
+        (reason, message)
     }
 
     /// Notes since when the rules of a policy are what they are.

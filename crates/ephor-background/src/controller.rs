@@ -135,7 +135,9 @@ impl Controller {
         match task {
             Task::Reconcile(key) => match context.reconcile(key, None) {
                 Ok(_) => {
-                    self.state().set_failure(&key.policy, Subject::Trigger(key.trigger.clone()), None, now);
+                    let mut state = self.state();
+                    state.set_failure(&key.policy, Subject::Trigger(key.trigger.clone()), None, now);
+                    state.is_in_step(key, now);
                     Settled::Done
                 }
                 Err(ReconcileError::RetryAfter(pause, _)) => Settled::Later(pause),

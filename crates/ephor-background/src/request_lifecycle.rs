@@ -4,10 +4,14 @@ use ephor_cluster::{DeleteOptions, ErrorKind, Resource};
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::content::set_entry;
 use ephor_runtime::queue::Settled;
-use ephor_runtime::update_request::{API_VERSION, KIND, LABEL_KEPT, UpdateRequest, UpdateRequestStatus};
+use ephor_runtime::update_request::{
+    API_VERSION, AuthenticatedUser, KIND, LABEL_GIVEN_UP, LABEL_KEPT, RequestContext, UpdateRequest,
+    UpdateRequestStatus,
+};
 
-use super::reconcile::ReconcileContext;
-use super::state::policy_key;
+use super::reconcile::{Lookup, ReconcileContext};
+use super::state::{GivenUp, LOOK_FOR_TRIGGER, policy_key};
+use super::trigger::admission_request;
 use super::writer::WriteError;
 
 impl ReconcileContext<'_> {
@@ -22,6 +26,30 @@ impl ReconcileContext<'_> {
             members.insert("status", encoded);
         }
         let result = self.requests_resource().and_then(|resource| self.env.records().update_status(&resource, after));
+        self.settle_write(object, result)
+    }
+
+    /// Marks a request as given up. It stays as `Failed`, without what only a further try would read.
+    pub(super) fn give_up(&self, object: &Value, request: &UpdateRequest) -> Settled {
+        let mut short = request.clone();
+        let context = &request.spec.context;
+        let info = &context.admission_request_info;
+        let username = context.user_info.user_info.username.clone();
+        short.spec.context = RequestContext::default();
+        short.spec.context.user_info.user_info = AuthenticatedUser { username, ..AuthenticatedUser::default() };
+        short.spec.context.admission_request_info.operation =
+            info.operation.or_else(|| admission_request(request).map(|admission| admission.operation));
+        let Ok(short) = short.to_value() else { return Settled::Done };
+        let mut after = object.clone();
+        if let (Some(members), Some(spec)) = (after.as_object_mut(), short.get("spec")) {
+            members.insert("spec", spec.clone());
+        }
+        set_entry(&mut after, "labels", LABEL_GIVEN_UP, Some("true"));
+        let result = self.requests_resource().and_then(|resource| self.env.records().update(&resource, after));
+        self.settle_write(object, result)
+    }
+
+    fn settle_write(&self, object: &Value, result: Result<Value, WriteError>) -> Settled {
         match result {
             Ok(stored) => {
                 self.lock().request_seen(stored, self.now);
@@ -60,6 +88,10 @@ impl ReconcileContext<'_> {
     pub fn collect(&self, name: &Str) -> Settled {
         let (kept, finished, needed) = {
             let state = self.lock();
+            if let Some(request) = state.given_up.get(name).cloned() {
+                drop(state);
+                return self.collect_given_up(name, &request);
+            }
             let finished = state.finished.get(name).map(|finished| finished.uid.clone());
             (state.kept.get(name).cloned(), finished, state.contexts.needs(name))
         };
@@ -69,6 +101,18 @@ impl ReconcileContext<'_> {
             (Some(uid), _) | (None, Some(uid)) => self.delete_request(name, &uid),
             (None, None) => Settled::Done,
         }
+    }
+
+    /// Takes a request away that was given up, once there is nothing left that it could be about.
+    fn collect_given_up(&self, name: &Str, request: &GivenUp) -> Settled {
+        let is_gone = |trigger| matches!(self.find(trigger), Ok(Lookup::Gone));
+        let has_policy = self.lock().snapshot.policies.contains_key(&request.policy);
+        let mut triggers = request.needed_triggers().peekable();
+        let moot = !has_policy || triggers.peek().is_some() && triggers.all(is_gone);
+        if moot || request.is_over(self.now) {
+            return self.delete_request(name, &request.uid);
+        }
+        Settled::Later(LOOK_FOR_TRIGGER)
     }
 
     /// Labels a request as kept and drops data that no rule reads.
@@ -137,7 +181,7 @@ impl ReconcileContext<'_> {
             Err(error) if error.is(ErrorKind::NotFound) || error.is(ErrorKind::Conflict) => {}
             Err(_) => return Settled::Failed,
         }
-        self.lock().request_taken(name, uid);
+        self.lock().request_taken(name, uid, self.now);
         Settled::Done
     }
 

@@ -5,7 +5,7 @@
 //! | none, Pending | to be done | done |
 //! | Completed | done; `generatedResources` says what there is | goes after 10 s; at once when more than 100 wait, or when the namespace of the trigger goes: then nobody is told any more |
 //! | Skip | there was nothing to do; the message says why | the same |
-//! | Failed | tried in vain | tried again three times, then goes; synchronizing work stays queued |
+//! | Failed | tried in vain | tried again four times. Then it is marked as given up and stays as long as `state::given_up` says; synchronizing work stays queued |
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use ephor_runtime::update_request::{
 use super::queue::{Task, WorkKey};
 use super::reconcile::{Lookup, ReconcileContext, ReconcileError, TriggerRequest};
 use super::rules::PolicyInfo;
-use super::state::{GivenUp, Subject};
+use super::state::Subject;
 use super::trigger::{TriggerRef, admission_request};
 
 /// How often a failed request is tried again.
@@ -33,6 +33,9 @@ pub const MAX_RETRIES: i64 = 3;
 pub fn retry_pause(retries: i64) -> Moment {
     5_000 << retries.clamp(0, MAX_RETRIES)
 }
+
+/// How many characters of what failed a request says.
+const MAX_MESSAGE: usize = 4_096;
 
 /// How long a request waits until its policy is known as admission knew it, in milliseconds.
 const CATCH_UP: Moment = 10_000;
@@ -102,7 +105,7 @@ impl ReconcileContext<'_> {
                 let unread = {
                     let mut locked = self.lock();
                     locked.set_failure(&key, subject(), None, self.now);
-                    locked.set_failure(&key, given_up(&request), None, self.now);
+                    locked.work_succeeded(&request, self.now);
                     locked.is_read_by_nobody(&pending.object) && !locked.contexts.needs(name)
                 };
                 if unread {
@@ -120,12 +123,16 @@ impl ReconcileContext<'_> {
                 let blames_policy = matches!(failure, ReconcileError::Failed(_));
                 tracing::debug!(request = %name, %message, "failed");
                 if failed && retries >= MAX_RETRIES {
+                    self.lock().set_failure(&key, subject(), None, self.now);
+                    let needed = self.lock().contexts.needs(name);
                     if blames_policy {
                         self.env.metrics.background_given_up();
-                        self.give_up(&key, &request, subject(), message);
                     }
-                    let needed = self.lock().contexts.needs(name);
-                    return if needed { self.keep(name) } else { self.delete_done(name, &pending.object) };
+                    return match (needed, blames_policy) {
+                        (true, _) => self.keep(name),
+                        (false, true) => self.give_up(&pending.object, &request),
+                        (false, false) => self.delete_done(name, &pending.object),
+                    };
                 }
                 if blames_policy {
                     self.lock().set_failure(&key, subject(), Some(message.clone()), self.now);
@@ -133,7 +140,7 @@ impl ReconcileContext<'_> {
                 let retry_count = if failed { retries + 1 } else { retries };
                 let status = UpdateRequestStatus {
                     state: RequestState::Failed,
-                    message: message.into(),
+                    message: message.chars().take(MAX_MESSAGE).collect::<String>().into(),
                     generated_resources: Vec::new(),
                     retry_count,
                 };
@@ -142,19 +149,6 @@ impl ReconcileContext<'_> {
                     settled => settled,
                 }
             }
-        }
-    }
-
-    /// A request is not tried any more. What of it synchronizes stays queued, and fails under a name of its own.
-    fn give_up(&self, key: &PolicyKey, request: &UpdateRequest, subject: Subject, message: String) {
-        let mut state = self.lock();
-        state.set_failure(key, subject, None, self.now);
-        let synchronizes = |info: &Arc<PolicyInfo>| {
-            let mut rules = request.spec.rule_context.iter().filter_map(|context| info.rule(&context.rule));
-            rules.any(|rule| rule.terms.synchronize)
-        };
-        if !state.infos.get(key).is_some_and(synchronizes) {
-            state.set_failure(key, given_up(request), Some(message), self.now);
         }
     }
 
@@ -237,7 +231,9 @@ impl ReconcileContext<'_> {
                     changes += done.changes;
                     gone &= done.trigger_gone;
                     not_persisted &= done.not_persisted;
-                    self.lock().set_failure(&info.key, Subject::Trigger(key.trigger.clone()), None, self.now);
+                    let mut state = self.lock();
+                    state.set_failure(&info.key, Subject::Trigger(key.trigger.clone()), None, self.now);
+                    state.is_in_step(&key, self.now);
                 }
                 Err(ReconcileError::LostLease) => return Err(ReconcileError::LostLease),
                 Err(error) => {
@@ -304,16 +300,6 @@ impl ReconcileContext<'_> {
             None => Verdict::Moot,
         })
     }
-}
-
-/// What a request that is given up was about.
-fn given_up(request: &UpdateRequest) -> Subject {
-    let first = request.spec.rule_context.first();
-    let (rule, trigger) = match first {
-        Some(context) => (&context.rule, &context.trigger),
-        None => (&request.spec.rule, &request.spec.resource),
-    };
-    Subject::GivenUp(GivenUp { rule: rule.clone(), trigger: TriggerRef::of_spec(trigger) })
 }
 
 /// What a trigger is called: its UID; what has none, by where it is.

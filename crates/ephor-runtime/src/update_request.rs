@@ -45,6 +45,9 @@ pub const ANNOTATION_UNCHANGED: &str = "ephor.dev/unchanged";
 /// The label of a request that is done, and stays because a rule cannot be judged without it.
 pub const LABEL_KEPT: &str = "ephor.dev/kept";
 
+/// The label of a request that failed and is not tried again. It stays for people to see.
+pub const LABEL_GIVEN_UP: &str = "ephor.dev/given-up";
+
 /// The longest value of a label.
 const LABEL_VALUE_LENGTH: usize = 63;
 

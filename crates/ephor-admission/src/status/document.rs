@@ -1,5 +1,7 @@
 //! The status as it is stored.
 
+use std::borrow::Cow;
+
 use ephor_engine::autogen;
 use ephor_engine::policy::Policy;
 use ephor_expr::value::decode_rest;
@@ -70,8 +72,11 @@ pub fn describe(
 ) -> Option<Value> {
     let (status, reason, message) = match readiness {
         Readiness::Unknown => return None,
-        Readiness::Ready => ("True", "Succeeded", "Ready"),
-        Readiness::Failed(why) => ("False", "Failed", cut(why)),
+        Readiness::Ready { failing: None } => ("True", "Succeeded", Cow::Borrowed("Ready")),
+        Readiness::Ready { failing: Some(failing) } => {
+            ("True", "Succeeded", format!("Ready, but {}", cut(failing)).into())
+        }
+        Readiness::Failed(why) => ("False", "Failed", Cow::Borrowed(cut(why))),
     };
     let earlier = before.and_then(|before| before.get("conditions")).and_then(Value::as_array).unwrap_or_default();
     let same = earlier.iter().find(|condition| {
@@ -81,7 +86,7 @@ pub fn describe(
     let since = since.map_or_else(|| now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(), str::to_owned);
     let condition = Value::from([
         ("lastTransitionTime", Value::from(since)),
-        ("message", message.into()),
+        ("message", message.as_ref().into()),
         ("reason", reason.into()),
         ("status", status.into()),
         ("type", "Ready".into()),

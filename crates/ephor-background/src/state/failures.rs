@@ -10,7 +10,6 @@ use ephor_runtime::queue::Moment;
 use super::memory::State;
 use crate::plan::ObjectId;
 use crate::queue::Task;
-use crate::trigger::TriggerRef;
 
 /// What a failure is about. What is tried again comes first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,17 +22,8 @@ pub enum Subject {
     Request(Str),
     /// An object that a mutate rule patches.
     Target(ObjectId),
-    /// Work that is not tried again.
-    GivenUp(GivenUp),
-}
-
-/// The work of a rule for a trigger that is not tried again.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GivenUp {
-    /// The rule.
-    pub rule: Str,
-    /// The trigger.
-    pub trigger: TriggerRef,
+    /// The `UpdateRequest` of this name, which is not tried again.
+    GivenUp(Str),
 }
 
 impl fmt::Display for Subject {
@@ -43,17 +33,17 @@ impl fmt::Display for Subject {
             Self::Trigger(uid) => write!(f, "trigger {uid}"),
             Self::Request(name) => write!(f, "request {name}"),
             Self::Target(id) => write!(f, "target {id}"),
-            Self::GivenUp(GivenUp { rule, trigger }) => write!(f, "given up: rule {rule} for {trigger}"),
+            Self::GivenUp(name) => write!(f, "request {name}, given up"),
         }
     }
 }
 
-/// How much work of a policy that is not tried again is remembered.
-const MAX_GIVEN_UP: usize = 20;
-
-/// How long something fails, in milliseconds, before the policy's status says so: about three tries. What passes sooner
-/// is not worth telling.
-const TELLING: Moment = 5_000;
+/// How long something fails, in milliseconds, before the policy's status says so. The first retry comes sooner: what
+/// it puts right is not worth telling.
+const TELLING: Moment = 800;
+/// The shortest time, in milliseconds, between two changes of what a policy's status says of failures. It bounds the
+/// writes that objects cause which fail and succeed in turn.
+const PACE: Moment = 5_000;
 
 impl State {
     /// Notes what became of something that a policy wants; `None` if it does not fail (any more).
@@ -62,36 +52,23 @@ impl State {
         if known == failure.as_ref() {
             return;
         }
-        let mut due = now;
-        match failure {
-            Some(message) => {
-                let failures = self.failures.entry(policy.clone()).or_default();
-                let given_up = failures.keys().filter(|subject| matches!(subject, Subject::GivenUp(_))).count();
-                if matches!(subject, Subject::GivenUp(_)) && given_up >= MAX_GIVEN_UP {
-                    return;
-                }
-                failures.insert(subject, message);
-                due += TELLING;
-            }
-            None => {
-                if let Some(failures) = self.failures.get_mut(policy) {
-                    failures.remove(&subject);
-                    if failures.is_empty() {
-                        self.failures.remove(policy);
-                    }
-                }
+        if let Some(message) = failure {
+            self.failures.entry(policy.clone()).or_default().insert(subject, message);
+            self.report(policy, now + TELLING);
+            return;
+        }
+        if let Some(failures) = self.failures.get_mut(policy) {
+            failures.remove(&subject);
+            if failures.is_empty() {
+                self.failures.remove(policy);
             }
         }
-        self.queue.add_at(Task::Report(policy.clone()), due, now);
+        self.report(policy, now);
     }
 
-    /// What a policy does not try again.
-    pub fn given_up(&self, policy: &PolicyKey) -> Vec<GivenUp> {
-        let subjects = self.failures.get(policy).into_iter().flat_map(|failures| failures.keys());
-        let given_up = subjects.filter_map(|subject| match subject {
-            Subject::GivenUp(work) => Some(work.clone()),
-            _ => None,
-        });
-        given_up.collect()
+    /// Has the status of a policy say what fails, at `due` or when it may change again.
+    pub(super) fn report(&mut self, policy: &PolicyKey, due: Moment) {
+        let paced = self.told.get(policy).map_or(due, |told| due.max(told + PACE));
+        self.queue.add_at(Task::Report(policy.clone()), paced, due);
     }
 }

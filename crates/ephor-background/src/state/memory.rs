@@ -14,6 +14,7 @@ use ephor_runtime::queue::{Moment, Queue};
 use super::contexts::Contexts;
 use super::entries::Entries;
 use super::failures::Subject;
+use super::given_up::GivenUp;
 use super::kinds::Watch;
 use super::names::key_of;
 use super::reads::Reads;
@@ -60,6 +61,8 @@ pub struct State {
     pub requests: BTreeMap<Str, Pending>,
     /// Requests that are done, by name.
     pub finished: BTreeMap<Str, Finished>,
+    /// Requests that are tried no more, by name.
+    pub given_up: BTreeMap<Str, GivenUp>,
     pub(super) tombstones: Tombstones,
     /// What each key's rules render, with the rule; synchronizing rules only.
     pub rendered: BTreeMap<WorkKey, BTreeMap<ObjectId, Str>>,
@@ -84,6 +87,8 @@ pub struct State {
     pub acted: BTreeSet<Acted>,
     /// What fails, by policy and what it is about.
     pub failures: BTreeMap<PolicyKey, BTreeMap<Subject, String>>,
+    /// When the status of each policy last had to say something else of what fails.
+    pub told: BTreeMap<PolicyKey, Moment>,
     /// Kinds that have downstreams and that no watcher has told of yet, with the version to read them in.
     pub(super) learned: BTreeMap<GroupKind, Str>,
     /// What global context entries said.
@@ -116,7 +121,7 @@ impl State {
     }
 
     /// Forgets what is no longer so of a policy that is another now, or gone (`after`).
-    pub(super) fn forget_policy(&mut self, policy: &PolicyKey, after: Option<&PolicyInfo>) {
+    pub(super) fn forget_policy(&mut self, policy: &PolicyKey, after: Option<&PolicyInfo>, now: Moment) {
         let of = after.map(|info| (info.uid.clone(), info.generation));
         self.acted.retain(|acted| acted.policy != *policy || Some(&acted.of) == of.as_ref());
         // Its triggers are judged anew.
@@ -126,7 +131,9 @@ impl State {
             self.forget_reads(key);
         }
         if after.is_none() {
+            self.collect_given_up_of_policy(policy, now);
             self.failures.remove(policy);
+            self.told.remove(policy);
             self.forced.retain(|key, _| key.policy != *policy);
             self.known.retain(|key, _| key.policy != *policy);
             self.forget_former(policy, 0);

@@ -9,11 +9,10 @@ use ephor_runtime::kinds::{GroupKind, with_api_versions};
 use ephor_runtime::policies::{PolicyKey, Snapshot};
 use ephor_runtime::queue::Moment;
 
-use super::failures::Subject;
 use super::memory::State;
 use super::names::{label_parts, policy_key};
 use super::objects::gvk_of;
-use crate::conditions::{noted_given_up, says_failing};
+use crate::conditions::says_failing;
 use crate::queue::{Task, WorkKey};
 use crate::rule_activation;
 use crate::rules::{PolicyInfo, may_match};
@@ -75,11 +74,11 @@ impl State {
                 if let Some(before) = before {
                     self.await_changes(before, info);
                 }
-                self.policy_changed(info, before.is_none(), now);
+                self.policy_changed(info, now);
             }
             self.enqueue_policy(&key, now);
             if !unchanged {
-                self.forget_policy(&key, after.as_deref());
+                self.forget_policy(&key, after.as_deref(), now);
             }
             if after.as_ref().is_some_and(|info| info.once_for_existing()) && !unchanged {
                 self.queue.add(Task::Existing(key), now);
@@ -89,21 +88,11 @@ impl State {
     }
 
     /// A policy is new, or says something else: what its status says may be true no more.
-    fn policy_changed(&mut self, info: &PolicyInfo, first: bool, now: Moment) {
-        if let Some(failures) = self.failures.get_mut(&info.key) {
-            failures.retain(|subject, _| !matches!(subject, Subject::GivenUp(_)));
-        }
+    fn policy_changed(&mut self, info: &PolicyInfo, now: Moment) {
+        self.answer_for_given_up(info, now);
         let Some(policy) = self.snapshot.policies.get(&info.key) else { return };
         if !rule_activation::are_noted(&policy.document, info.activations()) {
             self.queue.add(Task::Note(info.key.clone()), now);
-        }
-        if first {
-            // It is not tried again, and nothing else tells of it.
-            let noted = noted_given_up(&policy.document).into_iter();
-            let noted: Vec<_> = noted.map(|(work, message)| (Subject::GivenUp(work), message)).collect();
-            if !noted.is_empty() {
-                self.failures.entry(info.key.clone()).or_default().extend(noted);
-            }
         }
         if says_failing(&policy.document) {
             self.queue.add_at(Task::Report(info.key.clone()), now + LOOK_BACK, now);

@@ -45,8 +45,14 @@ impl State {
             StoreEvent::Reset(objects) => {
                 self.tombstones.forget();
                 let names: BTreeSet<Str> = objects.iter().map(name_of).collect();
-                let known: Vec<Str> =
-                    self.requests.keys().chain(self.finished.keys()).chain(self.kept.keys()).cloned().collect();
+                let known: Vec<Str> = self
+                    .requests
+                    .keys()
+                    .chain(self.finished.keys())
+                    .chain(self.kept.keys())
+                    .chain(self.given_up.keys())
+                    .cloned()
+                    .collect();
                 for name in known.into_iter().filter(|name| !names.contains(name)) {
                     self.request_gone(&name, now);
                 }
@@ -73,14 +79,18 @@ impl State {
     pub fn uid_of_request(&self, name: &Str) -> Option<Str> {
         let pending = self.requests.get(name).map(|pending| uid_of(&pending.object));
         let finished = || self.finished.get(name).map(|finished| finished.uid.clone());
-        pending.or_else(finished).or_else(|| self.kept.get(name).cloned())
+        let given_up = || self.given_up.get(name).map(|request| request.uid.clone());
+        pending.or_else(finished).or_else(given_up).or_else(|| self.kept.get(name).cloned())
     }
 
     /// Takes in that this controller took a request away. Another one may have its name by now.
-    pub fn request_taken(&mut self, name: &Str, uid: &Str) {
+    pub fn request_taken(&mut self, name: &Str, uid: &Str, now: Moment) {
         self.tombstones.taken(name, uid);
         self.finished.retain(|known, finished| known != name || finished.uid != *uid);
         self.kept.retain(|known, of| known != name || of != uid);
+        if self.given_up.get(name).is_some_and(|request| request.uid == *uid) {
+            self.given_up_ended(name, now);
+        }
         if self.requests.get(name).is_some_and(|pending| uid_of(&pending.object) == *uid) {
             self.requests.remove(name);
         }
@@ -94,6 +104,7 @@ impl State {
         }
         self.finished.remove(name);
         self.kept.remove(name);
+        self.given_up_ended(name, now);
         for task in [Task::Request(name.clone()), Task::Collect(name.clone())] {
             self.queue.forget(&task);
         }
@@ -122,6 +133,7 @@ impl State {
         for name in names {
             self.queue.add(Task::Collect(name), now);
         }
+        self.collect_given_up_in(namespace, now);
     }
 
     /// Takes in a request as it is now.
@@ -129,6 +141,12 @@ impl State {
         let name = name_of(&object);
         let uid = uid_of(&object);
         if object.str_at(&["metadata", "deletionTimestamp"]).is_some() {
+            return;
+        }
+        if self.given_up_seen(&name, &object, now) {
+            self.tombstones.done(name.clone(), &object);
+            self.requests.remove(&name);
+            self.queue.forget(&Task::Request(name));
             return;
         }
         if is_kept(&object) {

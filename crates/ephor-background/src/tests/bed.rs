@@ -12,6 +12,7 @@ use ephor_runtime::facts::{Answers, ClusterFacts};
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::metrics::Metrics;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore, Snapshot};
+use ephor_runtime::update_request::LABEL_GIVEN_UP;
 use ephor_runtime::watcher::StoreEvent;
 
 use super::door::Door;
@@ -427,8 +428,16 @@ impl Bed {
         self.read(&document(reference))
     }
 
+    /// How many requests ask for work, or did so a moment ago.
     pub(super) fn pending_requests(&self) -> usize {
-        self.list("kyverno.io/v2", "UpdateRequest").len()
+        self.list("kyverno.io/v2", "UpdateRequest").len() - self.given_up().len()
+    }
+
+    /// The requests that are tried no more.
+    pub(super) fn given_up(&self) -> Vec<Value> {
+        let mut requests = self.list("kyverno.io/v2", "UpdateRequest");
+        requests.retain(|request| request.at(&["metadata", "labels", LABEL_GIVEN_UP]).is_some());
+        requests
     }
 }
 

@@ -154,7 +154,7 @@ fn a_failure_shows_on_the_policy_and_goes_again() {
     bed.apply(&POLICY.replace("'{{ request.object.metadata.namespace }}'", "nowhere"));
     bed.apply(TRIGGER);
     bed.settle();
-    assert_eq!(bed.pending_requests(), 0, "the request is given up; the work is not");
+    assert_eq!(bed.given_up().len(), 1, "the request is given up; the work is not");
     let policy = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}";
     let text = bed.find(policy).unwrap().to_json();
     assert!(text.contains("BackgroundConverged") && text.contains("\"status\":\"False\""), "{text}");
@@ -162,6 +162,7 @@ fn a_failure_shows_on_the_policy_and_goes_again() {
     bed.settle();
     let text = bed.find(policy).unwrap().to_json();
     assert!(text.contains("\"status\":\"True\""), "{text}");
+    assert_eq!(bed.given_up().len(), 0, "the work is done after all");
     assert!(bed.find("{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: nowhere}}").is_some());
 }
 

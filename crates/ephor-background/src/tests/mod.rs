@@ -12,6 +12,7 @@ mod events;
 mod exceptions;
 mod fenced;
 mod filters;
+mod given_up;
 mod kept;
 mod late;
 mod model;

@@ -3,6 +3,7 @@
 use ephor_expr::Value;
 
 use super::bed::{Bed, document};
+use crate::state::Subject;
 
 const POLICY: &str = "
 apiVersion: kyverno.io/v1
@@ -122,32 +123,38 @@ fn work_that_is_given_up_is_never_called_done() {
     bed.apply(&once.replace("dg==", "dw=="));
     bed.settle();
     assert_eq!(converged(&bed).unwrap(), pair("True", "Converged"));
+    assert_eq!(bed.given_up().len(), 1, "the request still says what became of it");
 }
 
 /// What the condition says.
-fn message(bed: &Bed) -> String {
-    let policy = bed.read(&document(POLICY)).unwrap();
+fn message(bed: &Bed, policy: &str) -> String {
+    let policy = bed.read(&document(policy)).unwrap();
     let conditions = policy.at(&["status", "conditions"]).and_then(Value::as_array).unwrap();
     conditions[0].str_at(&["message"]).unwrap_or_default().to_owned()
 }
 
 #[test]
-fn failed_work_names_its_trigger() {
-    let mut bed = Bed::new();
-    bed.apply(&POLICY.replace("synchronize: true", "synchronize: false"));
-    bed.settle();
-    bed.apply(&trigger("cat", "nowhere"));
+fn failed_work_names_its_trigger_in_requests_and_in_policies_of_its_namespace_only() {
     let begins = "rule r for ConfigMap default/cat: ";
-    let mut said = Vec::new();
-    for _ in 0..400 {
-        while bed.pump() || bed.controller.step(bed.now) == crate::Step::Worked {}
-        let requests = bed.list("kyverno.io/v2", "UpdateRequest");
-        said.extend(requests.iter().filter_map(|r| r.str_at(&["status", "message"]).map(str::to_owned)));
-        bed.tick(100);
+    let once = POLICY.replace("synchronize: true", "synchronize: false");
+    let home = once.replace("kind: ClusterPolicy", "kind: Policy").replace("name: p}", "name: p, namespace: default}");
+    for policy in [
+        once,
+        home.replace("'{{ request.object.data.to }}'", "default").replace("dg==", "'{{ request.object.data.no }}'"),
+    ] {
+        let mut bed = Bed::new();
+        let cluster_wide = policy.contains("kind: ClusterPolicy");
+        bed.apply(&policy);
+        bed.settle();
+        bed.apply(&trigger("cat", "nowhere"));
+        bed.settle();
+        let requests = bed.given_up();
+        let said = requests[0].str_at(&["status", "message"]).unwrap();
+        assert!(said.starts_with(begins), "{said}");
+        let told = message(&bed, &policy);
+        assert!(told.starts_with("1 background task fails, 1 given up: "), "{told}");
+        assert_eq!(told.contains(begins), !cluster_wide, "{told}");
     }
-    assert!(!said.is_empty() && said.iter().all(|message| message.starts_with(begins)), "{said:?}");
-    bed.settle();
-    assert!(message(&bed).starts_with(&format!("given up: {begins}")), "{}", message(&bed));
 }
 
 #[test]
@@ -187,4 +194,40 @@ fn a_status_says_since_when_rules_look_for_what_they_look_for() {
     bed.apply(&POLICY.replace("'yes'", "'no'"));
     bed.settle();
     assert_ne!(since(&bed), Some(first));
+}
+
+#[test]
+fn a_policy_says_within_a_second_that_work_fails() {
+    let mut bed = Bed::new();
+    bed.apply(&POLICY.replace("synchronize: true", "synchronize: false"));
+    bed.settle();
+    bed.apply(&trigger("cat", "nowhere"));
+    let end = bed.now + 1_000;
+    while bed.now < end {
+        while bed.pump() || bed.controller.step(bed.now) == crate::Step::Worked {}
+        bed.tick(100);
+    }
+    assert_eq!(converged(&bed).unwrap(), pair("False", "Failing"));
+}
+
+#[test]
+fn objects_that_fail_and_succeed_in_turn_cause_a_bounded_number_of_statuses() {
+    let mut bed = Bed::new();
+    bed.apply(POLICY);
+    bed.settle();
+    bed.apply(&trigger("cat", "nowhere"));
+    let key = crate::state::policy_key("", "p");
+    let version =
+        |bed: &Bed| bed.read(&document(POLICY)).unwrap().str_at(&["metadata", "resourceVersion"]).map(str::to_owned);
+    let (mut changes, mut last) = (0, version(&bed));
+    for i in 0..600 {
+        let fails = (i % 20 < 10).then(|| "no".to_owned());
+        bed.controller.state().set_failure(&key, Subject::Trigger("other".into()), fails, bed.now);
+        while bed.pump() || bed.controller.step(bed.now) == crate::Step::Worked {}
+        bed.tick(100);
+        let now = version(&bed);
+        changes += usize::from(now != last);
+        last = now;
+    }
+    assert!(changes <= 13, "{changes} in a minute");
 }

@@ -30,33 +30,9 @@ pub struct PolicyStatus {
     /// Since when synchronizing rules look for the triggers that they look for (Ephor's own).
     #[serde(rename = "rulesSince", skip_serializing_if = "Option::is_none")]
     pub rules_since: Option<Vec<RuleSince>>,
-    /// Work in the background that failed and is not tried again (Ephor's own).
-    #[serde(rename = "givenUp", skip_serializing_if = "Option::is_none")]
-    pub given_up: Option<Vec<GivenUpWork>>,
     /// Deprecated for `conditions`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<bool>,
-}
-
-/// The work of a rule for a trigger that failed and is not tried again.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct GivenUpWork {
-    /// The rule.
-    pub rule: Str,
-    /// The API version of the trigger.
-    pub api_version: Str,
-    /// The kind of the trigger.
-    pub kind: Str,
-    /// The namespace of the trigger; empty for cluster-scoped kinds.
-    pub namespace: Str,
-    /// The name of the trigger.
-    pub name: Str,
-    /// The UID of the trigger.
-    pub uid: Str,
-    /// What it failed for.
-    pub message: Str,
 }
 
 /// Since when a rule looks for the triggers that it looks for.

@@ -12,7 +12,7 @@ use ephor_runtime::decision::answer::Answer;
 use ephor_runtime::decision::observe::Dropped;
 use ephor_runtime::threads;
 use ephor_runtime::update_request::{
-    ANNOTATION_ASKED_AGAIN, ANNOTATION_UNCHANGED, API_VERSION, KIND, LABEL_KEPT, UpdateRequest,
+    ANNOTATION_ASKED_AGAIN, ANNOTATION_UNCHANGED, API_VERSION, KIND, LABEL_GIVEN_UP, LABEL_KEPT, UpdateRequest,
 };
 use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
 use rustc_hash::FxHashSet;
@@ -50,8 +50,9 @@ impl Waiting {
 
     fn apply(&self, change: StoreEvent) {
         let name = |object: &Value| Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default());
-        // What is done and kept waits for nobody.
-        let waits = |object: &Value| object.at(&["metadata", "labels", LABEL_KEPT]).is_none();
+        // A request that is kept or was given up asks for no more work.
+        let has_label = |object: &Value, label: &str| object.at(&["metadata", "labels", label]).is_some();
+        let waits = |object: &Value| !has_label(object, LABEL_KEPT) && !has_label(object, LABEL_GIVEN_UP);
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match change {
             StoreEvent::Reset(objects) => *names = objects.iter().filter(|object| waits(object)).map(name).collect(),
@@ -182,7 +183,7 @@ fn create(work: &Work, parts: &Parts) -> Result<(), WriteError> {
 enum Again {
     /// The other one is to be done once more.
     Asked,
-    /// The other one was done, and is gone.
+    /// The other one was done or given up, and is gone.
     MadeRoom,
 }
 
@@ -192,7 +193,8 @@ fn again(resource: &Resource, work: &Work, parts: &Parts) -> Result<Again, Clust
     let (namespace, name) = (Some(work.request.metadata.namespace.as_str()), &*work.request.metadata.name);
     let known = parts.cluster.get(resource, namespace, name)?;
     let text = |key: &str| Str::new(known.str_at(&["metadata", key]).unwrap_or_default());
-    if matches!(known.str_at(&["status", "state"]), Some("Completed" | "Skip")) {
+    let given_up = known.at(&["metadata", "labels", LABEL_GIVEN_UP]).is_some();
+    if given_up || matches!(known.str_at(&["status", "state"]), Some("Completed" | "Skip")) {
         let options =
             DeleteOptions { uid: text("uid"), resource_version: text("resourceVersion"), ..DeleteOptions::default() };
         parts.cluster.delete(resource, namespace, name, &options)?;

@@ -65,6 +65,22 @@ impl Game {
         rules.get(claim.owner.rule.as_str())
     }
 
+    /// What is given up is not done: it failed, and its policy is there.
+    fn check_given_up(&self) {
+        for request in self.bed.given_up() {
+            let policy = request.str_at(&["spec", "policy"]).unwrap_or_default();
+            let (namespace, name) = policy.split_once('/').unwrap_or(("", policy));
+            let kind = if namespace.is_empty() { "ClusterPolicy" } else { "Policy" };
+            let policy = format!(
+                "{{apiVersion: kyverno.io/v1, kind: {kind}, metadata: {{name: '{name}', namespace: '{namespace}'}}}}"
+            );
+            let failed = request.str_at(&["status", "state"]) == Some("Failed");
+            if !failed || self.bed.find(&policy).is_none() {
+                self.fail(&format!("given up and kept for nothing: {}", request.to_json()));
+            }
+        }
+    }
+
     /// The rule that a claim names, and the trigger if it is there.
     fn claimed(&self, claim: &Claim) -> (RuleKey, Option<Place>) {
         let known = |names: &[&'static str], name: &str| names.iter().copied().find(|known| *known == name);
@@ -177,11 +193,12 @@ impl Game {
             }
         }
         self.check_boards();
-        let requests: Vec<String> =
-            self.bed.list("kyverno.io/v2", "UpdateRequest").iter().map(Value::to_json).collect();
-        if !requests.is_empty() {
+        if self.bed.pending_requests() > 0 {
+            let requests: Vec<String> =
+                self.bed.list("kyverno.io/v2", "UpdateRequest").iter().map(Value::to_json).collect();
             self.fail(&format!("requests are left:\n{}", requests.join("\n")));
         }
+        self.check_given_up();
         self.check_peace();
         let stays = |object: &Value| {
             let claim = Claim::of(object);

@@ -30,7 +30,7 @@ use crate::plan::claim::{MANAGED_BY, POLICY_NAME};
 /// How many triggers that a rule failed for are noted.
 const MAX_LEFT: usize = 100;
 /// How long to wait for a policy as it is now, in milliseconds.
-const LOOK_AGAIN: Moment = 1_000;
+const POLL_INTERVAL: Moment = 1_000;
 
 impl ReconcileContext<'_> {
     /// Lets the rules of a policy act for triggers that exist, if they have not done so for this generation.
@@ -48,7 +48,7 @@ impl ReconcileContext<'_> {
         // What is done once is not done by the word of a policy that says something else by now.
         match self.is_current(key, &info.uid, info.generation) {
             Ok(true) => {}
-            Ok(false) => return Settled::Later(LOOK_AGAIN),
+            Ok(false) => return Settled::Later(POLL_INTERVAL),
             Err(_) => return Settled::Failed,
         }
         let before = acted_rules(&document, info.generation);

@@ -38,8 +38,8 @@ pub fn retry_pause(retries: i64) -> Moment {
 const MAX_MESSAGE: usize = 4_096;
 
 /// How long a request waits until its policy is known as admission knew it, in milliseconds.
-const CATCH_UP: Moment = 10_000;
-const LOOK_AGAIN: Moment = 200;
+const SYNC_TIMEOUT: Moment = 10_000;
+const POLL_INTERVAL: Moment = 200;
 
 /// What became of a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -162,8 +162,8 @@ impl ReconcileContext<'_> {
         if known.uid() == uid && !generation.parse().is_ok_and(|generation: i64| known.generation() < generation) {
             return None;
         }
-        if age < CATCH_UP {
-            return Some(LOOK_AGAIN);
+        if age < SYNC_TIMEOUT {
+            return Some(POLL_INTERVAL);
         }
         let behind = !self.is_current(key, known.uid(), known.generation()).unwrap_or(false);
         behind.then(|| retry_pause(0))
@@ -173,7 +173,7 @@ impl ReconcileContext<'_> {
     fn without_info(&self, key: &PolicyKey, request: &UpdateRequest, known: bool) -> Result<Verdict, ReconcileError> {
         let first = WorkKey { policy: key.clone(), trigger: Str::default() };
         if !known && self.policy_document(&first)?.is_some() {
-            return Err(ReconcileError::RetryAfter(LOOK_AGAIN, "the policy is not known yet".to_owned()));
+            return Err(ReconcileError::RetryAfter(POLL_INTERVAL, "the policy is not known yet".to_owned()));
         }
         for context in &request.spec.rule_context {
             let key = WorkKey { policy: key.clone(), trigger: trigger_key(&context.trigger) };

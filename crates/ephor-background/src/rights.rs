@@ -20,7 +20,7 @@ use super::reconcile::{ReconcileContext, ReconcileError};
 use super::trigger::admission_request;
 
 /// How long a right that was found counts, in milliseconds: bursts of requests of one user ask once.
-const FRESH: Moment = 10_000;
+const CACHE_TTL: Moment = 10_000;
 /// How many rights are remembered.
 const MOST: usize = 1_000;
 
@@ -30,12 +30,12 @@ pub struct Rights(BTreeMap<String, Moment>);
 
 impl Rights {
     fn has(&self, question: &str, now: Moment) -> bool {
-        self.0.get(question).is_some_and(|since| now.saturating_sub(*since) < FRESH)
+        self.0.get(question).is_some_and(|since| now.saturating_sub(*since) < CACHE_TTL)
     }
 
     fn add(&mut self, question: String, now: Moment) {
         if self.0.len() >= MOST {
-            self.0.retain(|_, since| now.saturating_sub(*since) < FRESH);
+            self.0.retain(|_, since| now.saturating_sub(*since) < CACHE_TTL);
         }
         if self.0.len() < MOST {
             self.0.insert(question, now);
@@ -188,8 +188,8 @@ mod tests {
             rights.add(i.to_string(), 0);
         }
         assert_eq!(rights.0.len(), MOST);
-        assert!(rights.has("0", FRESH - 1) && !rights.has("0", FRESH));
-        rights.add("new".to_owned(), FRESH);
+        assert!(rights.has("0", CACHE_TTL - 1) && !rights.has("0", CACHE_TTL));
+        rights.add("new".to_owned(), CACHE_TTL);
         assert_eq!(rights.0.len(), 1);
     }
 }

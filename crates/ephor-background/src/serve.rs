@@ -70,9 +70,9 @@ impl std::fmt::Debug for Background {
 /// The name of the lease.
 pub const LEASE: &str = "kyverno-background-controller";
 /// How often the kinds that must be followed are looked at.
-const LOOK: Duration = Duration::from_millis(200);
+const WATCH_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a worker sleeps at most before it looks at its stop signal.
-const NAP: Duration = Duration::from_millis(250);
+const IDLE_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Takes part in the election until `stop`, and does the work while leading.
 pub fn run(background: &Background, stop: &CancellationToken) {
@@ -107,7 +107,7 @@ pub fn lead(background: &Background, term: &Term) {
     let work = Arc::new(WorkNotify::default());
     let watchers = store.follow(&background.cluster, &stop);
     // Half of the policies would look as if the other half were gone.
-    while !watchers.wait_synced(NAP) {
+    while !watchers.wait_synced(IDLE_TIMEOUT) {
         if stop.is_cancelled() {
             return;
         }
@@ -149,8 +149,8 @@ pub fn lead(background: &Background, term: &Term) {
             while !stop.is_cancelled() {
                 let seen = work.count();
                 if let Step::Idle(due) = controller.step(now()) {
-                    let wait = due.map_or(NAP, |due| Duration::from_millis(due.saturating_sub(now()).max(1)));
-                    work.wait(seen, wait.min(NAP));
+                    let wait = due.map_or(IDLE_TIMEOUT, |due| Duration::from_millis(due.saturating_sub(now()).max(1)));
+                    work.wait(seen, wait.min(IDLE_TIMEOUT));
                 }
             }
         });
@@ -203,7 +203,7 @@ fn follow(background: &Background, controller: &Controller, work: &Arc<WorkNotif
             controller.resync(resynced);
             work.notify();
         }
-        if stop.wait(LOOK) {
+        if stop.wait(WATCH_POLL_INTERVAL) {
             return;
         }
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// No input keeps the command busy for longer, even in a debug build on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What a run may take of address space, in KiB. Most of it is never touched.
 const MEMORY: &str = "4000000";
@@ -50,9 +50,9 @@ fn ephor(directory: &Path, arguments: &[&str], input: &[u8]) -> Run {
         if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > TIMEOUT {
             child.kill().unwrap();
-            panic!("{arguments:?} takes longer than {PATIENCE:?}");
+            panic!("{arguments:?} takes longer than {TIMEOUT:?}");
         }
         std::thread::sleep(Duration::from_millis(5));
     };

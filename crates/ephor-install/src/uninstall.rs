@@ -23,7 +23,7 @@ pub struct Uninstall {
     /// Whether the kinds go too, and with them every policy.
     pub definitions: bool,
     /// How long to wait for the last pod.
-    pub patience: Duration,
+    pub deletion_timeout: Duration,
 }
 
 /// Why it cannot be done.
@@ -188,7 +188,7 @@ impl Uninstall {
 
     fn wait_for_pods(&self, cluster: &dyn Cluster) -> Result<(), UninstallError> {
         let resource = cluster.resolve("v1", "Pod")?;
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + self.deletion_timeout;
         let ours = format!(
             "app.kubernetes.io/part-of={},app.kubernetes.io/component in \
              (admission-controller,background-controller,reports-controller)",
@@ -247,7 +247,7 @@ mod tests {
         namespace: "kyverno".into(),
         name: "kyverno".into(),
         definitions: false,
-        patience: Duration::ZERO,
+        deletion_timeout: Duration::ZERO,
     };
 
     fn object(text: &str) -> Value {

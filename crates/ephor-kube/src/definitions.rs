@@ -14,11 +14,11 @@ use crate::served::Served;
 use crate::watch::KubeWatch;
 
 /// How long a wait for events takes before the thread looks whether it is still wanted.
-const BREATH: Duration = Duration::from_millis(500);
+const MIN_INTERVAL: Duration = Duration::from_millis(500);
 /// How often the server is asked after a definition changed: it takes a moment until it serves a new kind.
 const SETTLING: [Duration; 3] = [Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(5)];
 /// The pause after a failure.
-const PAUSE: Duration = Duration::from_secs(5);
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The thread, which ends when this is dropped.
 pub(crate) struct Follower {
@@ -37,7 +37,7 @@ impl Follower {
                     Ok(Err(error)) => tracing::debug!(%error, "following definitions begins anew"),
                     Err(_) => tracing::error!("following definitions panicked, and begins anew"),
                 }
-                if ended(&end, PAUSE) {
+                if ended(&end, RETRY_INTERVAL) {
                     return;
                 }
             }
@@ -61,7 +61,7 @@ fn follow(served: &Weak<Served>, exchange: &Weak<Exchange>, end: &Receiver<()>) 
     // How far the settling after the last change is; at the beginning everything may have changed.
     let mut step = 0;
     while !ended(end, Duration::ZERO) {
-        let wait = SETTLING.get(step).copied().unwrap_or(BREATH).min(BREATH);
+        let wait = SETTLING.get(step).copied().unwrap_or(MIN_INTERVAL).min(MIN_INTERVAL);
         match watch.next(wait)? {
             Some(WatchEvent::Bookmark(_)) => {}
             Some(event) => {

@@ -1,4 +1,4 @@
-//! Requests to answers, with patience: what fails in passing is tried again where that does no harm.
+//! Sends requests and retries transient failures where a retry is safe.
 
 use std::time::{Duration, Instant};
 

@@ -21,9 +21,9 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
 /// How long a table is good when nobody says what changed.
-const FRESH: Duration = Duration::from_secs(30);
+const CACHE_TTL: Duration = Duration::from_secs(30);
 /// How long it is good when the definitions are followed. Extension servers still come and go.
-const FRESH_WHEN_FOLLOWED: Duration = Duration::from_mins(10);
+const WATCHED_CACHE_TTL: Duration = Duration::from_mins(10);
 
 /// Lookups of single kinds.
 const LOOKUPS: RateLimit = RateLimit { qps: 20.0, burst: 50 };
@@ -46,8 +46,8 @@ struct Known {
 impl Served {
     pub(crate) fn new(definitions: Definitions) -> Self {
         let fresh = match definitions {
-            Definitions::AskedFor => FRESH,
-            Definitions::Followed => FRESH_WHEN_FOLLOWED,
+            Definitions::AskedFor => CACHE_TTL,
+            Definitions::Followed => WATCHED_CACHE_TTL,
         };
         Self { known: Mutex::default(), asking: Mutex::default(), lookups: Bucket::new(LOOKUPS), fresh }
     }

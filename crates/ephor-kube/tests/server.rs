@@ -16,7 +16,7 @@ use ephor_expr::Value;
 use ephor_kube::{Access, ConnectOptions, Impersonation, KubeCluster, Limits, ManagedFields};
 use support::{Received, Reply, Server, json, kubeconfig, ok, status};
 
-const MOMENT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn config_maps() -> Resource {
     Discovery::kubernetes().find("v1", "ConfigMap").unwrap().clone()
@@ -301,7 +301,7 @@ fn a_watch_goes_on_where_the_stream_before_ended() {
     });
     let query = WatchQuery { bookmarks: true, ..WatchQuery::default() };
     let mut watch = server.cluster().watch(&config_maps(), &query).unwrap();
-    let mut next = || watch.next(MOMENT).unwrap().unwrap();
+    let mut next = || watch.next(TIMEOUT).unwrap().unwrap();
     assert!(matches!(next(), WatchEvent::Added(object) if object.str_at(&["kind"]) == Some("ConfigMap")));
     assert!(matches!(next(), WatchEvent::Modified(_)));
     assert_eq!(next(), WatchEvent::Bookmark("12".into()));
@@ -323,9 +323,9 @@ fn a_watch_that_missed_something_is_over() {
     let from = |version: &str| WatchQuery { resource_version: version.into(), ..WatchQuery::default() };
     assert_eq!(cluster.watch(&config_maps(), &from("1")).err().unwrap().kind(), ErrorKind::Gone);
     let mut watch = cluster.watch(&config_maps(), &from("5")).unwrap();
-    assert!(watch.next(MOMENT).unwrap().is_some());
-    assert_eq!(watch.next(MOMENT).unwrap_err().kind(), ErrorKind::Gone);
-    assert!(watch.next(MOMENT).is_err(), "and stays over");
+    assert!(watch.next(TIMEOUT).unwrap().is_some());
+    assert_eq!(watch.next(TIMEOUT).unwrap_err().kind(), ErrorKind::Gone);
+    assert!(watch.next(TIMEOUT).is_err(), "and stays over");
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn an_event_in_pieces_is_one_event() {
     let query = WatchQuery { resource_version: "5".into(), ..WatchQuery::default() };
     let mut watch = server.cluster().watch(&config_maps(), &query).unwrap();
     for _ in 0..3 {
-        let event = watch.next(MOMENT).unwrap().unwrap();
+        let event = watch.next(TIMEOUT).unwrap().unwrap();
         assert_eq!(event.object().unwrap().str_at(&["metadata", "name"]), Some("ä"));
     }
 }
@@ -376,8 +376,8 @@ fn objects_as_deep_as_an_api_server_reads_arrive() {
 
         let from = WatchQuery { resource_version: "5".into(), ..WatchQuery::default() };
         let mut watch = cluster.watch(&config_maps(), &from).unwrap();
-        assert_eq!(watch.next(MOMENT).unwrap().unwrap(), WatchEvent::Modified(list.items[0].clone()));
-        assert_eq!(watch.next(MOMENT).unwrap().unwrap(), WatchEvent::Added(list.items[1].clone()));
+        assert_eq!(watch.next(TIMEOUT).unwrap().unwrap(), WatchEvent::Modified(list.items[0].clone()));
+        assert_eq!(watch.next(TIMEOUT).unwrap().unwrap(), WatchEvent::Added(list.items[1].clone()));
     }
 }
 
@@ -397,7 +397,7 @@ fn an_event_that_cannot_be_read_is_passed_over_and_the_others_arrive() {
     let from = WatchQuery { resource_version: "5".into(), ..WatchQuery::default() };
     let mut watch = server.cluster().watch(&config_maps(), &from).unwrap();
     for name in ["first", "second"] {
-        let event = watch.next(MOMENT).unwrap().unwrap();
+        let event = watch.next(TIMEOUT).unwrap().unwrap();
         assert!(
             matches!(&event, WatchEvent::Added(object) if object.str_at(&["metadata", "name"]) == Some(name)),
             "{event:?}"

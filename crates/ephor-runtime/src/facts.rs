@@ -459,7 +459,7 @@ impl NamespaceLabels {
 }
 
 /// How long a start waits for mirrors to be filled before it says what is missing.
-pub const SYNC_PATIENCE: Duration = Duration::from_secs(30);
+pub const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {

@@ -38,9 +38,9 @@ pub(super) const NAMESPACE: &str = "kyverno";
 /// The `ConfigMap` that is followed.
 const CONFIG: &str = "kyverno";
 /// How long the start waits for what must be known first. In memory all of it is there at once.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SYNC_TIMEOUT: Duration = Duration::from_secs(10);
 /// Changes that come so soon after each other are swept up together.
-const SWEEP: Duration = Duration::from_millis(20);
+const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
 /// How many results of requests may wait to be taken over.
 const MAX_EPHEMERAL: usize = 10_000;
 /// Threads of the background controllers.
@@ -85,9 +85,9 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
         },
         HandlerOptions { explained: true, ..HandlerOptions::in_process(NAMESPACE) },
     );
-    policy_watchers.wait_synced(PATIENCE);
+    policy_watchers.wait_synced(SYNC_TIMEOUT);
     for watcher in &watchers {
-        Watcher::wait_synced(watcher, PATIENCE);
+        Watcher::wait_synced(watcher, SYNC_TIMEOUT);
     }
     let own = PolicyAdmission::new(Arc::clone(&admission), Accounts::default(), exceptions.clone());
     cluster.set_admission(Arc::new(InProcess::new(cluster.clone(), handlers, own, Arc::clone(&shown))));
@@ -148,9 +148,9 @@ fn sweep(cluster: &MemoryCluster, certificate: &str, stop: &CancellationToken) {
     while !stop.is_cancelled() {
         let revision = cluster.wait_for_change(seen, Duration::from_millis(250));
         if revision != seen {
-            stop.wait(SWEEP);
+            stop.wait(SWEEP_INTERVAL);
             cluster.reconcile();
-            namespaces::furnish(cluster, certificate);
+            namespaces::create_namespace_defaults(cluster, certificate);
             seen = revision;
         }
     }

@@ -52,9 +52,9 @@ use self::tls::Certificate;
 use crate::live::Live;
 
 /// How long [`Sandbox::settle`] waits at most.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often it looks.
-const LOOK: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A sandbox, running. Dropping it does not stop it; its [`CancellationToken`] does.
 pub struct Sandbox {
@@ -198,7 +198,7 @@ impl Sandbox {
     /// Has every write judged by policies from now on, and starts the controllers.
     pub fn enforce(&self) {
         self.enforced.get_or_init(|| {
-            namespaces::furnish(&self.cluster, &self.identity.certificate.pem);
+            namespaces::create_namespace_defaults(&self.cluster, &self.identity.certificate.pem);
             engine::start(&self.cluster, &self.live, &self.identity.certificate.pem, &self.stop)
         });
     }
@@ -213,8 +213,8 @@ impl Sandbox {
     pub fn settle(&self) {
         let Some(enforced) = self.enforced.get() else { return };
         let begun = Instant::now();
-        while !self.is_settled(enforced) && begun.elapsed() < PATIENCE && !self.stop.is_cancelled() {
-            std::thread::sleep(LOOK);
+        while !self.is_settled(enforced) && begun.elapsed() < SETTLE_TIMEOUT && !self.stop.is_cancelled() {
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 

@@ -17,7 +17,7 @@ use ephor_runtime::threads;
 use crate::live::{Live, Topic};
 
 /// How often the lists are looked at while things change.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Keeps the lists shown.
 pub(super) fn show(cluster: &MemoryCluster, live: &Live, policies: &PolicyStore, stop: &CancellationToken) {
@@ -25,12 +25,12 @@ pub(super) fn show(cluster: &MemoryCluster, live: &Live, policies: &PolicyStore,
     threads::spawn("live view", threads::LARGE, &stop.clone(), move || {
         let mut seen = 0;
         while !stop.is_cancelled() {
-            let revision = cluster.wait_for_change(seen, LOOK);
+            let revision = cluster.wait_for_change(seen, POLL_INTERVAL);
             if revision != seen {
                 seen = revision;
                 live.show(Topic::Policies, &stored(&policies));
                 live.show(Topic::Objects, &generated(&cluster));
-                stop.wait(LOOK);
+                stop.wait(POLL_INTERVAL);
             }
         }
     });

@@ -1,4 +1,5 @@
-//! What Kubernetes' controllers put into every namespace: a service account, and the certificate of the API server.
+//! Creates the default objects of namespaces: a service account and the certificate of the API server, as the
+//! controllers of Kubernetes do.
 
 use ephor_cluster::admission::User;
 use ephor_cluster::{Cluster as _, ClusterError, ErrorKind, ListQuery, MemoryCluster, Patch, WriteOptions, object};
@@ -10,8 +11,9 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
      endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across \
      distributions of Kubernetes clusters.";
 
-/// Makes what is missing in the namespaces that stay. What admission refuses is tried again the next time.
-pub(super) fn furnish(cluster: &MemoryCluster, certificate: &str) {
+/// Creates the missing default objects in all namespaces that are not being deleted. The next call repeats what
+/// admission refuses.
+pub(super) fn create_namespace_defaults(cluster: &MemoryCluster, certificate: &str) {
     let Ok(list) = cluster.resolve("v1", "Namespace").and_then(|kind| cluster.list(&kind, &ListQuery::all())) else {
         return;
     };
@@ -69,15 +71,15 @@ mod tests {
     #[test]
     fn every_namespace_gets_its_account_and_its_certificate() {
         let cluster = MemoryCluster::new(Options::server());
-        furnish(&cluster, "pem");
-        furnish(&cluster, "pem");
+        create_namespace_defaults(&cluster, "pem");
+        create_namespace_defaults(&cluster, "pem");
         for (kind, name) in [("ServiceAccount", ACCOUNT), ("ConfigMap", CERTIFICATE)] {
             let resource = cluster.resolve("v1", kind).unwrap();
             let found = cluster.list(&resource, &ListQuery::all()).unwrap().items;
             assert_eq!(found.len(), 4);
             assert!(found.iter().all(|object| object::name(object) == name));
         }
-        furnish(&cluster, "other");
+        create_namespace_defaults(&cluster, "other");
         let resource = cluster.resolve("v1", "ConfigMap").unwrap();
         let bundle = cluster.get(&resource, Some("default"), CERTIFICATE).unwrap();
         assert_eq!(bundle.str_at(&["data", "ca.crt"]), Some("other"));

@@ -8,7 +8,7 @@ use ephor_expr::{Map, Value};
 
 /// Nodes in these states lose their Pods, after a while.
 const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
-const PATIENCE: i64 = 300;
+const TOLERATION_SECONDS: i64 = 300;
 
 /// The Pod with its priority and with the usual tolerations.
 pub(super) fn admitted(cluster: &MemoryCluster, mut pod: Value) -> Value {
@@ -53,7 +53,7 @@ fn tolerate(spec: &mut Map) {
                 ("effect", Value::from("NoExecute")),
                 ("key", Value::from(taint)),
                 ("operator", Value::from("Exists")),
-                ("tolerationSeconds", Value::Int(PATIENCE)),
+                ("tolerationSeconds", Value::Int(TOLERATION_SECONDS)),
             ]));
         }
     }

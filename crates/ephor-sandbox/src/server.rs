@@ -136,7 +136,7 @@ async fn handle(State(served): State<Arc<Served>>, request: Request<Body>) -> Re
             let reply = api::answer(&cluster, &parts, &body);
             // Not a moment later, when policies would see them as something new.
             if may_make_namespace(&parts) {
-                namespaces::furnish(&cluster, &certificate);
+                namespaces::create_namespace_defaults(&cluster, &certificate);
             }
             reply.into_response()
         }

@@ -301,7 +301,7 @@ fn values_of_secrets_are_shown_nowhere() {
 }
 
 #[test]
-fn a_namespace_is_furnished_when_its_creation_is_answered() {
+fn a_new_namespace_has_its_default_objects_before_its_creation_is_answered() {
     let running = run(&[]);
     for number in 0..20 {
         let name = format!("shop-{number}");

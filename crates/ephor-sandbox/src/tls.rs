@@ -54,7 +54,7 @@ impl Certificate {
     /// What takes connections.
     pub(super) fn acceptor(&self) -> Either {
         let encrypted = RustlsAcceptor::new(RustlsConfig::from_config(Arc::clone(&self.config)));
-        Either { encrypted, patience: PATIENCE }
+        Either { encrypted, peek_timeout: PEEK_TIMEOUT }
     }
 }
 
@@ -64,7 +64,7 @@ pub(super) trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
 
 /// How long a client has for its first byte.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PEEK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The first byte of a TLS handshake.
 const HANDSHAKE: u8 = 0x16;
@@ -74,7 +74,7 @@ const HANDSHAKE: u8 = 0x16;
 pub(super) struct Either {
     encrypted: RustlsAcceptor,
     /// How long a connection may be silent at its beginning.
-    patience: Duration,
+    peek_timeout: Duration,
 }
 
 impl<S: Send + 'static> Accept<TcpStream, S> for Either {
@@ -83,10 +83,10 @@ impl<S: Send + 'static> Accept<TcpStream, S> for Either {
     type Future = Pin<Box<dyn Future<Output = io::Result<(Self::Stream, S)>> + Send>>;
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
-        let (encrypted, patience) = (self.encrypted.clone(), self.patience);
+        let (encrypted, peek_timeout) = (self.encrypted.clone(), self.peek_timeout);
         Box::pin(async move {
             let mut first = [0];
-            let read = timeout(patience, stream.peek(&mut first)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+            let read = timeout(peek_timeout, stream.peek(&mut first)).await.map_err(|_| io::ErrorKind::TimedOut)??;
             // Small answers must not wait for company.
             stream.set_nodelay(true)?;
             if read == 1 && first == [HANDSHAKE] {
@@ -107,7 +107,7 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let _silent = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (accepted, _) = listener.accept().await.unwrap();
-        let either = Either { patience: Duration::from_millis(10), ..Certificate::new().unwrap().acceptor() };
+        let either = Either { peek_timeout: Duration::from_millis(10), ..Certificate::new().unwrap().acceptor() };
         let error = either.accept(accepted, ()).await.map(|_| ()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

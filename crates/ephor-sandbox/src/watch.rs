@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use super::api::{Form, Reply, shaped};
 
 /// How often a quiet watch looks whether anybody still listens.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// A quiet watch tells how far the cluster has moved on this often.
 const BOOKMARKS: Duration = Duration::from_secs(5);
 /// How long a watch goes on when the client does not say.
@@ -118,7 +118,7 @@ impl Teller {
         let mut told = Instant::now();
         let mut pending: Option<Str> = None;
         while !stop.is_cancelled() && Instant::now() < until {
-            match watch.next(LOOK) {
+            match watch.next(POLL_INTERVAL) {
                 Ok(Some(WatchEvent::Bookmark(version))) => pending = Some(version),
                 Ok(Some(event)) => {
                     pending = None;

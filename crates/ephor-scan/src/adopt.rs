@@ -17,7 +17,7 @@ use crate::settle::{Failure, results};
 
 /// How long an object that is not there yet is waited for, and how often it is looked for.
 const ORPHANED_AFTER: Moment = 120_000;
-const LOOK_AGAIN: Moment = 5_000;
+const POLL_INTERVAL: Moment = 5_000;
 
 impl Controller {
     /// Takes over the results of an `EphemeralReport` and deletes it.
@@ -42,7 +42,7 @@ impl Controller {
             let age =
                 created.map_or(ORPHANED_AFTER, |at| now.saturating_sub(at.as_millisecond().max(0).unsigned_abs()));
             if age < ORPHANED_AFTER {
-                return Ok(Settled::Later(LOOK_AGAIN));
+                return Ok(Settled::Later(POLL_INTERVAL));
             }
             self.remove(&own, ephemeral)?;
             return Ok(Settled::Done);

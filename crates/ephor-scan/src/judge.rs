@@ -21,7 +21,7 @@ use crate::controller::answer_text;
 use crate::reportable::Reportable;
 
 /// How long judging one object may take, so that none keeps a worker from the others.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_DURATION: Duration = Duration::from_secs(30);
 
 /// What came of judging an object.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub fn judge(
     let learning = Learning::new(&recorded, Redactor::default());
     learning.learn([object]);
     let evaluation = Evaluation::new(&policies.set, &policies.exceptions, review, Phase::Validate);
-    let evaluation = evaluation.interrupted_by(Arc::new(Deadline::after(LONGEST)));
+    let evaluation = evaluation.interrupted_by(Arc::new(Deadline::after(MAX_DURATION)));
     let mut outcomes = facts::drive(evaluation, &learning).outcomes;
     learning.redact_outcomes(&mut outcomes);
     let programs = policies.set.programs();

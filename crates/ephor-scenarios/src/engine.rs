@@ -12,7 +12,7 @@ use ureq::Agent;
 use ureq::tls::TlsConfig;
 
 /// How long an engine may take until it is ready.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Which engine, if any.
 #[derive(Clone, Debug)]
@@ -212,7 +212,7 @@ fn wait_until_ready(process: &mut Guarded, port: u16) -> Result<(), String> {
         if !process.is_running() {
             return Err(process.complaint("ended").to_string());
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > TIMEOUT {
             return Err(process.complaint("does not get ready").to_string());
         }
         std::thread::sleep(Duration::from_millis(50));

@@ -9,7 +9,7 @@ use ephor_expr::Value;
 
 use crate::assertion::mismatches;
 use crate::expression::{evaluate, inside};
-use crate::run::{Patience, Run};
+use crate::run::{Run, TimeoutKind};
 use crate::scenario::{self, Binding};
 
 /// How a program ended.
@@ -53,7 +53,7 @@ struct Wanted<'a> {
 impl Run<'_> {
     pub(crate) fn command(&mut self, command: &scenario::Command) -> Result<Vec<(String, Value)>, String> {
         self.bind(&command.bindings)?;
-        let patience = self.timeout(Patience::Exec, command.timeout.as_deref())?;
+        let patience = self.timeout(TimeoutKind::Exec, command.timeout.as_deref())?;
         let arguments: Result<Vec<String>, String> = command.args.iter().map(|argument| self.text(argument)).collect();
         let ended = self.execute(&command.entrypoint, &arguments?, &self.variables(&command.env)?, patience)?;
         self.conclude(&ended, &Wanted { check: command.check.as_ref(), outputs: &command.outputs })
@@ -61,7 +61,7 @@ impl Run<'_> {
 
     pub(crate) fn script(&mut self, script: &scenario::Script) -> Result<Vec<(String, Value)>, String> {
         self.bind(&script.bindings)?;
-        let patience = self.timeout(Patience::Exec, script.timeout.as_deref())?;
+        let patience = self.timeout(TimeoutKind::Exec, script.timeout.as_deref())?;
         let arguments = ["-c".to_owned(), script.content.clone()];
         let ended = self.execute("sh", &arguments, &self.variables(&script.env)?, patience)?;
         self.conclude(&ended, &Wanted { check: script.check.as_ref(), outputs: &script.outputs })

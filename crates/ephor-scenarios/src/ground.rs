@@ -9,7 +9,7 @@ use ephor_testbed::{Assets, ControlPlane, Options};
 use crate::api::Api;
 
 /// How long a sandbox may take until it serves.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An API server of either kind.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Ground {
             if !process.is_running() {
                 return Err(process.complaint("ended").to_string());
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIMEOUT {
                 return Err(process.complaint("does not get ready").to_string());
             }
             std::thread::sleep(Duration::from_millis(20));

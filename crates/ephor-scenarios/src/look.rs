@@ -4,7 +4,7 @@ use ephor_expr::Value;
 
 use crate::assertion::{Mismatch, mismatches};
 use crate::expression::render;
-use crate::run::{Outcome, Patience, Run, title, until};
+use crate::run::{Outcome, Run, TimeoutKind, title, until};
 use crate::scenario::{Check, Wait};
 
 /// What a tree meant.
@@ -22,7 +22,7 @@ impl Run<'_> {
     /// Waits until an object is as each tree says.
     pub(crate) fn assert(&mut self, check: &Check) -> Outcome {
         self.bind(&check.bindings)?;
-        let patience = self.timeout(Patience::Assert, check.timeout.as_deref())?;
+        let patience = self.timeout(TimeoutKind::Assert, check.timeout.as_deref())?;
         for tree in self.trees(check)? {
             until(patience, || {
                 let Comparison { count, closest } = self.compare(&tree)?;
@@ -39,7 +39,7 @@ impl Run<'_> {
     /// Waits until no object is as a tree says.
     pub(crate) fn assert_absent(&mut self, check: &Check) -> Outcome {
         self.bind(&check.bindings)?;
-        let patience = self.timeout(Patience::Error, check.timeout.as_deref())?;
+        let patience = self.timeout(TimeoutKind::Error, check.timeout.as_deref())?;
         for tree in self.trees(check)? {
             until(patience, || match self.compare(&tree)?.closest {
                 Some((object, found)) if found.is_empty() => {
@@ -80,7 +80,7 @@ impl Run<'_> {
 
     /// Waits as `kubectl wait` does.
     pub(crate) fn wait(&self, wait: &Wait) -> Outcome {
-        let patience = self.timeout(Patience::Exec, wait.timeout.as_deref())?;
+        let patience = self.timeout(TimeoutKind::Exec, wait.timeout.as_deref())?;
         let group = wait.api_version.split_once('/');
         let kind = group.map_or(wait.kind.clone(), |(group, version)| format!("{}.{version}.{group}", wait.kind));
         let mut arguments = vec!["wait".to_owned(), kind];

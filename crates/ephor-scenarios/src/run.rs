@@ -77,7 +77,7 @@ pub(crate) struct Run<'a> {
 
 /// What a timeout is for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Patience {
+pub(crate) enum TimeoutKind {
     Apply,
     Assert,
     Error,
@@ -85,7 +85,7 @@ pub(crate) enum Patience {
     Exec,
 }
 
-impl Patience {
+impl TimeoutKind {
     fn of(self, timeouts: &Timeouts) -> Option<&str> {
         match self {
             Self::Apply => timeouts.apply.as_deref(),
@@ -314,13 +314,13 @@ impl<'a> Run<'a> {
     }
 
     /// How long an operation may take.
-    pub(crate) fn timeout(&self, patience: Patience, own: Option<&str>) -> Result<Duration, String> {
+    pub(crate) fn timeout(&self, patience: TimeoutKind, own: Option<&str>) -> Result<Duration, String> {
         let said = own.or(patience.of(&self.step_timeouts)).or(patience.of(&self.scenario.spec.timeouts));
         if let Some(said) = said {
             return parse_duration(said);
         }
         let usual = match patience.of(&self.configured.timeouts) {
-            Some(configured) => parse_duration(configured)?.max(if matches!(patience, Patience::Exec) {
+            Some(configured) => parse_duration(configured)?.max(if matches!(patience, TimeoutKind::Exec) {
                 patience.usual()
             } else {
                 Duration::ZERO

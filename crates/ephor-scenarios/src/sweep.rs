@@ -12,7 +12,7 @@ use ureq::http::Method;
 use crate::api::{Api, ApiError, Kind};
 
 /// How long leftovers may resist.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Kinds that are not swept: they belong to the machinery, or go with something else.
 const KEPT: [&str; 5] = ["Lease", "APIService", "Event", "FlowSchema", "PriorityLevelConfiguration"];
@@ -112,7 +112,7 @@ pub fn sweep(api: &Api, baseline: &Baseline) -> Result<(), String> {
         if left.is_empty() {
             break;
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > TIMEOUT {
             return Err(format!(
                 "sweeping: cannot get rid of {}",
                 left.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")

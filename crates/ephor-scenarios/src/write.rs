@@ -5,7 +5,7 @@ use ephor_expr::Value;
 use crate::api::{ApiError, Kind};
 use crate::assertion::mismatches;
 use crate::expression::{Bindings, render};
-use crate::run::{Outcome, Patience, Run, title, until};
+use crate::run::{Outcome, Run, TimeoutKind, title, until};
 use crate::scenario::{Delete, Expectation, Reference, Write};
 
 /// How to write.
@@ -25,7 +25,7 @@ impl Run<'_> {
     /// Writes objects. Each is tried again until it comes out as expected or the time is over, as upstream does it.
     pub(crate) fn write(&mut self, verb: Verb, write: &Write) -> Result<Vec<(String, Value)>, String> {
         self.bind(&write.bindings)?;
-        let patience = self.timeout(Patience::Apply, write.timeout.as_deref())?;
+        let patience = self.timeout(TimeoutKind::Apply, write.timeout.as_deref())?;
         let mut outputs = Vec::new();
         for document in self.documents(write.file.as_deref(), write.resource.as_ref())? {
             let document = if self.templating(write.template) { render(&document, &self.bindings) } else { document };
@@ -95,7 +95,7 @@ impl Run<'_> {
     /// Deletes objects and waits until they are gone.
     pub(crate) fn delete(&mut self, delete: &Delete) -> Outcome {
         self.bind(&delete.bindings)?;
-        let patience = self.timeout(Patience::Delete, delete.timeout.as_deref())?;
+        let patience = self.timeout(TimeoutKind::Delete, delete.timeout.as_deref())?;
         let mut references = Vec::new();
         if let Some(reference) = &delete.reference {
             references.push(self.reference(reference)?);

@@ -15,7 +15,7 @@ use crate::process::Guarded;
 use crate::{Assets, Error};
 
 /// How long a part may take until it is ready; a loaded machine is slow.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 /// How often a port that somebody else took meanwhile is replaced by another.
 const ATTEMPTS: usize = 4;
 /// The token of the administrator. The API server is reached from this machine only, and lives as long as a test.
@@ -196,7 +196,7 @@ impl ControlPlane {
             if !server.is_running() {
                 return Err(server.complaint("ended"));
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIMEOUT {
                 return Err(server.complaint("does not get ready"));
             }
             std::thread::sleep(Duration::from_millis(100));
@@ -226,7 +226,7 @@ impl ControlPlane {
             if !controllers.is_running() {
                 return Err(controllers.complaint("ended"));
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIMEOUT {
                 return Err(controllers.complaint("does not get ready"));
             }
             std::thread::sleep(Duration::from_millis(100));
@@ -321,7 +321,7 @@ fn start_api_server(
 fn listens(process: &mut Guarded, url: &str) -> bool {
     let address = url.rsplit('/').next().unwrap_or_default();
     let start = Instant::now();
-    while start.elapsed() < PATIENCE && process.is_running() {
+    while start.elapsed() < TIMEOUT && process.is_running() {
         if std::net::TcpStream::connect(address).is_ok() {
             // If the port was taken by another, ours ends at once.
             std::thread::sleep(Duration::from_millis(50));

@@ -11,7 +11,7 @@ use ephor_expr::Value;
 use ephor_kube::{Access, ConnectOptions, Definitions, Impersonation, KubeCluster};
 use ephor_testbed::{ControlPlane, Controllers, Options};
 
-const MOMENT: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 fn plane() -> ControlPlane {
     ControlPlane::start(&Options { controllers: Controllers::Absent, ..Options::default() }).expect("a control plane")
@@ -40,7 +40,7 @@ fn a_watch_outlives_a_restart_of_the_server() {
     let mut until = |name: &str, plane: &mut ControlPlane, restart: bool| {
         cluster.create(&config_maps, config_map(name, 1), &WriteOptions::default()).unwrap();
         loop {
-            match watch.next(MOMENT).unwrap().expect("an event") {
+            match watch.next(TIMEOUT).unwrap().expect("an event") {
                 WatchEvent::Added(object) => {
                     seen.push(object::name(&object).to_owned());
                     if object::name(&object) == name {
@@ -108,7 +108,7 @@ fn watch_and_measure(kubeconfig: &Path) {
     let mut watch = cluster.watch(&config_maps, &query).unwrap();
     let mut held = Vec::new();
     while held.len() < COUNT {
-        match watch.next(MOMENT).unwrap().expect("an event") {
+        match watch.next(TIMEOUT).unwrap().expect("an event") {
             WatchEvent::Added(object) => held.push(object),
             other => panic!("{other:?}"),
         }
@@ -187,7 +187,7 @@ fn a_server_that_is_away_is_a_passing_failure() {
 fn eventually(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < MOMENT, "in vain: {what}");
+        assert!(begun.elapsed() < TIMEOUT, "in vain: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

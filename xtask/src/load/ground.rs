@@ -17,7 +17,7 @@ use ephor_testbed::control_plane::free_port;
 use super::process::{Killed, ephor, plane};
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_mins(15);
+const TIMEOUT: Duration = Duration::from_mins(15);
 /// How many kubectls create objects at once; each sends at most 50 a second.
 const CREATORS: usize = 4;
 
@@ -112,7 +112,7 @@ impl Ground {
     pub(super) fn until(&self, what: &str, mut holds: impl FnMut(&Self) -> Result<bool>) -> Result<Duration> {
         let begun = Instant::now();
         while !holds(self)? {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIMEOUT {
                 let log = fs::read_to_string(self.plane.directory().join("background.log")).unwrap_or_default();
                 let end: Vec<&str> = log.lines().rev().take(20).collect();
                 bail!("{what}: never\n{}", end.join("\n"));

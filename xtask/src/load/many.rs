@@ -15,7 +15,7 @@ use super::process::{Killed, ephor, megabytes, plane};
 use crate::say;
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_mins(5);
+const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Has a replica start before `count` policies that nobody has looked at yet.
 pub(super) fn policies(count: usize) -> Result<()> {
@@ -106,7 +106,7 @@ fn log(plane: &ControlPlane) -> impl AsRef<Path> {
 fn until(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
     let begun = Instant::now();
     while !holds()? {
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > TIMEOUT {
             bail!("{what}: never");
         }
         sleep(Duration::from_millis(20));

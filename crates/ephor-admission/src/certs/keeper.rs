@@ -44,9 +44,9 @@ pub struct CertKeeper {
 }
 
 /// The pause after a failure.
-const PAUSE: Duration = Duration::from_secs(2);
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// The longest time between two looks.
-const LONGEST_REST: Duration = Duration::from_hours(12);
+const MAX_CHECK_INTERVAL: Duration = Duration::from_hours(12);
 
 impl CertKeeper {
     /// A keeper that looks again whenever the Secrets of `store` or the registration change.
@@ -75,10 +75,10 @@ impl CertKeeper {
             let rest = match self.once(term, now) {
                 Ok(Step::RenewCa(_) | Step::RenewPair(_)) => Duration::ZERO,
                 Ok(Step::Rest(until)) => Duration::try_from(until.duration_since(now)).unwrap_or_default(),
-                Ok(Step::Announce) => PAUSE,
+                Ok(Step::Announce) => RETRY_INTERVAL,
                 Ok(Step::Blocked(why)) => {
                     tracing::error!("certificates cannot be renewed: {why}");
-                    LONGEST_REST
+                    MAX_CHECK_INTERVAL
                 }
                 Err(KeepError::Lost(_)) => return,
                 // Another replica came before; what it wrote is looked at.
@@ -91,10 +91,10 @@ impl CertKeeper {
                     tracing::error!(%error, "certificates cannot be renewed");
                     failures += 1;
                     metrics.reconciled("certificates", Reconciled::Again { failures });
-                    PAUSE
+                    RETRY_INTERVAL
                 }
             };
-            if !rest.is_zero() && !self.notify.wait(rest.min(LONGEST_REST), term.token()) {
+            if !rest.is_zero() && !self.notify.wait(rest.min(MAX_CHECK_INTERVAL), term.token()) {
                 return;
             }
         }

@@ -88,9 +88,9 @@ impl Connection {
         self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether an answer waits for the peer for longer than `patience`.
-    fn is_stalled(&self, patience: Duration) -> bool {
-        self.unsent().values().any(|since| since.elapsed() > patience)
+    /// Whether an answer waits for the peer for longer than `limit`.
+    fn is_stalled(&self, limit: Duration) -> bool {
+        self.unsent().values().any(|since| since.elapsed() > limit)
     }
 
     /// Marks an answer as not sent, until the guard is dropped.

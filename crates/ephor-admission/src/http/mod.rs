@@ -79,7 +79,7 @@ pub trait Reviews: Send + Sync + 'static {
 }
 
 /// How long the API server waits at most.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why there is no verdict on a review whose time is over.
 const OVER: &str = "time is over";
@@ -306,7 +306,7 @@ fn denied(served: &Served, path: &str, beginning: &[u8], share: Share, refused: 
 fn deadline(query: &str) -> Duration {
     let given = query.split('&').find_map(|part| part.strip_prefix("timeout="));
     let given = given.and_then(|text| duration::Duration::parse(text).ok()).and_then(|d| u64::try_from(d.0).ok());
-    given.map_or(LONGEST, Duration::from_nanos).min(LONGEST).mul_f64(0.95)
+    given.map_or(MAX_TIMEOUT, Duration::from_nanos).min(MAX_TIMEOUT).mul_f64(0.95)
 }
 
 /// The answer to a review whose time is over.

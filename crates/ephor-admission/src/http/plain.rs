@@ -15,7 +15,7 @@ use ephor_runtime::threads;
 use crate::http::{self, Limits};
 
 /// How often a server looks at its stop signal.
-const LOOK: Duration = Duration::from_millis(250);
+const TOKEN_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// What callers may take: a cluster has few that ask, and keeps their connections.
 fn limits() -> Limits {
@@ -49,7 +49,7 @@ pub fn listen(
     let serve = async move {
         let stopped = async move {
             while !stop.is_cancelled() {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(TOKEN_POLL_INTERVAL).await;
             }
         };
         // Clients that hold their connection are not waited for.

@@ -28,8 +28,8 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    /// The response. It is cut off when no piece of it is taken for `patience`.
-    pub(super) fn respond(self, patience: Duration) -> Response {
+    /// The response. It is cut off when no piece of it is taken for `limit`.
+    pub(super) fn respond(self, limit: Duration) -> Response {
         let Self { json, share } = self;
         let length = json.len();
         let mut share = share.resized(length);
@@ -46,7 +46,7 @@ impl Reply {
             tokio::spawn(async move {
                 for piece in most.chunks(PIECE).chain([last.as_ref()]) {
                     // A copy, so that a piece that stays with the connection does not keep the whole.
-                    let sent = timeout(patience, sender.send(Bytes::copy_from_slice(piece))).await;
+                    let sent = timeout(limit, sender.send(Bytes::copy_from_slice(piece))).await;
                     if !matches!(sent, Ok(Ok(()))) {
                         break;
                     }

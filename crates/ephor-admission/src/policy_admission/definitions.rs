@@ -16,8 +16,8 @@ use jiff::Timestamp;
 use super::kinds;
 
 /// How long a policy waits for its kinds, and how often it asks meanwhile.
-const PATIENCE: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(50);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How old a definition is, in seconds, that the API server serves by now, or never will.
 const SETTLED: i64 = 10;
 /// How many policies wait at a time, so that other reviews keep their threads.
@@ -70,10 +70,10 @@ pub(super) fn discovery(
     }
     loop {
         due.retain(|gvk| cluster.resolve(&join_api_version(&gvk.group, &gvk.version), &gvk.kind).is_err());
-        if due.is_empty() || begun.elapsed() >= PATIENCE {
+        if due.is_empty() || begun.elapsed() >= WAIT_TIMEOUT {
             return cluster.discovery();
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

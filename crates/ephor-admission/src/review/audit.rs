@@ -87,7 +87,7 @@ fn work(receiver: &Mutex<Receiver<Job>>, parts: &Parts, waiting_bytes: &AtomicUs
 }
 
 /// How long judging one request may take, so that none keeps a thread from the others.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_DURATION: Duration = Duration::from_secs(30);
 
 fn judge(job: &Job, parts: &Parts) {
     let begun = Instant::now();
@@ -97,7 +97,8 @@ fn judge(job: &Job, parts: &Parts) {
         secrets.learn(&job.request.old_object);
     }
     let answers = Learning::new(&*parts.answers, secrets);
-    let judge = Judge::new(&job.sets.snapshot.exceptions, answers, Effort::Blocking(begun + LONGEST), job.explained);
+    let judge =
+        Judge::new(&job.sets.snapshot.exceptions, answers, Effort::Blocking(begun + MAX_DURATION), job.explained);
     let Ok(mut done) = judge.evaluate(&job.policies.deferred, job.review.clone(), Phase::Validate) else { return };
     if done.outcomes.is_empty() {
         return;

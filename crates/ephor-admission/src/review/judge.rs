@@ -1,7 +1,7 @@
 //! Reviews through phases, at once or with questions to the cluster.
 //!
 //! Most policies ask for nothing and take microseconds. Their requests are answered on the thread that read them. An
-//! attempt that has to fetch something, or takes more than [`SLICE`], is given up and begun anew on a thread where
+//! attempt that has to fetch something, or takes more than [`IMMEDIATE_TIMEOUT`], is given up and begun anew on a thread where
 //! blocking is allowed. There the time of the request ends it.
 
 use std::sync::Arc;
@@ -30,10 +30,10 @@ pub enum Effort {
 }
 
 /// The longest that an attempt stays on a thread that serves others too.
-const SLICE: Duration = Duration::from_micros(500);
+const IMMEDIATE_TIMEOUT: Duration = Duration::from_micros(500);
 
 /// The most evaluation steps of such an attempt, whatever the clock says.
-const SLICE_STEPS: u64 = 50_000;
+const IMMEDIATE_STEPS: u64 = 50_000;
 
 /// The answer takes more than the effort allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -50,7 +50,7 @@ struct Deadline {
 impl Deadline {
     fn of(effort: Effort) -> Self {
         let (until, steps) = match effort {
-            Effort::Immediate => (Instant::now() + SLICE, SLICE_STEPS),
+            Effort::Immediate => (Instant::now() + IMMEDIATE_TIMEOUT, IMMEDIATE_STEPS),
             Effort::Blocking(until) => (until, u64::MAX),
         };
         Self { until, steps: AtomicU64::new(steps), over: AtomicBool::new(false) }

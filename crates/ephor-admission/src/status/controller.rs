@@ -30,9 +30,9 @@ pub struct StatusController {
 /// How many statuses are written at a time.
 const WRITERS: usize = 8;
 /// How often everything is looked at without a reason.
-const LOOK: Duration = Duration::from_mins(1);
+const RESYNC_INTERVAL: Duration = Duration::from_mins(1);
 /// The pause after a write that failed.
-const PAUSE: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What is remembered from one look to the next.
 #[derive(Default)]
@@ -87,7 +87,7 @@ impl StatusController {
             if failures > 0 {
                 metrics.reconciled("statuses", Reconciled::Again { failures });
             }
-            if !self.notify.wait(if looked.failed > 0 { PAUSE } else { LOOK }, term.token()) {
+            if !self.notify.wait(if looked.failed > 0 { RETRY_INTERVAL } else { RESYNC_INTERVAL }, term.token()) {
                 return;
             }
         }

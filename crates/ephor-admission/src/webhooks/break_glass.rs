@@ -18,13 +18,13 @@ use super::settings::Serving;
 pub const ANNOTATION: &str = "ephor.dev/break-glass-until";
 
 /// No glass stays open longer.
-pub const LONGEST: Duration = Duration::from_hours(24);
+pub const MAX_DURATION: Duration = Duration::from_hours(24);
 
 /// The deadline that a configuration carries, if it counts at `now`.
 pub fn deadline(configuration: &Value, now: Timestamp) -> Option<Timestamp> {
     let text = configuration.str_at(&["metadata", "annotations", ANNOTATION])?;
     let until: Timestamp = text.parse().ok()?;
-    let latest = now.checked_add(LONGEST).unwrap_or(Timestamp::MAX);
+    let latest = now.checked_add(MAX_DURATION).unwrap_or(Timestamp::MAX);
     (until > now && until <= latest).then_some(until)
 }
 

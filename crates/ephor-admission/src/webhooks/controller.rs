@@ -47,9 +47,9 @@ pub struct WebhookController {
 }
 
 /// How often everything is looked at without a reason.
-const LOOK: Duration = Duration::from_mins(1);
+const RESYNC_INTERVAL: Duration = Duration::from_mins(1);
 /// How often the table of kinds is looked at.
-const KINDS: Duration = Duration::from_millis(250);
+const KINDS_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// The pause after the first failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -118,7 +118,7 @@ impl WebhookController {
                 }
                 Err(ReconcileError::Put { error: PutError::Lost(_), .. }) => return,
                 // The signal comes when there is one.
-                Err(ReconcileError::NoCa) => LOOK,
+                Err(ReconcileError::NoCa) => RESYNC_INTERVAL,
                 Err(error) => {
                     let error = self.told(&error.to_string());
                     tracing::error!(error, "webhooks cannot be registered");
@@ -141,10 +141,10 @@ impl WebhookController {
         let kinds = self.sources.cluster.discovery().ok();
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            match self.notify.wait_reason(left.min(KINDS), term.token()) {
+            match self.notify.wait_reason(left.min(KINDS_POLL_INTERVAL), term.token()) {
                 Woken::Cancelled => return false,
                 Woken::Notified => return true,
-                Woken::TimedOut if left <= KINDS => return true,
+                Woken::TimedOut if left <= KINDS_POLL_INTERVAL => return true,
                 Woken::TimedOut => {
                     let now = self.sources.cluster.discovery().ok();
                     let same = match (&kinds, &now) {
@@ -219,7 +219,7 @@ impl WebhookController {
         };
         self.publish(&snapshot, memory, &left_out, ca_bundle);
         let until_revert = open_until.map(|until| Duration::try_from(until.duration_since(now)).unwrap_or_default());
-        Ok(until_revert.map_or(LOOK, |left| left.min(LOOK)))
+        Ok(until_revert.map_or(RESYNC_INTERVAL, |left| left.min(RESYNC_INTERVAL)))
     }
 
     /// What an API server said, as logs and statuses may repeat it: a path in it loses its token.

@@ -1,16 +1,17 @@
-//! What the controller would do, without doing it: the very controller, on a cluster whose writes stay in memory.
+//! `ephor plan`: runs the background controller on a cluster whose writes stay in memory, and returns the writes.
 //!
-//! First it looks at the cluster as it is, as after a start, then at what is proposed: objects and policies that are
-//! applied or deleted. Whatever it writes on account of either is the plan.
+//! The controller first reconciles the present cluster, as after a start, then the proposed changes: objects and policies
+//! that are applied or deleted. The plan contains the writes of both.
 //!
-//! - `layer`: the memory over the cluster. `trial`: what the server would make of a write. `asked`: requests that admission would write about what is proposed.
-//! - `run`: the controller, until it has nothing to do. `heard`: what it says.
+//! - `overlay`: the in-memory writes. `dry_run`: what the API server would store for a write.
+//! - `admission_requests`: the `UpdateRequest`s that admission would write for the proposed changes.
+//! - `run`: steps the controller until its queue is empty. `recording`: its notifications.
 
-mod asked;
-mod heard;
-mod layer;
+mod admission_requests;
+mod dry_run;
+mod overlay;
+mod recording;
 mod run;
-mod trial;
 
 use ephor_engine::redact::Redactor;
 use ephor_expr::{Str, Value};

@@ -1,4 +1,4 @@
-//! The controller, run on the layer until it has nothing to do.
+//! Runs the controller on the overlay until its queue is empty.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use ephor_runtime::policies::{ExceptionScope, PolicyKey, PolicyStore};
 use ephor_runtime::queue::Moment;
 use ephor_runtime::watcher::StoreEvent;
 
-use super::asked::Event;
-use super::heard::Heard;
-use super::layer::Layer;
+use super::admission_requests::Event;
+use super::overlay::OverlayCluster;
+use super::recording::Recording;
 use super::{Failed, Planned, Preview, Proposal, Scope, Settings};
 use crate::controller::{Controller, Step};
 use crate::plan::ObjectId;
@@ -28,8 +28,8 @@ use crate::writer::{Env, Note};
 
 /// How long the controller may wait for something, in its own time: one thing waits for another, but nothing that
 /// fails gets better by itself.
-const HORIZON: Moment = 5_000;
-/// More steps than this mean that policies feed each other for ever.
+const MAX_DELAY: Moment = 5_000;
+/// A plan with more steps than this fails: its policies trigger each other without end.
 const MAX_STEPS: usize = 1_000_000;
 
 const POLICY_KINDS: [(&str, &str); 3] =
@@ -45,11 +45,11 @@ pub fn preview(cluster: &Arc<dyn Cluster>, proposal: &Proposal, now: jiff::Times
     run.learn_secrets(&[]);
     let mut events = Vec::new();
     for object in &proposal.applied {
-        let (before, after) = run.layer.put(object)?;
+        let (before, after) = run.overlay.put(object)?;
         events.push(Event { before: before.unwrap_or_default(), after });
     }
     for object in &proposal.deleted {
-        if let Some(before) = run.layer.take(object)? {
+        if let Some(before) = run.overlay.take(object)? {
             events.push(Event { before, after: Value::Null });
         }
     }
@@ -84,13 +84,13 @@ fn is_global(object: &Value) -> bool {
 }
 
 struct Run {
-    layer: Arc<Layer>,
+    overlay: Arc<OverlayCluster>,
     controller: Controller,
     store: PolicyStore,
     global: GlobalContext,
     config: ConfigStore,
     settings: Settings,
-    heard: Heard,
+    recording: Recording,
     now: Moment,
     /// Kinds that were listed, and whether all of their objects were.
     fed: BTreeMap<GroupKind, bool>,
@@ -106,9 +106,9 @@ struct Run {
 
 impl Run {
     fn new(cluster: &Arc<dyn Cluster>, proposal: &Proposal, now: jiff::Timestamp) -> Result<Self, ClusterError> {
-        let layer = Arc::new(Layer::new(Arc::clone(cluster), proposal.namespaces, now));
-        let seen: Arc<dyn Cluster> = Arc::<Layer>::clone(&layer);
-        let heard = Heard::default();
+        let overlay = Arc::new(OverlayCluster::new(Arc::clone(cluster), proposal.namespaces, now));
+        let seen: Arc<dyn Cluster> = Arc::<OverlayCluster>::clone(&overlay);
+        let recording = Recording::default();
         let settings = proposal.settings.clone();
         let config = ConfigStore::new(&settings.namespace, &settings.name);
         let global = GlobalContext::on_demand(&seen);
@@ -116,9 +116,9 @@ impl Run {
         let controller = Controller::new(Env::new(
             seen,
             Arc::new(|| Ok(())),
-            heard.answers(facts),
+            recording.answers(facts),
             settings.namespace.clone(),
-            heard.observer(),
+            recording.observer(),
             Metrics::default(),
         ));
         let moment = u64::try_from(now.as_millisecond()).unwrap_or_default();
@@ -126,7 +126,7 @@ impl Run {
         let store = PolicyStore::new(ExceptionScope::Everywhere);
         let stored = |api_version: &str, kind: &str| {
             let listed =
-                ephor_runtime::watcher::list(&**cluster, &layer.resolve(api_version, kind)?, &Filter::default());
+                ephor_runtime::watcher::list(&**cluster, &overlay.resolve(api_version, kind)?, &Filter::default());
             match listed {
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
                 listed => listed.map(|(documents, _)| documents),
@@ -147,13 +147,13 @@ impl Run {
         let proposed = proposal.applied.iter().chain(&proposal.deleted);
         let proposed = proposed.filter(|object| policy_kind(object).is_some()).map(PolicyKey::of).collect();
         let mut run = Self {
-            layer,
+            overlay,
             controller,
             store,
             global,
             config,
             settings,
-            heard,
+            recording,
             now: moment,
             fed: BTreeMap::new(),
             unseen,
@@ -169,7 +169,7 @@ impl Run {
     /// Takes in the settings as they are now.
     fn read_settings(&mut self) {
         let Settings { namespace, name } = &self.settings;
-        match ephor_runtime::facts::get(&*self.layer, "v1", "ConfigMap", namespace, name) {
+        match ephor_runtime::facts::get(&*self.overlay, "v1", "ConfigMap", namespace, name) {
             Ok(settings) => self.config.apply(StoreEvent::Reset(vec![settings])),
             Err(error) if error.kind() == ErrorKind::NotFound => self.config.apply(StoreEvent::Reset(Vec::new())),
             Err(error) => {
@@ -190,7 +190,7 @@ impl Run {
 
     /// Lets the controller work until there is nothing to do soon.
     fn settle(&mut self) {
-        let end = self.now + HORIZON;
+        let end = self.now + MAX_DELAY;
         for _ in 0..MAX_STEPS {
             self.feed();
             match self.controller.step(self.now) {
@@ -213,9 +213,9 @@ impl Run {
             let labels = if watch.wide { LabelSelector::default() } else { labels };
             let filter = Filter { labels, ..Filter::default() };
             let listed = self
-                .layer
+                .overlay
                 .resolve(&watch.api_version, &watch.kind)
-                .and_then(|resource| ephor_runtime::watcher::list(&*self.layer, &resource, &filter));
+                .and_then(|resource| ephor_runtime::watcher::list(&*self.overlay, &resource, &filter));
             match listed {
                 Ok((objects, _)) => self.controller.observe(&kind, watch.wide, StoreEvent::Reset(objects), self.now),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -224,7 +224,7 @@ impl Run {
                 }
             }
         }
-        for (kind, change) in self.layer.untold() {
+        for (kind, change) in self.overlay.take_events() {
             self.global.tell(&kind.group, &kind.kind, &change);
             if let Some(wide) = self.fed.get(&kind) {
                 self.controller.observe(&kind, *wide, change, self.now);
@@ -257,17 +257,17 @@ impl Run {
     fn learn_secrets(&self, triggers: &[TriggerRef]) {
         let triggers = triggers.iter().filter(|trigger| trigger.kind == "Secret");
         let triggers = triggers.map(|trigger| (trigger.namespace.clone(), trigger.name.clone()));
-        let Ok(resource) = self.layer.resolve("v1", "Secret") else { return };
-        for (namespace, name) in self.heard.asked_secrets().into_iter().chain(triggers) {
+        let Ok(resource) = self.overlay.resolve("v1", "Secret") else { return };
+        for (namespace, name) in self.recording.asked_secrets().into_iter().chain(triggers) {
             let id = ObjectId::new("v1", "Secret", &namespace, &name);
-            let current = self.layer.current(&resource, &id).ok().flatten();
+            let current = self.overlay.current(&resource, &id).ok().flatten();
             let secrets = current.into_iter().chain(self.former.get(&id).cloned());
-            self.heard.learn(&Value::array(secrets.collect()));
+            self.recording.learn(&Value::array(secrets.collect()));
         }
     }
 
     fn result(self) -> Preview {
-        let notes = self.heard.notes();
+        let notes = self.recording.notes();
         let mut changes: Vec<Planned> = Vec::new();
         let mut triggers = Vec::new();
         for note in notes {
@@ -281,7 +281,7 @@ impl Run {
             }
         }
         self.learn_secrets(&triggers);
-        let secrets = self.heard.secrets();
+        let secrets = self.recording.secrets();
         let state = self.controller.state();
         let mut failures: BTreeMap<(PolicyKey, String), String> = BTreeMap::new();
         for (policy, failed) in state.failures.iter().filter(|(policy, _)| self.in_scope(policy)) {

@@ -40,7 +40,7 @@ impl fmt::Display for Subject {
 
 /// How long something fails, in milliseconds, before the policy's status says so. The first retry comes sooner: what
 /// it puts right is not worth telling.
-const TELLING: Moment = 800;
+const REPORT_DELAY: Moment = 800;
 /// The shortest time, in milliseconds, between two changes of what a policy's status says of failures. It bounds the
 /// writes that objects cause which fail and succeed in turn.
 const PACE: Moment = 5_000;
@@ -54,7 +54,7 @@ impl State {
         }
         if let Some(message) = failure {
             self.failures.entry(policy.clone()).or_default().insert(subject, message);
-            self.report(policy, now + TELLING);
+            self.report(policy, now + REPORT_DELAY);
             return;
         }
         if let Some(failures) = self.failures.get_mut(policy) {

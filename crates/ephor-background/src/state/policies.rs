@@ -18,7 +18,7 @@ use crate::rule_activation;
 use crate::rules::{PolicyInfo, may_match};
 
 /// How long, in milliseconds, after a policy is seen to have failed: what still fails has failed again by then.
-const LOOK_BACK: Moment = 15_000;
+const RECENT_REQUESTS: Moment = 15_000;
 
 impl State {
     /// Takes in what is served. A policy that leaves a group to discovery may mean another one now.
@@ -95,7 +95,7 @@ impl State {
             self.queue.add(Task::Note(info.key.clone()), now);
         }
         if says_failing(&policy.document) {
-            self.queue.add_at(Task::Report(info.key.clone()), now + LOOK_BACK, now);
+            self.queue.add_at(Task::Report(info.key.clone()), now + RECENT_REQUESTS, now);
         }
     }
 

@@ -1,7 +1,7 @@
 //! `ephor break-glass`: for a while, requests pass when policies cannot be asked.
 
 use anyhow::{Context as _, anyhow, bail};
-use ephor_admission::webhooks::break_glass::{LONGEST, announce, close, open};
+use ephor_admission::webhooks::break_glass::{MAX_DURATION, announce, close, open};
 use ephor_cluster::Cluster;
 use ephor_expr::scalar::duration::Duration;
 use jiff::{SignedDuration, Timestamp};
@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
 
 fn period(text: &str) -> anyhow::Result<SignedDuration> {
     let duration = Duration::parse(text).map_err(|error| anyhow!("`--for {text}`: {error}"))?;
-    let longest = i64::try_from(LONGEST.as_nanos()).unwrap_or(i64::MAX);
+    let longest = i64::try_from(MAX_DURATION.as_nanos()).unwrap_or(i64::MAX);
     if !(1..=longest).contains(&duration.0) {
         bail!("`--for {text}`: expected more than nothing and at most 24h");
     }

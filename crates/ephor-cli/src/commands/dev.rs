@@ -45,7 +45,7 @@ pub(super) struct Args {
 const OF_PODS: [&str; 4] = ["Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"];
 
 /// How long the API server may take to serve a new kind.
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Installs what is needed and runs both roles until it is told to stop.
 pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
@@ -113,7 +113,7 @@ fn install(cluster: &dyn Cluster, release: &Release) -> anyhow::Result<()> {
 /// Waits until the API server serves the kind of a definition.
 fn served(cluster: &dyn Cluster, definition: &str) -> anyhow::Result<()> {
     let resource = cluster.resolve("apiextensions.k8s.io/v1", "CustomResourceDefinition")?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + START_TIMEOUT;
     loop {
         let object = cluster.get(&resource, None, definition)?;
         let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
@@ -136,7 +136,7 @@ fn remove_webhooks(cluster: &dyn Cluster, release: &Release) -> anyhow::Result<u
         namespace: release.namespace.clone(),
         name: release.name.clone(),
         definitions: false,
-        patience: Duration::ZERO,
+        deletion_timeout: Duration::ZERO,
     };
     let mut removals = uninstall.plan(cluster).context("cannot see which webhooks there are")?;
     removals.retain(|removal| removal.kind.ends_with("WebhookConfiguration"));

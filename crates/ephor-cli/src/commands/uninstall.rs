@@ -34,7 +34,7 @@ pub(super) struct Args {
 }
 
 /// How long pods have to end.
-const PATIENCE: Duration = Duration::from_mins(2);
+const DELETION_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Removes the installation.
 pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
         namespace: args.namespace.as_str().into(),
         name: args.name.as_str().into(),
         definitions: args.crds,
-        patience: PATIENCE,
+        deletion_timeout: DELETION_TIMEOUT,
     };
     let removals = uninstall.plan(&cluster).context("cannot see what is installed")?;
     if removals.is_empty() {

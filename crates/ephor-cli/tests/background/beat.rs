@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 use ephor_expr::{Value, yaml};
 
-use crate::remote::{PATIENCE, Remote, within};
+use crate::remote::{Remote, TIMEOUT, within};
 
 /// Beats, one after the other, as long as somebody waits for one.
 pub(crate) struct Heart {
@@ -76,7 +76,7 @@ impl Heart {
         for kind in KINDS {
             // Webhooks are registered before the API server has heard of them, and for a moment nobody may answer them.
             let mut last = None;
-            let created = within(PATIENCE, || match remote.apply(&policy(kind, 0)) {
+            let created = within(TIMEOUT, || match remote.apply(&policy(kind, 0)) {
                 Ok(_) => remote.is_ready(&policy(kind, 0)),
                 Err(error) => {
                     last = Some(error);
@@ -128,7 +128,7 @@ impl Heart {
             let live = self.remote.read(&secret(&name, 0));
             live.is_some_and(|live| live.str_at(&["data", key]) == Some(&number))
         };
-        let over = within(PATIENCE, || {
+        let over = within(TIMEOUT, || {
             KINDS.iter().all(|kind| {
                 let suffix = kind.to_lowercase();
                 has(format!("data-{suffix}"), "policy")

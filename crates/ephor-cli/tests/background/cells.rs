@@ -10,7 +10,7 @@ use ephor_expr::Value;
 
 use crate::beat::Heart;
 use crate::plan::assert_at_rest;
-use crate::remote::{PATIENCE, Remote, within};
+use crate::remote::{Remote, TIMEOUT, within};
 use table::{Cell, Ground, cells};
 
 #[path = "../../../../tests/background/actions.rs"]
@@ -56,7 +56,7 @@ impl Ground for Patch<'_> {
 
     fn rest(&mut self) {
         if let Some(policy) = &self.policy {
-            assert!(within(PATIENCE, || self.remote.is_ready(policy)), "the policy is not ready");
+            assert!(within(TIMEOUT, || self.remote.is_ready(policy)), "the policy is not ready");
         }
         self.heart.wait();
         let is_done = || {
@@ -64,13 +64,13 @@ impl Ground for Patch<'_> {
             !self.policies.iter().any(is_open)
         };
         if !is_done() {
-            assert!(within(PATIENCE, is_done), "requests are left: {:?}", self.remote.open_requests(None));
+            assert!(within(TIMEOUT, is_done), "requests are left: {:?}", self.remote.open_requests(None));
             self.heart.wait();
         }
     }
 
     fn settle(&mut self, done: &dyn Fn(&Self) -> bool) {
-        within(PATIENCE, || done(self));
+        within(TIMEOUT, || done(self));
         self.rest();
     }
 }

@@ -3,7 +3,7 @@
 use ephor_expr::{Value, yaml};
 
 use crate::processes::Sandbox;
-use crate::remote::{PATIENCE, Remote, within};
+use crate::remote::{Remote, TIMEOUT, within};
 
 fn object(text: &str) -> Value {
     yaml::parse_value(text).unwrap()
@@ -53,19 +53,19 @@ fn an_edit_of_the_source_leaves_copies_as_they_are_until_the_new_source_changes(
     for object in [secret("old", one), secret("new", two), policy("old")] {
         cluster.apply(&object).unwrap();
     }
-    assert!(within(PATIENCE, || cluster.is_ready(&policy("old"))));
+    assert!(within(TIMEOUT, || cluster.is_ready(&policy("old"))));
     cluster.apply(&trigger("trigger-a")).unwrap();
-    assert!(within(PATIENCE, || says("copy-trigger-a", one)));
+    assert!(within(TIMEOUT, || says("copy-trigger-a", one)));
     let before = cluster.read(&secret("copy-trigger-a", one));
     cluster.apply(&policy("new")).unwrap();
     // The copy of another trigger shows that the controller works by the edited rule.
-    assert!(within(PATIENCE, || {
+    assert!(within(TIMEOUT, || {
         cluster.delete(&trigger("trigger-b")).ok();
         cluster.apply(&trigger("trigger-b")).unwrap();
-        within(PATIENCE / 10, || says("copy-trigger-b", two))
+        within(TIMEOUT / 10, || says("copy-trigger-b", two))
     }));
     assert_eq!(cluster.read(&secret("copy-trigger-a", one)), before);
     cluster.delete(&secret("old", one)).unwrap();
     cluster.apply(&secret("new", three)).unwrap();
-    assert!(within(PATIENCE, || says("copy-trigger-a", three) && says("copy-trigger-b", three)));
+    assert!(within(TIMEOUT, || says("copy-trigger-a", three) && says("copy-trigger-b", three)));
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use ephor_expr::{Value, yaml};
 
 use crate::processes::Sandbox;
-use crate::remote::{PATIENCE, Remote, within};
+use crate::remote::{Remote, TIMEOUT, within};
 
 const POLICY: &str = "
 apiVersion: kyverno.io/v1
@@ -77,14 +77,14 @@ fn a_plan_for_a_cluster_comes_true() {
     remote.apply(&parse(shop)).unwrap();
     assert_eq!(plan(&kubeconfig, &[&policy]), one("1 to create, 0 to change, 0 to delete"));
     remote.apply(&parse(POLICY)).unwrap();
-    assert!(within(PATIENCE, || pods().is_some()));
+    assert!(within(TIMEOUT, || pods().is_some()));
 
     assert_eq!(plan(&kubeconfig, &[]), nothing);
     assert_eq!(plan(&kubeconfig, &[&policy]), nothing);
     let more = POLICY.replace("'10'", "'20'");
     assert_eq!(plan(&kubeconfig, &[&file("more.yaml", &more)]), one("0 to create, 1 to change, 0 to delete"));
     remote.apply(&parse(&more)).unwrap();
-    assert!(within(PATIENCE, || pods().as_deref() == Some("20")));
+    assert!(within(TIMEOUT, || pods().as_deref() == Some("20")));
 
     let yard = shop.replace("shop", "yard");
     assert_eq!(
@@ -98,5 +98,5 @@ fn a_plan_for_a_cluster_comes_true() {
     assert_eq!(plan(&kubeconfig, &["--delete", &policy]), gone);
     assert_eq!(pods().as_deref(), Some("20"), "plans change nothing");
     remote.delete(&parse(POLICY)).unwrap();
-    assert!(within(PATIENCE, || pods().is_none()));
+    assert!(within(TIMEOUT, || pods().is_none()));
 }

@@ -15,7 +15,7 @@ fn binary() -> PathBuf {
 }
 
 /// How long a process may take until it is ready.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// `ephor sandbox`.
 pub(crate) struct Sandbox {
@@ -34,7 +34,7 @@ impl Sandbox {
         let mut process = Guarded::spawn(&binary(), &arguments, &[], &log).unwrap();
         let begun = Instant::now();
         while !process.log_end(20).contains("The sandbox is ready") {
-            assert!(process.is_running() && begun.elapsed() < PATIENCE, "{}", process.log_end(20));
+            assert!(process.is_running() && begun.elapsed() < TIMEOUT, "{}", process.log_end(20));
             std::thread::sleep(Duration::from_millis(20));
         }
         Self { _process: process, directory }

@@ -11,9 +11,9 @@ use ephor_kube::{Access, ConnectOptions, KubeCluster};
 use ephor_runtime::update_request::LABEL_GENERATE_POLICY;
 
 /// How long anything may take that Ephor brings about; the machine may be busy.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 /// Between two looks.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A client.
 #[derive(Clone)]
@@ -119,13 +119,13 @@ fn set_version(object: &mut Value, version: Option<Value>) {
 }
 
 /// Waits until it holds; whether it did in time.
-pub(crate) fn within(patience: Duration, mut holds: impl FnMut() -> bool) -> bool {
+pub(crate) fn within(timeout: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while !holds() {
-        if begun.elapsed() > patience {
+        if begun.elapsed() > timeout {
             return false;
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
     true
 }

@@ -9,7 +9,7 @@ use ephor_kube::{Access, ConnectOptions, KubeCluster};
 use tempfile::TempDir;
 
 /// How long something may take to come true, on a machine that has other work.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A running sandbox. It ends with this value.
 pub(crate) struct Sandbox {
@@ -82,7 +82,7 @@ pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
         if let Some(seen) = look() {
             return seen;
         }
-        assert!(begun.elapsed() < PATIENCE, "{what}: not after {PATIENCE:?}");
+        assert!(begun.elapsed() < TIMEOUT, "{what}: not after {TIMEOUT:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -9,7 +9,7 @@ use ephor_testbed::{ControlPlane, Options};
 use crate::guarded::binary;
 
 /// How long anything may take before the test gives up on it.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 #[test]
 #[ignore = "needs a control plane: cargo xtask cluster build"]
@@ -33,7 +33,7 @@ fn the_lines_of_the_readme_enforce_a_policy_and_leave_no_webhooks() {
     let port = free_port().unwrap().to_string();
     let mut dev = Command::new(binary()).args(words("ephor", " dev ")).args(["--port", &port]).spawn().unwrap();
     let mut eventually = |what: &str, holds: &mut dyn FnMut() -> Result<(), String>| {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while let Err(why) = holds() {
             if Instant::now() >= until {
                 let _ = dev.kill();

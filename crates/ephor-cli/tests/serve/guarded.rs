@@ -12,7 +12,7 @@ use ephor_testbed::{ControlPlane, Options};
 use crate::balancer::Balancer;
 
 /// How long anything may take before a test gives up on it.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A control plane, replicas of the admission role behind a balancer, and replicas of the background role.
 pub(crate) struct Cluster {
@@ -126,7 +126,7 @@ impl Cluster {
     pub(crate) fn eventually(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let begun = Instant::now();
         while !holds(self) {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIMEOUT {
                 let processes = self.replicas.iter().map(|replica| &replica.process);
                 let processes = processes.chain(self.workers.iter().map(|worker| &worker.process));
                 let logs: Vec<String> = processes.map(|process| process.log_end(30)).collect();

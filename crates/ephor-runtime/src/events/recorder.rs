@@ -95,11 +95,11 @@ struct Shared {
 const WORKERS: usize = 3;
 /// How often a write is tried.
 const ATTEMPTS: u32 = 3;
-const PAUSE: Duration = Duration::from_millis(200);
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a worker sleeps before it looks at its stop signal.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// How long the same event is a repetition.
-const SERIES: Duration = Duration::from_mins(5);
+const SERIES_WINDOW: Duration = Duration::from_mins(5);
 /// How many events are remembered for that.
 const REMEMBERED: usize = 4096;
 
@@ -136,7 +136,7 @@ impl Recorder {
             let (shared, cluster, stop) = (Arc::clone(&recorder.0), Arc::clone(cluster), stop.clone());
             threads::spawn(format!("events {worker}"), threads::SMALL, &stop.clone(), move || {
                 while !stop.is_cancelled() {
-                    if let Some(event) = shared.queue.pop(LOOK) {
+                    if let Some(event) = shared.queue.pop(POLL_INTERVAL) {
                         shared.write(&*cluster, &event, &stop);
                     }
                 }
@@ -199,7 +199,7 @@ impl Shared {
                     return;
                 }
                 Err(error) if attempt == ATTEMPTS => tracing::warn!(%error, "cannot write an event"),
-                Err(_) if stop.wait(PAUSE * attempt) => return,
+                Err(_) if stop.wait(RETRY_INTERVAL * attempt) => return,
                 Err(_) => {}
             }
         }
@@ -226,7 +226,7 @@ impl Shared {
     fn repeated(&self, event: &Event) -> Option<Line> {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let key = written.hasher.hash_one(event);
-        let line = written.by_event.get_mut(&key).filter(|line| line.last.elapsed() < SERIES)?;
+        let line = written.by_event.get_mut(&key).filter(|line| line.last.elapsed() < SERIES_WINDOW)?;
         line.count += 1;
         line.last = Instant::now();
         Some(line.clone())
@@ -237,7 +237,7 @@ impl Shared {
         let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let key = written.hasher.hash_one(event);
         if written.by_event.len() >= REMEMBERED {
-            written.by_event.retain(|_, line| line.last.elapsed() < SERIES);
+            written.by_event.retain(|_, line| line.last.elapsed() < SERIES_WINDOW);
         }
         if written.by_event.len() < REMEMBERED {
             written.by_event.insert(key, Line { name, count: 1, last: Instant::now() });

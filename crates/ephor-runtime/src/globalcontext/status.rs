@@ -9,11 +9,11 @@ use super::GlobalContext;
 use crate::lease::Term;
 
 /// How often entries are looked at.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Keeps the status of all entries true until the term ends. For the leader.
 pub fn write_statuses(cluster: &dyn Cluster, context: &GlobalContext, term: &Term) {
-    while !term.token().wait(LOOK) {
+    while !term.token().wait(POLL_INTERVAL) {
         let entries: Vec<_> = context.read().values().cloned().collect();
         for entry in entries {
             if term.fence().is_err() {

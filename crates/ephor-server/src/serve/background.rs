@@ -21,7 +21,7 @@ use ephor_runtime::watcher::Watcher;
 use super::{RoleAnswers, ServeError, counted};
 
 /// How often the stop signal is looked at while the settings are not known.
-const LOOK: Duration = Duration::from_millis(250);
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Takes part in the work until `stop`.
 pub fn background(
@@ -61,7 +61,7 @@ pub fn background(
         readiness,
     };
     // Nothing is made for triggers that the settings hide.
-    while !config_watcher.wait_synced(LOOK) {
+    while !config_watcher.wait_synced(STOP_POLL_INTERVAL) {
         if stop.is_cancelled() {
             return Ok(());
         }

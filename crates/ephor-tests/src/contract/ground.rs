@@ -10,7 +10,7 @@ use ephor_cluster::{
 use ephor_expr::{Str, Value};
 
 /// How long something that a cluster does in its own time may take.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A cluster with a namespace that is a case's own.
 pub struct Ground {
@@ -116,7 +116,7 @@ impl Ground {
             if let Some(found) = probe() {
                 return found;
             }
-            assert!(start.elapsed() < PATIENCE, "in vain: {what}");
+            assert!(start.elapsed() < TIMEOUT, "in vain: {what}");
             (self.pass)();
         }
     }

@@ -16,7 +16,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// How long an event may take.
-const MOMENT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn query(ground: &Ground, from: &str) -> WatchQuery {
     WatchQuery { filter: ground.own().filter, resource_version: from.into(), ..WatchQuery::default() }
@@ -31,7 +31,7 @@ fn from_now(ground: &Ground) -> Str {
 }
 
 fn next(watch: &mut dyn Watch) -> (char, String, Str) {
-    let event = watch.next(MOMENT).unwrap().expect("an event");
+    let event = watch.next(TIMEOUT).unwrap().expect("an event");
     let sign = match &event {
         WatchEvent::Added(_) => '+',
         WatchEvent::Modified(_) => '~',
@@ -89,7 +89,7 @@ fn metadata(ground: &Ground) {
     let stored = ground.create(&config_map("a"));
     ground.delete(&stored, &DeleteOptions::default()).unwrap();
     for _ in 0..2 {
-        let event = watch.next(MOMENT).unwrap().unwrap();
+        let event = watch.next(TIMEOUT).unwrap().unwrap();
         let object = event.object().unwrap();
         let keys: Vec<_> = object.as_object().unwrap().iter().map(|(key, _)| key.as_str()).collect();
         assert_eq!(keys, ["apiVersion", "kind", "metadata"]);

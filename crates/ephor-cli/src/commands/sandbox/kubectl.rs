@@ -9,7 +9,7 @@ use ephor_expr::Value;
 /// How long objects are waited for, as `--timeout` says.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause between two looks.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A kind, as command lines and answers name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -230,7 +230,7 @@ fn eventually<T>(mut look: impl FnMut() -> Result<Option<T>, ClusterError>) -> R
         if begun.elapsed() > TIMEOUT {
             return Ok(None);
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

@@ -1,4 +1,5 @@
-//! A layer of memory over a cluster: what is written stays in it, what is read comes from it first.
+//! A cluster whose writes stay in memory: reads return the written objects and, for all others, those of the real
+//! cluster. `ephor plan` runs the background controller on it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard};
@@ -17,22 +18,22 @@ use ephor_runtime::poison::PoisonMutex;
 use ephor_runtime::watcher::StoreEvent;
 
 use super::Namespaces;
-use super::trial::{Trial, Write};
+use super::dry_run::{DryRun, Write};
 use crate::plan::ObjectId;
 
 /// The group of policies and requests. The controller's own writes about them are not part of a plan.
 const OWN_GROUP: &str = "kyverno.io";
-/// Where `kubectl apply` notes what it was given.
+/// The annotation in which `kubectl apply` stores the applied manifest.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Newer than any version of an API server.
+/// Resource versions of the overlay begin here, above all versions of an API server.
 const FIRST_VERSION: u64 = 1 << 60;
 
-/// The layer.
-pub(super) struct Layer {
+/// An in-memory overlay of a cluster.
+pub(super) struct OverlayCluster {
     inner: Arc<dyn Cluster>,
     namespaces: Namespaces,
     now: Str,
-    trial: Trial,
+    dry_run: DryRun,
     written: PoisonMutex<Written>,
 }
 
@@ -40,29 +41,29 @@ pub(super) struct Layer {
 struct Written {
     /// Objects as they were written; `None` if they were deleted.
     objects: BTreeMap<ObjectId, Option<Value>>,
-    /// What nobody has been told yet.
-    untold: Vec<(GroupKind, StoreEvent)>,
+    /// Events that the controller has not received yet.
+    events: Vec<(GroupKind, StoreEvent)>,
     version: u64,
     created: u64,
 }
 
-impl Layer {
+impl OverlayCluster {
     pub(super) fn new(inner: Arc<dyn Cluster>, namespaces: Namespaces, now: jiff::Timestamp) -> Self {
         let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into();
-        let trial = Trial::new(Arc::clone(&inner));
-        Self { inner, namespaces, now, trial, written: PoisonMutex::default() }
+        let dry_run = DryRun::new(Arc::clone(&inner));
+        Self { inner, namespaces, now, dry_run, written: PoisonMutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Written> {
         self.written.lock()
     }
 
-    /// What was written since the last call.
-    pub(super) fn untold(&self) -> Vec<(GroupKind, StoreEvent)> {
-        std::mem::take(&mut self.lock().untold)
+    /// Takes the events of all writes since the last call.
+    pub(super) fn take_events(&self) -> Vec<(GroupKind, StoreEvent)> {
+        std::mem::take(&mut self.lock().events)
     }
 
-    /// The object as it is now.
+    /// The present object.
     pub(super) fn current(&self, resource: &Resource, id: &ObjectId) -> Result<Option<Value>, ClusterError> {
         if let Some(written) = self.lock().objects.get(id) {
             return Ok(written.clone());
@@ -74,7 +75,7 @@ impl Layer {
         }
     }
 
-    /// Creates an object, or lays it over the one that exists; before and after.
+    /// Creates an object or applies it to the existing one. Returns the object before and after.
     pub(super) fn put(&self, object: &Value) -> Result<(Option<Value>, Value), ClusterError> {
         let resource = self.resource_of(object)?;
         let mut object = object.clone();
@@ -102,7 +103,7 @@ impl Layer {
         Ok((before, after))
     }
 
-    /// Deletes an object; its last state.
+    /// Deletes an object and returns its last state.
     pub(super) fn take(&self, object: &Value) -> Result<Option<Value>, ClusterError> {
         let resource = self.resource_of(object)?;
         let mut object = object.clone();
@@ -115,7 +116,7 @@ impl Layer {
         Ok(before)
     }
 
-    /// The object as the server would store it. Of objects that only this layer knows the server knows nothing.
+    /// The object as the server would store it. Of objects that only this overlay knows the server knows nothing.
     fn tried(&self, resource: &Resource, id: &ObjectId, object: Value, write: Write) -> Result<Value, ClusterError> {
         if self.namespaces == Namespaces::Assumed || resource.group == OWN_GROUP {
             return Ok(object);
@@ -126,9 +127,9 @@ impl Layer {
             !written.objects.contains_key(id) && !written.objects.contains_key(&namespace)
         };
         if known {
-            self.trial.on_server(resource, &object, write)
+            self.dry_run.on_server(resource, &object, write)
         } else {
-            Ok(self.trial.on_substitute(resource, &object))
+            Ok(self.dry_run.on_substitute(resource, &object))
         }
     }
 
@@ -142,7 +143,7 @@ impl Layer {
         written.version += 1;
         let version = (FIRST_VERSION + written.version).to_string();
         set_meta(&mut object, "resourceVersion", Some(version.into()));
-        written.untold.push((id.group_kind(), StoreEvent::Apply(object.clone())));
+        written.events.push((id.group_kind(), StoreEvent::Apply(object.clone())));
         written.objects.insert(id, Some(object.clone()));
         object
     }
@@ -216,7 +217,7 @@ fn id_of(resource: &Resource, namespace: Option<&str>, name: &str) -> ObjectId {
     ObjectId::new(&resource.api_version(), &resource.kind, namespace, name)
 }
 
-impl Cluster for Layer {
+impl Cluster for OverlayCluster {
     fn discovery(&self) -> Result<Arc<Discovery>, ClusterError> {
         self.inner.discovery()
     }
@@ -346,7 +347,7 @@ impl Cluster for Layer {
             return Ok(Deletion::Pending(self.store(id, live)));
         }
         let mut written = self.lock();
-        written.untold.push((id.group_kind(), StoreEvent::Delete(live.clone())));
+        written.events.push((id.group_kind(), StoreEvent::Delete(live.clone())));
         written.objects.insert(id, None);
         Ok(Deletion::Done(live))
     }

@@ -1,4 +1,5 @@
-//! The requests that admission would write about an object: all that may concern it, for the controller looks anew.
+//! The `UpdateRequest`s that admission would write for a change. They may include more rules than match: the controller
+//! evaluates them again.
 
 use ephor_engine::matching::Gvk;
 use ephor_engine::policy::Operation;
@@ -22,7 +23,7 @@ impl Event {
         if self.after.is_null() { &self.before } else { &self.after }
     }
 
-    /// The same as a watcher tells it.
+    /// The event that a watcher would report.
     pub(super) fn change(&self) -> StoreEvent {
         let gone = self.after.is_null();
         if gone { StoreEvent::Delete(self.before.clone()) } else { StoreEvent::Apply(self.after.clone()) }

@@ -1,4 +1,4 @@
-//! What the controller says while it runs, and which Secrets it has read for that.
+//! Records the notifications of the controller during a plan, and the Secrets it read.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard};
@@ -12,9 +12,9 @@ use ephor_runtime::poison::PoisonMutex;
 
 use crate::writer::{Note, Observer};
 
-/// Notes, and the Secrets that were read. Clones are the same.
+/// Notifications and the Secrets that were read. Clones share one state.
 #[derive(Clone, Default)]
-pub(super) struct Heard(Arc<PoisonMutex<Words>>);
+pub(super) struct Recording(Arc<PoisonMutex<Words>>);
 
 #[derive(Default)]
 struct Words {
@@ -25,7 +25,7 @@ struct Words {
     asked: BTreeSet<(Str, Str)>,
 }
 
-impl Heard {
+impl Recording {
     fn lock(&self) -> MutexGuard<'_, Words> {
         self.0.lock()
     }
@@ -37,13 +37,13 @@ impl Heard {
 
     /// Whoever listens to the controller.
     pub(super) fn observer(&self) -> Observer {
-        let heard = self.clone();
-        Arc::new(move |note| heard.lock().notes.push(note.clone()))
+        let recording = self.clone();
+        Arc::new(move |note| recording.lock().notes.push(note.clone()))
     }
 
     /// The answers of a cluster, listened to.
     pub(super) fn answers(&self, facts: ClusterFacts) -> Arc<dyn Answers> {
-        Arc::new(Listening { facts, heard: self.clone() })
+        Arc::new(RecordingAnswers { facts, recording: self.clone() })
     }
 
     /// All notes.
@@ -80,22 +80,22 @@ fn secret_of(fetch: &Fetch) -> Option<(Str, Str)> {
     }
 }
 
-struct Listening {
+struct RecordingAnswers {
     facts: ClusterFacts,
-    heard: Heard,
+    recording: Recording,
 }
 
-impl Listening {
+impl RecordingAnswers {
     fn learn(&self, fetch: &Fetch, answer: &Value) {
         if let Some(secrets) = self.secrets(fetch, answer) {
-            self.heard.learn(&secrets);
+            self.recording.learn(&secrets);
         }
     }
 }
 
-impl Answers for Listening {
+impl Answers for RecordingAnswers {
     fn answer(&self, fetch: &AllowedFetch) -> Fact {
-        self.heard.ask(fetch.fetch());
+        self.recording.ask(fetch.fetch());
         let fact = self.facts.answer(fetch);
         if let Fact::Found(found) = &fact {
             self.learn(fetch.fetch(), found);
@@ -104,7 +104,7 @@ impl Answers for Listening {
     }
 
     fn overhear(&self, fetch: &Fetch, answer: &Value) {
-        self.heard.ask(fetch);
+        self.recording.ask(fetch);
         self.learn(fetch, answer);
     }
 

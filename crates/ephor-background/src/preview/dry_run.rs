@@ -1,4 +1,4 @@
-//! What a server makes of an object that is written: defaults, and changes in flight.
+//! Finds out what the API server would store for a write: its defaults and the changes of mutating webhooks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,21 +10,22 @@ use ephor_runtime::content::set_meta;
 
 use crate::writer::FIELD_MANAGER;
 
-/// Tries writes out, as dry runs; where that is not allowed, on a server of its own that knows the kinds of Kubernetes.
-pub(super) struct Trial {
+/// Sends writes to the API server as dry runs. If that is forbidden, an in-memory API server with the kinds of
+/// Kubernetes adds the defaults.
+pub(super) struct DryRun {
     inner: Arc<dyn Cluster>,
     substitute: MemoryCluster,
     refused: AtomicBool,
 }
 
-/// What is tried.
+/// The kind of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Write {
     Create,
     Update,
 }
 
-impl Trial {
+impl DryRun {
     pub(super) fn new(inner: Arc<dyn Cluster>) -> Self {
         let options = Options { schemas: Schemas::Enforced, ..Options::offline() };
         Self { inner, substitute: MemoryCluster::new(options), refused: AtomicBool::new(false) }

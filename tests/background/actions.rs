@@ -3,7 +3,7 @@
 use ephor_expr::{Map, Value, yaml};
 
 /// A cluster in which background work goes on.
-pub(crate) trait Ground {
+pub(crate) trait TestEnv {
     /// Creates an object or replaces it.
     fn apply(&mut self, object: &Value);
     /// Deletes an object.
@@ -163,7 +163,7 @@ impl Cell {
     }
 
     /// Plays the cell; what was found instead of what is wanted.
-    pub(crate) fn play<G: Ground>(&self, ground: &mut G) -> Result<(), String> {
+    pub(crate) fn play<G: TestEnv>(&self, env: &mut G) -> Result<(), String> {
         let base = Change { value: MADE, ..Change::default() };
         let mut namespaces = vec![self.space()];
         if self.form != "data" && !self.namespaced {
@@ -173,83 +173,83 @@ impl Cell {
             namespaces.push(format!("{}-moved", self.space()));
         }
         for namespace in namespaces {
-            ground.apply(&parse(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}")));
+            env.apply(&parse(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}")));
         }
         if self.form != "data" {
-            ground.apply(&self.source(MADE));
+            env.apply(&self.source(MADE));
         }
         let orphan = self.event.starts_with("orphan");
         let base = Change { orphan, ..base };
-        ground.apply(&self.policy(&base));
-        ground.rest();
-        ground.apply(&self.trigger("on", "yes"));
-        ground.settle(&|ground| self.state(ground, "made") == "made");
-        let begun = self.state(ground, "made");
+        env.apply(&self.policy(&base));
+        env.rest();
+        env.apply(&self.trigger("on", "yes"));
+        env.settle(&|env| self.state(env, "made") == "made");
+        let begun = self.state(env, "made");
         if begun != "made" {
             return Err(format!("to begin with it is {begun}"));
         }
         match self.event.as_str() {
             "nothing" => {}
-            "delete-downstream" => ground.delete(&self.downstream()),
+            "delete-downstream" => env.delete(&self.downstream()),
             "modify-downstream" => {
-                let mut live = ground.read(&self.downstream()).ok_or("it is not there")?;
+                let mut live = env.read(&self.downstream()).ok_or("it is not there")?;
                 if let Some(live) = live.as_object_mut() {
                     live.insert("data", Map::from_iter([("k".into(), Value::from(EDITED))]));
                 }
-                ground.apply(&live);
+                env.apply(&live);
             }
             // All that ties it to its policy is taken away: under synchronize it comes back.
             "relabel-downstream" => {
                 let live = self.downstream();
-                ground.apply(&live);
+                env.apply(&live);
             }
-            "delete-rule" | "orphan-delete-rule" => ground.apply(&self.policy(&Change { without_rule: true, ..base })),
-            "delete-policy" | "orphan-delete-policy" => ground.delete(&self.policy(&base)),
+            "delete-rule" | "orphan-delete-rule" => env.apply(&self.policy(&Change { without_rule: true, ..base })),
+            "delete-policy" | "orphan-delete-policy" => env.delete(&self.policy(&base)),
             "desynchronize-delete-rule" => {
-                ground.apply(&self.policy(&Change { desynchronize: true, ..base }));
-                ground.rest();
-                ground.apply(&self.policy(&Change { without_rule: true, ..base }));
+                env.apply(&self.policy(&Change { desynchronize: true, ..base }));
+                env.rest();
+                env.apply(&self.policy(&Change { without_rule: true, ..base }));
             }
-            "modify-rule" => ground.apply(&self.policy(&Change { value: NEW, ..base })),
-            "move-target" => ground.apply(&self.policy(&Change { target: Some("moved"), ..base })),
-            "modify-source" => ground.apply(&self.source(NEW)),
-            "delete-source" => ground.delete(&self.source(MADE)),
-            "delete-trigger" => ground.delete(&self.trigger("on", "yes")),
-            "unmatch-trigger" => ground.apply(&self.trigger("off", "yes")),
-            "precondition-false" => ground.apply(&self.trigger("on", "no")),
+            "modify-rule" => env.apply(&self.policy(&Change { value: NEW, ..base })),
+            "move-target" => env.apply(&self.policy(&Change { target: Some("moved"), ..base })),
+            "modify-source" => env.apply(&self.source(NEW)),
+            "delete-source" => env.delete(&self.source(MADE)),
+            "delete-trigger" => env.delete(&self.trigger("on", "yes")),
+            "unmatch-trigger" => env.apply(&self.trigger("off", "yes")),
+            "precondition-false" => env.apply(&self.trigger("on", "no")),
             "reinstall" | "reinstall-missing" => {
-                ground.delete(&self.policy(&base));
-                ground.rest();
-                if self.event == "reinstall-missing" && ground.read(&self.downstream()).is_some() {
-                    ground.delete(&self.downstream());
-                    ground.rest();
+                env.delete(&self.policy(&base));
+                env.rest();
+                if self.event == "reinstall-missing" && env.read(&self.downstream()).is_some() {
+                    env.delete(&self.downstream());
+                    env.rest();
                 }
                 if self.form != "data" {
-                    ground.apply(&self.source(NEW));
+                    env.apply(&self.source(NEW));
                 }
-                ground.apply(&self.policy(&Change { existing: true, value: NEW, ..base }));
+                env.apply(&self.policy(&Change { existing: true, value: NEW, ..base }));
             }
             event => return Err(format!("unknown event `{event}`")),
         }
-        ground.settle(&|ground| self.state(ground, "made") == self.want);
+        env.settle(&|env| self.state(env, "made") == self.want);
         if self.event == "move-target" && self.synchronize && self.form != "cloneList" {
-            ground.settle(&|ground| self.state(ground, "moved") == "made");
-            let moved = self.state(ground, "moved");
+            env.settle(&|env| self.state(env, "moved") == "made");
+            let moved = self.state(env, "moved");
             if moved != "made" {
                 return Err(format!("the object at the new target is {moved}"));
             }
         }
-        self.holds(ground)
+        self.holds(env)
     }
 
     /// Whether the object is what is wanted; what it is instead.
-    pub(crate) fn holds<G: Ground>(&self, ground: &G) -> Result<(), String> {
-        let state = self.state(ground, "made");
+    pub(crate) fn holds<G: TestEnv>(&self, env: &G) -> Result<(), String> {
+        let state = self.state(env, "made");
         if state == self.want { Ok(()) } else { Err(format!("it is {state}, not {}", self.want)) }
     }
 
-    fn state<G: Ground>(&self, ground: &G, target: &str) -> &'static str {
-        let Some(live) = ground.read(&Self::secret(&self.space(), &self.downstream_name(target), MADE)) else {
+    fn state<G: TestEnv>(&self, env: &G, target: &str) -> &'static str {
+        let Some(live) = env.read(&Self::secret(&self.space(), &self.downstream_name(target), MADE)) else {
             return "gone";
         };
         match live.str_at(&["data", "k"]) {

@@ -6,9 +6,9 @@ use ephor_expr::Value;
 
 use crate::api::{Api, ApiError, Kind};
 use crate::engine::{Engine, Flavour, Subject};
-use crate::ground::Ground;
 use crate::scenario::read_objects;
 use crate::sweep::{Baseline, sweep};
+use crate::test_env::TestEnv;
 
 /// Where things are.
 #[derive(Clone, Debug)]
@@ -28,17 +28,17 @@ pub struct Stage {
     baseline: Option<Baseline>,
     environment: Vec<(String, String)>,
     api: Api,
-    ground: Ground,
+    env: TestEnv,
 }
 
 impl Stage {
     /// Starts everything. What goes wrong is told in words: there is nothing else to do about it.
     pub fn start(subject: &Subject, flavour: Flavour, folders: &Folders) -> Result<Self, String> {
-        let ground = match subject {
-            Subject::Sandbox { binary } => Ground::sandbox(binary)?,
-            Subject::Nothing | Subject::Roles { .. } => Ground::control_plane()?,
+        let env = match subject {
+            Subject::Sandbox { binary } => TestEnv::sandbox(binary)?,
+            Subject::Nothing | Subject::Roles { .. } => TestEnv::control_plane()?,
         };
-        let api = Api::from_kubeconfig(&ground.kubeconfig()).map_err(|error| error.to_string())?;
+        let api = Api::from_kubeconfig(&env.kubeconfig()).map_err(|error| error.to_string())?;
         for folder in &folders.definitions {
             install_folder(&api, folder)?;
         }
@@ -50,15 +50,15 @@ impl Stage {
                 install(&api, &object)?;
             }
         }
-        let (engine, baseline) = match &ground {
-            Ground::ControlPlane(plane) => {
+        let (engine, baseline) = match &env {
+            TestEnv::ControlPlane(plane) => {
                 let engine = Engine::start(subject, flavour, plane)?;
                 (engine, Some(Baseline::of(&api).map_err(|error| error.to_string())?))
             }
-            Ground::Sandbox { .. } => (Engine::default(), None),
+            TestEnv::Sandbox { .. } => (Engine::default(), None),
         };
-        let environment = environment(&ground, subject)?;
-        Ok(Self { engine, flavour, subject: subject.clone(), baseline, environment, api, ground })
+        let environment = environment(&env, subject)?;
+        Ok(Self { engine, flavour, subject: subject.clone(), baseline, environment, api, env })
     }
 
     /// The API server.
@@ -73,7 +73,7 @@ impl Stage {
 
     /// The kubeconfig and the logs are here.
     pub fn directory(&self) -> &Path {
-        self.ground.directory()
+        self.env.directory()
     }
 
     /// The flags that the engine runs with.
@@ -83,7 +83,7 @@ impl Stage {
 
     /// Restarts the engine with other flags.
     pub fn change_flavour(&mut self, flavour: Flavour) -> Result<(), String> {
-        let Ground::ControlPlane(plane) = &self.ground else { return Err("a sandbox has no flags".to_owned()) };
+        let TestEnv::ControlPlane(plane) = &self.env else { return Err("a sandbox has no flags".to_owned()) };
         let renew = flavour.has_own_certificates() || self.flavour.has_own_certificates();
         self.engine = Engine::default();
         // The next one need not wait until the lease of the dead runs out.
@@ -140,10 +140,10 @@ fn install(api: &Api, object: &Value) -> Result<(), String> {
 }
 
 /// Scripts call upstream's binary for its JMESPath; here it is ours by that name.
-fn environment(ground: &Ground, subject: &Subject) -> Result<Vec<(String, String)>, String> {
-    let mut environment = ground.environment();
+fn environment(env: &TestEnv, subject: &Subject) -> Result<Vec<(String, String)>, String> {
+    let mut environment = env.environment();
     let (Subject::Roles { binary, .. } | Subject::Sandbox { binary }) = subject else { return Ok(environment) };
-    let programs = ground.directory().join("bin");
+    let programs = env.directory().join("bin");
     std::fs::create_dir_all(&programs).map_err(|error| error.to_string())?;
     let binary = binary.canonicalize().map_err(|error| format!("{}: {error}", binary.display()))?;
     for name in ["kyverno", "kubectl-kyverno"] {

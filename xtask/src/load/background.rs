@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use super::ground::{Ground, difference};
 use super::process::{cpu, megabytes};
+use super::test_env::{TestEnv, difference};
 use crate::say;
 
 const TEAM: &str = "
@@ -53,10 +53,10 @@ const REQUESTS: &str = "/apis/kyverno.io/v2/namespaces/kyverno/updaterequests";
 
 /// Many Namespaces at once, of which each gets three objects that are kept in step.
 pub(super) fn namespaces(count: usize) -> Result<()> {
-    let ground = Ground::start(TEAM)?;
+    let env = TestEnv::start(TEAM)?;
     let wanted = 3 * count;
-    let made = |ground: &Ground| -> Result<f64> {
-        let changes = ground.background.metrics("ephor_background_changes_total{")?;
+    let made = |env: &TestEnv| -> Result<f64> {
+        let changes = env.background.metrics("ephor_background_changes_total{")?;
         Ok(changes.iter().filter(|(series, _)| series.contains(r#"change="create""#)).map(|(_, n)| n).sum())
     };
     let kinds = [
@@ -64,25 +64,25 @@ pub(super) fn namespaces(count: usize) -> Result<()> {
         "/api/v1/limitranges",
         "/apis/rbac.authorization.k8s.io/v1/rolebindings",
     ];
-    let stored = |ground: &Ground| kinds.iter().map(|path| ground.count(path)).sum::<Result<usize>>();
-    let pid = ground.background.pid();
-    let (had, idle, spent) = (stored(&ground)?, megabytes(pid, "VmRSS")?, cpu(pid)?);
-    let before = (ground.background.calls()?, ground.admission.calls()?);
+    let stored = |env: &TestEnv| kinds.iter().map(|path| env.count(path)).sum::<Result<usize>>();
+    let pid = env.background.pid();
+    let (had, idle, spent) = (stored(&env)?, megabytes(pid, "VmRSS")?, cpu(pid)?);
+    let before = (env.background.calls()?, env.admission.calls()?);
     let namespace = |number| {
         format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: load-{number}, labels: {{team: t{number}}}}}}}\n")
     };
     let documents: Vec<String> = (0..count).map(namespace).collect();
     let begun = Instant::now();
-    for mut creator in ground.create(&documents)? {
+    for mut creator in env.create(&documents)? {
         ensure!(creator.wait()?.success(), "a Namespace could not be created");
     }
-    let (creating, behind) = (begun.elapsed(), wanted as f64 - made(&ground)?);
-    let converged = ground.until("convergence", |ground| Ok(made(ground)? >= wanted as f64))?;
-    let found = stored(&ground)? - had;
+    let (creating, behind) = (begun.elapsed(), wanted as f64 - made(&env)?);
+    let converged = env.until("convergence", |env| Ok(made(env)? >= wanted as f64))?;
+    let found = stored(&env)? - had;
     ensure!(found == wanted, "{found} objects were made of {wanted}");
-    let quiet = ground.until("the last request goes", |ground| Ok(ground.count(REQUESTS)? == 0))?;
+    let quiet = env.until("the last request goes", |env| Ok(env.count(REQUESTS)? == 0))?;
     sleep(Duration::from_secs(2));
-    let after = (ground.background.calls()?, ground.admission.calls()?);
+    let after = (env.background.calls()?, env.admission.calls()?);
     let (background, own) = difference(&before.0, &after.0);
     let (admission, other) = difference(&before.1, &after.1);
     let per_object = |calls: f64| calls / wanted as f64;
@@ -112,12 +112,12 @@ pub(super) fn namespaces(count: usize) -> Result<()> {
 
 /// Many triggers; the background role is killed in the midst of them and comes back.
 pub(super) fn crash(count: usize) -> Result<()> {
-    let mut ground = Ground::start(MIRROR)?;
+    let mut env = TestEnv::start(MIRROR)?;
     for namespace in ["triggers", "mirrors"] {
-        ground.plane.ask(&["create", "namespace", namespace])?;
+        env.plane.ask(&["create", "namespace", namespace])?;
     }
     // Every namespace has one ConfigMap of Kubernetes' own.
-    ground.until("the namespaces are set up", |ground| Ok(mirrors(ground)? == 1))?;
+    env.until("the namespaces are set up", |env| Ok(mirrors(env)? == 1))?;
     let mut samples = Samples::default();
     let trigger = |number| {
         format!(
@@ -127,32 +127,32 @@ pub(super) fn crash(count: usize) -> Result<()> {
     };
     let documents: Vec<String> = (0..count).map(trigger).collect();
     let begun = Instant::now();
-    let mut creators = ground.create(&documents)?;
-    while mirrors(&ground)? <= count / 3 {
-        samples.take(&ground)?;
+    let mut creators = env.create(&documents)?;
+    while mirrors(&env)? <= count / 3 {
+        samples.take(&env)?;
     }
-    ground.kill()?;
-    let (killed, left) = (begun.elapsed(), mirrors(&ground)? - 1);
+    env.kill()?;
+    let (killed, left) = (begun.elapsed(), mirrors(&env)? - 1);
     let down = Instant::now();
     while down.elapsed() < Duration::from_secs(10) {
-        samples.take(&ground)?;
+        samples.take(&env)?;
     }
-    ground.restart()?;
+    env.restart()?;
     let restarted = Instant::now();
     for creator in &mut creators {
         while creator.try_wait()?.is_none() {
-            samples.take(&ground)?;
+            samples.take(&env)?;
         }
         ensure!(creator.wait()?.success(), "a trigger could not be created");
     }
     let created = begun.elapsed();
-    while mirrors(&ground)? <= count {
-        samples.take(&ground)?;
+    while mirrors(&env)? <= count {
+        samples.take(&env)?;
     }
     let (converged, after_last) = (restarted.elapsed(), begun.elapsed().saturating_sub(created));
-    while samples.take(&ground)? > 0 {}
-    ensure!(mirrors(&ground)? == count + 1, "something was made twice");
-    let pid = ground.background.pid();
+    while samples.take(&env)? > 0 {}
+    ensure!(mirrors(&env)? == count + 1, "something was made twice");
+    let pid = env.background.pid();
     say(&format!(
         "{count} triggers in {:.1} s; killed after {:.1} s with {left} objects made, restarted 10 s later; all were there \
          {:.1} s after the restart and {:.1} s after the last trigger",
@@ -170,8 +170,8 @@ pub(super) fn crash(count: usize) -> Result<()> {
     Ok(())
 }
 
-fn mirrors(ground: &Ground) -> Result<usize> {
-    ground.count("/api/v1/namespaces/mirrors/configmaps")
+fn mirrors(env: &TestEnv) -> Result<usize> {
+    env.count("/api/v1/namespaces/mirrors/configmaps")
 }
 
 /// Looks at the requests there are.
@@ -184,9 +184,9 @@ struct Samples {
 
 impl Samples {
     /// Looks once more; how many there are.
-    fn take(&mut self, ground: &Ground) -> Result<usize> {
+    fn take(&mut self, env: &TestEnv) -> Result<usize> {
         let path = "jsonpath={range .items[*]}{.spec.policy} {.spec.ruleContext[*].trigger.uid}{\"\\n\"}{end}";
-        let text = ground.plane.ask(&["get", "updaterequests", "-n", "kyverno", "-o", path])?;
+        let text = env.plane.ask(&["get", "updaterequests", "-n", "kyverno", "-o", path])?;
         let mut by_work: BTreeMap<&str, usize> = BTreeMap::new();
         for line in text.lines().filter(|line| !line.is_empty()) {
             *by_work.entry(line).or_default() += 1;

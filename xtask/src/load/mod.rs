@@ -6,9 +6,9 @@
 
 mod admission;
 mod background;
-mod ground;
 mod many;
 mod process;
+mod test_env;
 
 use anyhow::{Result, bail};
 

@@ -2,38 +2,38 @@
 
 use ephor_expr::Value;
 
-use super::bed::Bed;
+use super::harness::Harness;
 use super::preview::PlannedBed;
-pub(super) use table::{Ground, cells};
+pub(super) use table::{TestEnv, cells};
 
 #[path = "../../../../tests/background/actions.rs"]
 mod table;
 
 pub(super) const TABLE: &str = include_str!("../../../../tests/background/actions.yaml");
 
-impl Ground for Bed {
+impl TestEnv for Harness {
     fn apply(&mut self, object: &Value) {
         self.apply_object(object);
     }
 
     fn delete(&mut self, object: &Value) {
-        Bed::delete(self, &object.to_json());
+        Harness::delete(self, &object.to_json());
     }
 
     fn read(&self, object: &Value) -> Option<Value> {
-        Bed::read(self, object)
+        Harness::read(self, object)
     }
 
     fn rest(&mut self) {
-        Bed::settle(self);
+        Harness::settle(self);
     }
 
     fn settle(&mut self, _done: &dyn Fn(&Self) -> bool) {
-        Bed::settle(self);
+        Harness::settle(self);
     }
 }
 
-impl Ground for PlannedBed {
+impl TestEnv for PlannedBed {
     fn apply(&mut self, object: &Value) {
         PlannedBed::apply(self, object);
     }
@@ -43,7 +43,7 @@ impl Ground for PlannedBed {
     }
 
     fn read(&self, object: &Value) -> Option<Value> {
-        self.bed.read(object)
+        self.harness.read(object)
     }
 
     fn rest(&mut self) {}
@@ -54,16 +54,16 @@ impl Ground for PlannedBed {
 fn play(admission: bool) {
     let mut wrong = Vec::new();
     for cell in cells(TABLE) {
-        let mut bed = Bed::new();
-        bed.door.close(!admission);
+        let mut harness = Harness::new();
+        harness.admission.close(!admission);
         if !admission && !cell.synchronize {
             // Without synchronize nothing happens but what a request asks for.
             continue;
         }
-        if let Err(error) = cell.play(&mut bed) {
+        if let Err(error) = cell.play(&mut harness) {
             wrong.push(format!("{cell}: {error}"));
         }
-        assert_eq!(bed.pending_requests(), 0, "requests are left: {cell:?}");
+        assert_eq!(harness.pending_requests(), 0, "requests are left: {cell:?}");
     }
     assert!(wrong.is_empty(), "{} cells:\n{}", wrong.len(), wrong.join("\n"));
 }
@@ -83,12 +83,12 @@ fn every_cell_happens_as_it_was_planned() {
     let mut wrong = Vec::new();
     let mut planned = 0;
     for cell in cells(TABLE) {
-        let mut bed = PlannedBed::new();
-        if let Err(error) = cell.play(&mut bed) {
+        let mut harness = PlannedBed::new();
+        if let Err(error) = cell.play(&mut harness) {
             wrong.push(format!("{cell}: {error}"));
         }
-        planned += bed.planned;
-        wrong.extend(bed.differences.iter().map(|difference| format!("{cell}: {difference}")));
+        planned += harness.planned;
+        wrong.extend(harness.differences.iter().map(|difference| format!("{cell}: {difference}")));
     }
     assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
     assert!(planned > 200, "only {planned} changes");

@@ -3,7 +3,7 @@
 use ephor_expr::Value;
 use ephor_runtime::content::{OWNERSHIP_ANNOTATION, set_entry};
 
-use super::bed::{Bed, document};
+use super::harness::{Harness, document};
 
 const POLICY: &str = "
 apiVersion: kyverno.io/v1
@@ -25,16 +25,16 @@ const TRIGGER: &str =
     "{apiVersion: v1, kind: ConfigMap, metadata: {name: t, labels: {on: 'yes'}}, data: {to: a, v: eA==}}";
 const SECRET: &str = "{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {team: blue}}, data: {own: eA==}}";
 
-type End = (&'static str, fn(&mut Bed));
+type End = (&'static str, fn(&mut Harness));
 
 /// Ways in which the rule stops wanting the object.
 fn ends() -> Vec<End> {
     vec![
-        ("policy", |bed| bed.delete("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}")),
-        ("rule", |bed| bed.apply(&POLICY.replace("name: r\n", "name: other\n").replace("[ConfigMap]", "[Pod]"))),
-        ("trigger", |bed| bed.delete("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}")),
-        ("match", |bed| bed.apply(&TRIGGER.replace("'yes'", "'no'"))),
-        ("name", |bed| bed.apply(&TRIGGER.replace("to: a", "to: b"))),
+        ("policy", |harness| harness.delete("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}")),
+        ("rule", |h| h.apply(&POLICY.replace("name: r\n", "name: other\n").replace("[ConfigMap]", "[Pod]"))),
+        ("trigger", |harness| harness.delete("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}")),
+        ("match", |harness| harness.apply(&TRIGGER.replace("'yes'", "'no'"))),
+        ("name", |harness| harness.apply(&TRIGGER.replace("to: a", "to: b"))),
     ]
 }
 
@@ -44,20 +44,20 @@ fn an_object_that_was_there_before_is_kept_in_step_and_never_deleted() {
         for restart in [false, true] {
             for (end, act) in ends() {
                 let policy = POLICY.replace("spec:\n", &format!("spec:\n  useServerSideApply: {server_side_apply}\n"));
-                let mut bed = Bed::new();
-                bed.apply(SECRET);
-                bed.apply(&policy);
-                bed.apply(TRIGGER);
-                bed.settle();
-                let taken = bed.find(SECRET).unwrap();
+                let mut harness = Harness::new();
+                harness.apply(SECRET);
+                harness.apply(&policy);
+                harness.apply(TRIGGER);
+                harness.settle();
+                let taken = harness.find(SECRET).unwrap();
                 assert_eq!(taken.str_at(&["data", "k"]), Some("eA=="), "{end}: in step");
                 if restart {
-                    bed.restart();
-                    bed.settle();
+                    harness.restart();
+                    harness.settle();
                 }
-                act(&mut bed);
-                bed.settle();
-                let left = bed.find(SECRET).unwrap_or_else(|| panic!("{end}: deleted"));
+                act(&mut harness);
+                harness.settle();
+                let left = harness.find(SECRET).unwrap_or_else(|| panic!("{end}: deleted"));
                 assert_eq!(left.at(&["metadata", "uid"]), taken.at(&["metadata", "uid"]));
                 let labels = left.at(&["metadata", "labels"]).map(Value::to_json).unwrap_or_default();
                 assert!(!labels.contains("kyverno"), "{end}: {labels}");
@@ -73,49 +73,49 @@ fn an_object_that_the_rule_created_is_deleted_whatever_its_owner_notes_on_it() {
         [|_| None, |annotation| Some(annotation.replacen('{', r#"{"adopted":true,"#, 1))];
     for (end, act) in ends() {
         for edit in edits {
-            let mut bed = Bed::new();
-            bed.apply(POLICY);
-            bed.apply(TRIGGER);
-            bed.settle();
-            let mut made = bed.find(SECRET).unwrap();
+            let mut harness = Harness::new();
+            harness.apply(POLICY);
+            harness.apply(TRIGGER);
+            harness.settle();
+            let mut made = harness.find(SECRET).unwrap();
             let annotation = made.str_at(&["metadata", "annotations", OWNERSHIP_ANNOTATION]).unwrap().to_owned();
             set_entry(&mut made, "annotations", OWNERSHIP_ANNOTATION, edit(&annotation).as_deref());
-            bed.apply_object(&made);
+            harness.apply_object(&made);
             // The edit is not corrected before the end of the rule.
-            act(&mut bed);
-            bed.settle();
-            assert!(bed.find(SECRET).is_none(), "{end}: still there");
+            act(&mut harness);
+            harness.settle();
+            assert!(harness.find(SECRET).is_none(), "{end}: still there");
         }
     }
 }
 
 #[test]
 fn an_object_without_any_label_of_its_rule_is_still_known_to_be_created() {
-    let mut bed = Bed::new();
-    bed.apply(POLICY);
-    bed.apply(TRIGGER);
-    bed.settle();
-    bed.apply_object(&document("{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {own: eA==}}"));
-    bed.settle();
-    bed.delete("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}");
-    bed.settle();
-    assert!(bed.find(SECRET).is_none());
+    let mut harness = Harness::new();
+    harness.apply(POLICY);
+    harness.apply(TRIGGER);
+    harness.settle();
+    harness.apply_object(&document("{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {own: eA==}}"));
+    harness.settle();
+    harness.delete("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}");
+    harness.settle();
+    assert!(harness.find(SECRET).is_none());
 }
 
 #[test]
 fn what_upstream_created_for_the_very_rule_is_deleted() {
-    let mut bed = Bed::new();
-    bed.apply(POLICY);
-    bed.apply(TRIGGER);
-    bed.settle();
+    let mut harness = Harness::new();
+    harness.apply(POLICY);
+    harness.apply(TRIGGER);
+    harness.settle();
     // Without the annotation and without any memory, it is as upstream leaves it.
-    bed.stop();
-    let mut made = bed.find(SECRET).unwrap();
+    harness.stop();
+    let mut made = harness.find(SECRET).unwrap();
     set_entry(&mut made, "annotations", OWNERSHIP_ANNOTATION, None);
-    bed.apply_object(&made);
-    bed.restart();
-    bed.settle();
-    bed.delete("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}");
-    bed.settle();
-    assert!(bed.find(SECRET).is_none());
+    harness.apply_object(&made);
+    harness.restart();
+    harness.settle();
+    harness.delete("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}");
+    harness.settle();
+    assert!(harness.find(SECRET).is_none());
 }

@@ -3,7 +3,7 @@
 use ephor_expr::Value;
 use ephor_runtime::content::{OWNERSHIP_ANNOTATION, set_entry};
 
-use super::bed::{Bed, document};
+use super::harness::{Harness, document};
 
 fn policy(source: &str) -> String {
     format!(
@@ -34,111 +34,111 @@ fn trigger(name: &str, data: &str) -> String {
     format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}, data: {{k: {data}}}}}")
 }
 
-fn copy(bed: &Bed, of: &str) -> Option<Value> {
-    bed.find(&format!("{{apiVersion: v1, kind: Secret, metadata: {{name: copy-{of}}}}}"))
+fn copy(harness: &Harness, of: &str) -> Option<Value> {
+    harness.find(&format!("{{apiVersion: v1, kind: Secret, metadata: {{name: copy-{of}}}}}"))
 }
 
-fn says(bed: &Bed, of: &str) -> String {
-    copy(bed, of).and_then(|copy| copy.str_at(&["stringData", "k"]).map(str::to_owned)).unwrap_or_default()
+fn says(harness: &Harness, of: &str) -> String {
+    copy(harness, of).and_then(|copy| copy.str_at(&["stringData", "k"]).map(str::to_owned)).unwrap_or_default()
 }
 
 /// Sources `old` and `new`, a copy of `old`, and a rule that names `source` since then.
-fn edited(source: &str) -> Bed {
-    let mut bed = Bed::new();
+fn edited(source: &str) -> Harness {
+    let mut harness = Harness::new();
     for object in [&secret("old", "old"), &secret("new", "new"), &policy("old"), &trigger("t", "x")] {
-        bed.apply(object);
+        harness.apply(object);
     }
-    bed.settle();
-    let before = copy(&bed, "t").unwrap();
-    assert_eq!(says(&bed, "t"), "old");
-    bed.apply(&policy(source));
-    bed.settle();
-    assert_eq!(copy(&bed, "t"), Some(before), "the edit leaves it as it is");
-    bed
+    harness.settle();
+    let before = copy(&harness, "t").unwrap();
+    assert_eq!(says(&harness, "t"), "old");
+    harness.apply(&policy(source));
+    harness.settle();
+    assert_eq!(copy(&harness, "t"), Some(before), "the edit leaves it as it is");
+    harness
 }
 
-fn delete(bed: &mut Bed, name: &str) {
-    bed.delete(&format!("{{apiVersion: v1, kind: Secret, metadata: {{name: {name}}}}}"));
+fn delete(harness: &mut Harness, name: &str) {
+    harness.delete(&format!("{{apiVersion: v1, kind: Secret, metadata: {{name: {name}}}}}"));
 }
 
 #[test]
 fn a_copy_follows_the_new_source_from_the_next_change_on() {
-    type Act = fn(&mut Bed);
+    type Act = fn(&mut Harness);
     let rows: [(&str, Act, &str); 8] = [
-        ("the new source changes", |bed| bed.apply(&secret("new", "newer")), "newer"),
-        ("its trigger changes", |bed| bed.apply(&trigger("t", "y")), "new"),
-        ("somebody edits the copy", |bed| bed.apply(&secret("copy-t", "edited")), "new"),
-        ("somebody deletes the copy", |bed| delete(bed, "copy-t"), "new"),
-        ("the old source changes", |bed| bed.apply(&secret("old", "older")), "old"),
-        ("the old source goes", |bed| delete(bed, "old"), "old"),
-        ("another trigger comes, and the new source is marked", |bed| bed.apply(&trigger("t2", "x")), "old"),
-        ("everything is looked at again", |bed| bed.controller.resync(bed.now), "old"),
+        ("the new source changes", |harness| harness.apply(&secret("new", "newer")), "newer"),
+        ("its trigger changes", |harness| harness.apply(&trigger("t", "y")), "new"),
+        ("somebody edits the copy", |harness| harness.apply(&secret("copy-t", "edited")), "new"),
+        ("somebody deletes the copy", |harness| delete(harness, "copy-t"), "new"),
+        ("the old source changes", |harness| harness.apply(&secret("old", "older")), "old"),
+        ("the old source goes", |harness| delete(harness, "old"), "old"),
+        ("another trigger comes, and the new source is marked", |harness| harness.apply(&trigger("t2", "x")), "old"),
+        ("everything is looked at again", |harness| harness.controller.resync(harness.now), "old"),
     ];
     for (what, act, after) in rows {
-        let mut bed = edited("new");
-        act(&mut bed);
-        bed.settle();
-        assert_eq!(says(&bed, "t"), after, "{what}");
-        bed.apply(&secret("new", "newest"));
-        bed.settle();
-        assert_eq!(says(&bed, "t"), "newest", "{what}");
-        delete(&mut bed, "new");
-        bed.settle();
-        assert_eq!(copy(&bed, "t"), None, "{what}: it goes with the source that it follows");
+        let mut harness = edited("new");
+        act(&mut harness);
+        harness.settle();
+        assert_eq!(says(&harness, "t"), after, "{what}");
+        harness.apply(&secret("new", "newest"));
+        harness.settle();
+        assert_eq!(says(&harness, "t"), "newest", "{what}");
+        delete(&mut harness, "new");
+        harness.settle();
+        assert_eq!(copy(&harness, "t"), None, "{what}: it goes with the source that it follows");
     }
 }
 
 #[test]
 fn a_trigger_that_comes_after_the_edit_has_a_copy_of_the_new_source() {
-    let mut bed = edited("new");
-    bed.apply(&trigger("t2", "x"));
-    bed.settle();
-    assert_eq!((says(&bed, "t").as_str(), says(&bed, "t2").as_str()), ("old", "new"));
+    let mut harness = edited("new");
+    harness.apply(&trigger("t2", "x"));
+    harness.settle();
+    assert_eq!((says(&harness, "t").as_str(), says(&harness, "t2").as_str()), ("old", "new"));
 }
 
 #[test]
 fn a_copy_stays_while_the_new_source_is_missing_and_follows_it_once_it_comes() {
     for (old_goes, restarts) in [(false, false), (true, false), (false, true), (true, true)] {
-        let mut bed = edited("late");
+        let mut harness = edited("late");
         if old_goes {
-            delete(&mut bed, "old");
+            delete(&mut harness, "old");
         }
         if restarts {
-            bed.restart();
+            harness.restart();
         }
-        bed.settle();
-        assert_eq!(says(&bed, "t"), "old");
-        bed.apply(&secret("late", "late"));
-        bed.settle();
-        assert_eq!(says(&bed, "t"), "late", "old one gone: {old_goes}, restarted: {restarts}");
+        harness.settle();
+        assert_eq!(says(&harness, "t"), "old");
+        harness.apply(&secret("late", "late"));
+        harness.settle();
+        assert_eq!(says(&harness, "t"), "late", "old one gone: {old_goes}, restarted: {restarts}");
     }
 }
 
 #[test]
 fn a_rule_that_names_its_former_source_again_follows_it_at_once() {
-    let mut bed = edited("new");
-    bed.apply(&policy("old"));
-    bed.settle();
-    bed.apply(&secret("new", "newer"));
-    bed.settle();
-    assert_eq!(says(&bed, "t"), "old");
-    bed.apply(&secret("old", "older"));
-    bed.settle();
-    assert_eq!(says(&bed, "t"), "older");
+    let mut harness = edited("new");
+    harness.apply(&policy("old"));
+    harness.settle();
+    harness.apply(&secret("new", "newer"));
+    harness.settle();
+    assert_eq!(says(&harness, "t"), "old");
+    harness.apply(&secret("old", "older"));
+    harness.settle();
+    assert_eq!(says(&harness, "t"), "older");
 }
 
 #[test]
 fn a_copy_that_waits_goes_with_its_trigger() {
-    let mut bed = edited("new");
-    bed.delete("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}");
-    bed.settle();
-    assert_eq!(copy(&bed, "t"), None);
+    let mut harness = edited("new");
+    harness.delete("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}");
+    harness.settle();
+    assert_eq!(copy(&harness, "t"), None);
 }
 
 #[test]
 fn nothing_that_its_owner_notes_on_a_copy_keeps_other_content_in_it() {
-    let forged = |bed: &Bed| {
-        let mut copy = copy(bed, "t").unwrap();
+    let forged = |harness: &Harness| {
+        let mut copy = copy(harness, "t").unwrap();
         let annotation = document(copy.str_at(&["metadata", "annotations", OWNERSHIP_ANNOTATION]).unwrap());
         let references = annotation.str_at(&["references"]).unwrap().to_owned();
         let annotation = annotation.to_json().replace(&references, "0000000000000000");
@@ -148,36 +148,36 @@ fn nothing_that_its_owner_notes_on_a_copy_keeps_other_content_in_it() {
         copy
     };
     // Before the edit, at the same time as the edit, and across a restart.
-    let mut bed = edited("old");
-    bed.apply_object(&forged(&bed));
-    bed.settle();
-    assert_eq!(says(&bed, "t"), "old");
-    bed.apply_object(&forged(&bed));
-    bed.apply(&policy("new"));
-    bed.settle();
-    assert_eq!(says(&bed, "t"), "new");
-    let mut bed = edited("new");
-    bed.stop();
-    bed.apply_object(&forged(&bed));
-    bed.restart();
-    bed.settle();
-    assert_eq!(says(&bed, "t"), "new");
+    let mut harness = edited("old");
+    harness.apply_object(&forged(&harness));
+    harness.settle();
+    assert_eq!(says(&harness, "t"), "old");
+    harness.apply_object(&forged(&harness));
+    harness.apply(&policy("new"));
+    harness.settle();
+    assert_eq!(says(&harness, "t"), "new");
+    let mut harness = edited("new");
+    harness.stop();
+    harness.apply_object(&forged(&harness));
+    harness.restart();
+    harness.settle();
+    assert_eq!(says(&harness, "t"), "new");
 }
 
 #[test]
 fn a_request_from_before_the_edit_is_no_change() {
-    let mut bed = Bed::new();
+    let mut harness = Harness::new();
     for object in [&secret("old", "old"), &secret("new", "new"), &policy("old")] {
-        bed.apply(object);
+        harness.apply(object);
     }
-    bed.settle();
-    bed.apply(&trigger("t", "x"));
-    bed.pump();
-    while copy(&bed, "t").is_none() {
-        bed.controller.step(bed.now);
+    harness.settle();
+    harness.apply(&trigger("t", "x"));
+    harness.pump();
+    while copy(&harness, "t").is_none() {
+        harness.controller.step(harness.now);
     }
-    assert!(bed.pending_requests() > 0);
-    bed.apply(&policy("new"));
-    bed.settle();
-    assert_eq!(says(&bed, "t"), "old");
+    assert!(harness.pending_requests() > 0);
+    harness.apply(&policy("new"));
+    harness.settle();
+    assert_eq!(says(&harness, "t"), "old");
 }

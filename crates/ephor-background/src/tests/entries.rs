@@ -7,7 +7,7 @@ use ephor_engine::fetch::{Fact, Fetch};
 use ephor_expr::{Str, Value};
 use ephor_runtime::facts::Source;
 
-use super::bed::Bed;
+use super::harness::Harness;
 
 /// What global context entries say. Clones are the same.
 #[derive(Clone, Default)]
@@ -40,41 +40,43 @@ spec:
 
 #[test]
 fn other_data_of_a_global_context_entry_is_followed() {
-    let mut bed = Bed::new();
-    let says = |bed: &Bed, value: &str| {
-        bed.entries.0.lock().unwrap().insert("colour".into(), Value::from(value));
+    let mut harness = Harness::new();
+    let says = |harness: &Harness, value: &str| {
+        harness.entries.0.lock().unwrap().insert("colour".into(), Value::from(value));
     };
-    says(&bed, "red");
-    bed.apply(POLICY);
-    bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}");
-    bed.settle();
-    let made = |bed: &Bed| {
-        bed.find("{apiVersion: v1, kind: Secret, metadata: {name: t}}")
+    says(&harness, "red");
+    harness.apply(POLICY);
+    harness.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}");
+    harness.settle();
+    let made = |harness: &Harness| {
+        harness
+            .find("{apiVersion: v1, kind: Secret, metadata: {name: t}}")
             .unwrap()
             .str_at(&["stringData", "k"])
             .unwrap()
             .to_owned()
     };
-    assert_eq!(made(&bed), "red");
-    says(&bed, "green");
-    bed.settle();
-    assert_eq!(made(&bed), "green");
-    let revision = bed.cluster.revision();
-    bed.settle();
-    assert_eq!(bed.cluster.revision(), revision);
-    bed.delete("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}");
-    bed.settle();
-    assert!(bed.controller.state().asked_of_entries().is_empty());
+    assert_eq!(made(&harness), "red");
+    says(&harness, "green");
+    harness.settle();
+    assert_eq!(made(&harness), "green");
+    let revision = harness.cluster.revision();
+    harness.settle();
+    assert_eq!(harness.cluster.revision(), revision);
+    harness.delete("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}");
+    harness.settle();
+    assert!(harness.controller.state().asked_of_entries().is_empty());
 }
 
 #[test]
 fn an_entry_is_asked_while_a_judgement_depends_on_it() {
-    let mut bed = Bed::new();
-    bed.entries.0.lock().unwrap().insert("colour".into(), Value::from("red"));
-    bed.apply(&POLICY.replace("kinds: [ConfigMap]", "kinds: [ConfigMap], selector: {matchLabels: {make: 'yes'}}"));
+    let mut harness = Harness::new();
+    harness.entries.0.lock().unwrap().insert("colour".into(), Value::from("red"));
+    harness.apply(&POLICY.replace("kinds: [ConfigMap]", "kinds: [ConfigMap], selector: {matchLabels: {make: 'yes'}}"));
     for (make, asked) in [("yes", 1), ("no", 0), ("yes", 1)] {
-        bed.apply(&format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: t, labels: {{make: '{make}'}}}}}}"));
-        bed.settle();
-        assert_eq!(bed.controller.state().asked_of_entries().len(), asked, "make: {make}");
+        harness
+            .apply(&format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: t, labels: {{make: '{make}'}}}}}}"));
+        harness.settle();
+        assert_eq!(harness.controller.state().asked_of_entries().len(), asked, "make: {make}");
     }
 }

@@ -10,11 +10,11 @@ use ephor_faults::{FaultyCluster, Write};
 use ephor_runtime::lease::LostLease;
 
 use super::actions::{TABLE, cells};
-use super::bed::Bed;
+use super::harness::Harness;
 
-/// A bed whose writes are looked at.
+/// A harness whose writes are looked at.
 struct Audited {
-    bed: Bed,
+    harness: Harness,
     /// Writes that no look at the fence came before.
     unfenced: Arc<Mutex<Vec<Write>>>,
     view: Arc<FaultyCluster>,
@@ -50,8 +50,8 @@ impl Audited {
                 Ok(())
             }
         };
-        let bed = Bed::fenced(cluster, Arc::clone(&view) as Arc<dyn ephor_cluster::Cluster>, Arc::new(fence));
-        Self { bed, unfenced, view, passes }
+        let harness = Harness::fenced(cluster, Arc::clone(&view) as Arc<dyn ephor_cluster::Cluster>, Arc::new(fence));
+        Self { harness, unfenced, view, passes }
     }
 
     /// Every write so far was as it should be; how many there were.
@@ -69,7 +69,7 @@ fn writes_of_the_action_tables_are_fenced_and_bound() {
     let mut verbs = std::collections::BTreeSet::new();
     for cell in cells(TABLE) {
         let mut audited = Audited::new();
-        cell.play(&mut audited.bed).unwrap();
+        cell.play(&mut audited.harness).unwrap();
         audited.check();
         verbs.extend(audited.view.writes().into_iter().map(|write| (write.verb, write.kind)));
     }
@@ -146,28 +146,28 @@ spec:
   template: {metadata: {labels: {a: b}}, spec: {containers: [{name: main, image: example}]}}
 ";
 
-fn live(bed: &mut Bed) {
-    bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: target}, data: {k: v}}");
-    bed.apply("{apiVersion: v1, kind: Secret, metadata: {name: trigger}}");
-    bed.apply(DEPLOYMENT);
-    bed.apply(POLICIES);
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: one, labels: {layer: business, value: a}}}");
-    bed.settle();
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: one, labels: {layer: business, value: b}}}");
-    bed.settle();
+fn live(harness: &mut Harness) {
+    harness.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: target}, data: {k: v}}");
+    harness.apply("{apiVersion: v1, kind: Secret, metadata: {name: trigger}}");
+    harness.apply(DEPLOYMENT);
+    harness.apply(POLICIES);
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: one, labels: {layer: business, value: a}}}");
+    harness.settle();
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: one, labels: {layer: business, value: b}}}");
+    harness.settle();
 }
 
-fn data(bed: &Bed, namespace: &str, name: &str) -> Option<String> {
+fn data(harness: &Harness, namespace: &str, name: &str) -> Option<String> {
     let reference = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: {namespace}}}}}");
-    bed.find(&reference)?.str_at(&["data", "k"]).map(str::to_owned)
+    harness.find(&reference)?.str_at(&["data", "k"]).map(str::to_owned)
 }
 
 #[test]
 fn other_writes_are_fenced_and_bound_too() {
     let mut audited = Audited::new();
-    live(&mut audited.bed);
-    assert_eq!(data(&audited.bed, "one", "made").as_deref(), Some("b"));
-    assert_eq!(data(&audited.bed, "default", "target").as_deref(), Some("changed"));
+    live(&mut audited.harness);
+    assert_eq!(data(&audited.harness, "one", "made").as_deref(), Some("b"));
+    assert_eq!(data(&audited.harness, "default", "target").as_deref(), Some("changed"));
     assert_eq!(*audited.unfenced.lock().unwrap(), [], "nobody looked at the fence");
     let writes = audited.view.writes();
     let unbound: Vec<&Write> = writes.iter().filter(|write| !write.bound).collect();
@@ -183,20 +183,20 @@ fn other_writes_are_fenced_and_bound_too() {
 fn no_write_starts_after_the_term() {
     let whole = {
         let mut audited = Audited::new();
-        live(&mut audited.bed);
+        live(&mut audited.harness);
         audited.view.writes().len()
     };
     assert!(whole > 10, "{whole}");
     for passes in 0..whole {
         let mut audited = Audited::new();
         audited.passes.store(passes, Ordering::SeqCst);
-        live(&mut audited.bed);
+        live(&mut audited.harness);
         assert!(audited.view.writes().len() <= passes, "after {passes}: {:?}", audited.view.writes());
         audited.passes.store(usize::MAX, Ordering::SeqCst);
-        audited.bed.restart();
-        audited.bed.settle();
-        assert_eq!(data(&audited.bed, "one", "made").as_deref(), Some("b"), "after {passes}");
-        assert_eq!(data(&audited.bed, "default", "target").as_deref(), Some("changed"), "after {passes}");
-        assert_eq!(audited.bed.pending_requests(), 0, "after {passes}");
+        audited.harness.restart();
+        audited.harness.settle();
+        assert_eq!(data(&audited.harness, "one", "made").as_deref(), Some("b"), "after {passes}");
+        assert_eq!(data(&audited.harness, "default", "target").as_deref(), Some("changed"), "after {passes}");
+        assert_eq!(audited.harness.pending_requests(), 0, "after {passes}");
     }
 }

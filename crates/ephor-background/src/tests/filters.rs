@@ -1,6 +1,6 @@
 //! Triggers that the settings hide from policies.
 
-use super::bed::Bed;
+use super::harness::Harness;
 
 const POLICY: &str = "
 apiVersion: kyverno.io/v1
@@ -23,8 +23,8 @@ spec:
 const TRIGGER: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: t, namespace: hidden}, data: {v: x}}";
 const FILTER: &str = "[ConfigMap,hidden,*]";
 
-fn made(bed: &Bed) -> Option<String> {
-    let secret = bed.find("{apiVersion: v1, kind: Secret, metadata: {name: made, namespace: hidden}}")?;
+fn made(harness: &Harness) -> Option<String> {
+    let secret = harness.find("{apiVersion: v1, kind: Secret, metadata: {name: made, namespace: hidden}}")?;
     secret.str_at(&["stringData", "k"]).map(ToOwned::to_owned)
 }
 
@@ -32,63 +32,63 @@ fn settings(filters: &str) -> String {
     format!("{{resourceFilters: '{filters}'}}")
 }
 
-fn bed(policy: &str, filters: &str) -> Bed {
-    let mut bed = Bed::new();
-    bed.set(&settings(filters));
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: hidden}}");
-    bed.apply(policy);
-    bed.settle();
-    bed.apply(TRIGGER);
-    bed.settle();
-    bed
+fn harness(policy: &str, filters: &str) -> Harness {
+    let mut harness = Harness::new();
+    harness.set(&settings(filters));
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: hidden}}");
+    harness.apply(policy);
+    harness.settle();
+    harness.apply(TRIGGER);
+    harness.settle();
+    harness
 }
 
 #[test]
 fn nothing_is_made_for_a_hidden_trigger_until_it_is_shown() {
     for policy in [POLICY.to_owned(), POLICY.replace("generateExisting: false", "generateExisting: true")] {
-        let mut bed = bed(&policy, FILTER);
-        assert_eq!(made(&bed), None);
-        bed.restart();
-        bed.settle();
-        bed.controller.resync(bed.now);
-        bed.settle();
-        assert_eq!(made(&bed), None);
-        bed.set(&settings("[ConfigMap,other,*]"));
-        bed.settle();
-        assert!(made(&bed).is_some(), "the filters have changed");
+        let mut harness = harness(&policy, FILTER);
+        assert_eq!(made(&harness), None);
+        harness.restart();
+        harness.settle();
+        harness.controller.resync(harness.now);
+        harness.settle();
+        assert_eq!(made(&harness), None);
+        harness.set(&settings("[ConfigMap,other,*]"));
+        harness.settle();
+        assert!(made(&harness).is_some(), "the filters have changed");
     }
 }
 
 #[test]
 fn what_was_made_for_a_trigger_that_is_hidden_then_stays_until_its_policy_goes() {
-    let mut bed = bed(POLICY, "[ConfigMap,other,*]");
-    let before = made(&bed);
+    let mut harness = harness(POLICY, "[ConfigMap,other,*]");
+    let before = made(&harness);
     assert!(before.is_some());
-    bed.set(&settings(FILTER));
-    bed.settle();
-    bed.apply(&TRIGGER.replace("v: x", "v: y"));
-    bed.settle();
-    assert_eq!(made(&bed), before, "nobody looks at the trigger");
-    bed.delete(TRIGGER);
-    bed.settle();
-    bed.restart();
-    bed.settle();
-    assert_eq!(made(&bed), before, "nor at its end");
-    bed.delete("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}");
-    bed.settle();
-    assert_eq!(made(&bed), None);
+    harness.set(&settings(FILTER));
+    harness.settle();
+    harness.apply(&TRIGGER.replace("v: x", "v: y"));
+    harness.settle();
+    assert_eq!(made(&harness), before, "nobody looks at the trigger");
+    harness.delete(TRIGGER);
+    harness.settle();
+    harness.restart();
+    harness.settle();
+    assert_eq!(made(&harness), before, "nor at its end");
+    harness.delete("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}");
+    harness.settle();
+    assert_eq!(made(&harness), None);
 }
 
 #[test]
 fn hidden_triggers_are_none_for_rules_that_look_at_existing_ones_once() {
     let once = POLICY.replace("synchronize: true", "synchronize: false").replace("Existing: false", "Existing: true");
     for (filters, hidden) in [(FILTER, true), ("[ConfigMap,other,*]", false)] {
-        let mut bed = Bed::new();
-        bed.set(&settings(filters));
-        bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: hidden}}");
-        bed.apply(TRIGGER);
-        bed.apply(&once);
-        bed.settle();
-        assert_eq!(made(&bed).is_none(), hidden);
+        let mut harness = Harness::new();
+        harness.set(&settings(filters));
+        harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: hidden}}");
+        harness.apply(TRIGGER);
+        harness.apply(&once);
+        harness.settle();
+        assert_eq!(made(&harness).is_none(), hidden);
     }
 }

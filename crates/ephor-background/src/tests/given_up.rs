@@ -2,7 +2,7 @@
 
 use ephor_expr::Value;
 
-use super::bed::{Bed, document};
+use super::harness::{Harness, document};
 use crate::state::MAX_GIVEN_UP;
 
 const POLICY: &str = "
@@ -32,25 +32,25 @@ fn trigger(namespace: &str, name: &str, more: &str) -> String {
 const CAT: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: cat, namespace: default}}";
 const NOWHERE: &str = "{apiVersion: v1, kind: Namespace, metadata: {name: nowhere}}";
 
-/// A bed in which the work for `default/cat` is given up.
-fn bed() -> Bed {
-    let mut bed = Bed::new();
-    bed.apply(POLICY);
-    bed.settle();
-    bed.apply(&trigger("default", "cat", ""));
-    bed.settle();
-    bed
+/// A harness in which the work for `default/cat` is given up.
+fn harness() -> Harness {
+    let mut harness = Harness::new();
+    harness.apply(POLICY);
+    harness.settle();
+    harness.apply(&trigger("default", "cat", ""));
+    harness.settle();
+    harness
 }
 
 #[test]
 fn a_request_that_is_given_up_stays_as_failed_without_the_objects_it_carried() {
-    let mut bed = bed();
+    let mut harness = harness();
     for restart in [false, true] {
         if restart {
-            bed.restart();
-            bed.settle();
+            harness.restart();
+            harness.settle();
         }
-        let requests = bed.given_up();
+        let requests = harness.given_up();
         assert_eq!(requests.len(), 1);
         assert_eq!(requests[0].str_at(&["status", "state"]), Some("Failed"));
         assert_eq!(requests[0].str_at(&["spec", "resource", "name"]), Some("cat"), "kubectl shows what it is about");
@@ -61,69 +61,69 @@ fn a_request_that_is_given_up_stays_as_failed_without_the_objects_it_carried() {
 
 #[test]
 fn it_ends_when_the_work_is_done_after_all() {
-    let mut bed = bed();
-    bed.apply(NOWHERE);
-    bed.apply(&trigger("default", "cat", ", more: x"));
-    bed.settle();
-    assert!(bed.find("{apiVersion: v1, kind: Secret, metadata: {name: made-cat, namespace: nowhere}}").is_some());
-    assert_eq!((bed.given_up().len(), bed.pending_requests()), (0, 0));
-    assert!(bed.controller.state().failures.is_empty());
+    let mut harness = harness();
+    harness.apply(NOWHERE);
+    harness.apply(&trigger("default", "cat", ", more: x"));
+    harness.settle();
+    assert!(harness.find("{apiVersion: v1, kind: Secret, metadata: {name: made-cat, namespace: nowhere}}").is_some());
+    assert_eq!((harness.given_up().len(), harness.pending_requests()), (0, 0));
+    assert!(harness.controller.state().failures.is_empty());
 }
 
 #[test]
 fn it_ends_with_its_trigger_and_with_its_policy_also_when_no_controller_runs() {
     for gone in [CAT, "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}"] {
         for stopped in [false, true] {
-            let mut bed = bed();
+            let mut harness = harness();
             if stopped {
-                bed.stop();
-                bed.door.close(true);
+                harness.stop();
+                harness.admission.close(true);
             }
-            bed.delete(gone);
+            harness.delete(gone);
             if stopped {
-                bed.restart();
+                harness.restart();
             }
-            bed.settle();
-            assert_eq!((bed.given_up().len(), bed.pending_requests()), (0, 0), "{gone} {stopped}");
+            harness.settle();
+            assert_eq!((harness.given_up().len(), harness.pending_requests()), (0, 0), "{gone} {stopped}");
         }
     }
 }
 
 #[test]
 fn it_ends_after_a_day() {
-    let mut bed = bed();
-    bed.tick(23 * 3_600_000);
-    bed.settle();
-    assert_eq!(bed.given_up().len(), 1);
-    bed.tick(3_600_000);
-    bed.settle();
-    assert_eq!(bed.given_up().len(), 0);
+    let mut harness = harness();
+    harness.tick(23 * 3_600_000);
+    harness.settle();
+    assert_eq!(harness.given_up().len(), 1);
+    harness.tick(3_600_000);
+    harness.settle();
+    assert_eq!(harness.given_up().len(), 0);
 }
 
 #[test]
 fn work_that_fails_for_another_event_is_shown_once() {
-    let mut bed = bed();
-    let first = bed.given_up();
-    bed.apply(&trigger("default", "cat", ", more: x"));
-    bed.settle();
-    let second = bed.given_up();
+    let mut harness = harness();
+    let first = harness.given_up();
+    harness.apply(&trigger("default", "cat", ", more: x"));
+    harness.settle();
+    let second = harness.given_up();
     assert_eq!((first.len(), second.len()), (1, 1));
     assert_ne!(first[0].at(&["metadata", "uid"]), second[0].at(&["metadata", "uid"]));
 }
 
 /// Where the triggers of requests are that were given up.
-fn count(bed: &Bed, namespace: &str) -> usize {
+fn count(harness: &Harness, namespace: &str) -> usize {
     let namespace_of = |request: &Value| request.str_at(&["spec", "resource", "namespace"]) == Some(namespace);
-    bed.given_up().iter().filter(|request| namespace_of(request)).count()
+    harness.given_up().iter().filter(|request| namespace_of(request)).count()
 }
 
 #[test]
 fn many_failures_in_one_namespace_do_not_push_out_those_of_another() {
-    let mut bed = bed();
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: loud}}");
+    let mut harness = harness();
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: loud}}");
     for i in 0..MAX_GIVEN_UP + 10 {
-        bed.cluster_create(&document(&trigger("loud", &format!("m{i}"), "")));
+        harness.cluster_create(&document(&trigger("loud", &format!("m{i}"), "")));
     }
-    bed.settle();
-    assert_eq!((count(&bed, "default"), count(&bed, "loud")), (1, MAX_GIVEN_UP - 1));
+    harness.settle();
+    assert_eq!((count(&harness, "default"), count(&harness, "loud")), (1, MAX_GIVEN_UP - 1));
 }

@@ -8,7 +8,7 @@ use ephor_faults::FaultyCluster;
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::policies::Snapshot;
 
-use super::bed::{Bed, as_controller};
+use super::harness::{Harness, as_controller};
 use crate::Controller;
 
 const POLICY: &str = "
@@ -32,69 +32,69 @@ fn trigger(name: &str, namespace: &str) -> String {
     format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}, data: {{in: {namespace}}}}}")
 }
 
-fn known(bed: &Bed, kind: &str) -> usize {
-    bed.controller.state().index.of_kind(&GroupKind::new("v1", kind)).count()
+fn known(harness: &Harness, kind: &str) -> usize {
+    harness.controller.state().index.of_kind(&GroupKind::new("v1", kind)).count()
 }
 
-fn made(bed: &Bed) -> Option<Value> {
-    bed.find("{apiVersion: v1, kind: Secret, metadata: {name: t}}")
+fn made(harness: &Harness) -> Option<Value> {
+    harness.find("{apiVersion: v1, kind: Secret, metadata: {name: t}}")
 }
 
 const GONE: &str = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}";
 
 #[test]
 fn of_kinds_that_nobody_follows_nothing_is_kept() {
-    let mut bed = Bed::new();
-    bed.apply(&POLICY.replace("synchronize: true", "synchronize: false"));
-    bed.apply(&trigger("t", "default"));
+    let mut harness = Harness::new();
+    harness.apply(&POLICY.replace("synchronize: true", "synchronize: false"));
+    harness.apply(&trigger("t", "default"));
     let generated = loop {
-        bed.pump();
-        bed.controller.step(bed.now);
-        let request = bed.list("kyverno.io/v2", "UpdateRequest").pop().unwrap();
+        harness.pump();
+        harness.controller.step(harness.now);
+        let request = harness.list("kyverno.io/v2", "UpdateRequest").pop().unwrap();
         if let Some(generated) = request.at(&["status", "generatedResources"]) {
             break generated.clone();
         }
     };
-    let uid = made(&bed).unwrap().str_at(&["metadata", "uid"]).unwrap().to_owned();
+    let uid = made(&harness).unwrap().str_at(&["metadata", "uid"]).unwrap().to_owned();
     let generated = generated.as_array().unwrap()[0].clone();
     assert_eq!(generated.str_at(&["uid"]), Some(&*uid), "{}", generated.to_json());
-    bed.settle();
+    harness.settle();
     // It is there already: an update of the trigger changes nothing.
-    bed.apply(&trigger("t", "default").replace("in: default", "in: default, more: x"));
-    bed.settle();
-    assert_eq!((known(&bed, "ConfigMap"), known(&bed, "Secret")), (0, 0));
-    assert!(bed.controller.state().written.is_empty());
+    harness.apply(&trigger("t", "default").replace("in: default", "in: default, more: x"));
+    harness.settle();
+    assert_eq!((known(&harness, "ConfigMap"), known(&harness, "Secret")), (0, 0));
+    assert!(harness.controller.state().written.is_empty());
 }
 
 #[test]
 fn triggers_are_forgotten_with_the_last_rule_that_follows_them() {
-    let mut bed = Bed::new();
-    bed.apply(POLICY);
-    bed.apply(&trigger("t", "default"));
-    bed.settle();
-    assert_eq!((known(&bed, "ConfigMap"), known(&bed, "Secret")), (1, 1));
-    bed.delete(GONE);
-    bed.settle();
-    assert_eq!(made(&bed), None);
-    assert_eq!((known(&bed, "ConfigMap"), known(&bed, "Secret")), (0, 0));
-    assert!(bed.controller.watches().is_empty(), "{:?}", bed.controller.watches());
+    let mut harness = Harness::new();
+    harness.apply(POLICY);
+    harness.apply(&trigger("t", "default"));
+    harness.settle();
+    assert_eq!((known(&harness, "ConfigMap"), known(&harness, "Secret")), (1, 1));
+    harness.delete(GONE);
+    harness.settle();
+    assert_eq!(made(&harness), None);
+    assert_eq!((known(&harness, "ConfigMap"), known(&harness, "Secret")), (0, 0));
+    assert!(harness.controller.watches().is_empty(), "{:?}", harness.controller.watches());
 }
 
 #[test]
 fn what_a_rule_made_is_known_after_it_ceases_to_synchronize() {
-    let mut bed = Bed::new();
-    bed.apply(POLICY);
-    bed.apply(&trigger("t", "default"));
-    bed.settle();
-    bed.apply(&POLICY.replace("synchronize: true", "synchronize: false"));
+    let mut harness = Harness::new();
+    harness.apply(POLICY);
+    harness.apply(&trigger("t", "default"));
+    harness.settle();
+    harness.apply(&POLICY.replace("synchronize: true", "synchronize: false"));
     // Watchers are taken down before the work is done.
-    bed.pump();
-    bed.pump();
-    bed.settle();
-    assert_eq!((known(&bed, "ConfigMap"), known(&bed, "Secret")), (0, 1));
-    bed.delete(GONE);
-    bed.settle();
-    assert!(made(&bed).is_some(), "it is on its own");
+    harness.pump();
+    harness.pump();
+    harness.settle();
+    assert_eq!((known(&harness, "ConfigMap"), known(&harness, "Secret")), (0, 1));
+    harness.delete(GONE);
+    harness.settle();
+    assert!(made(&harness).is_some(), "it is on its own");
 }
 
 #[test]
@@ -107,49 +107,53 @@ fn nothing_is_kept_of_requests_that_failed_and_of_policies_that_are_gone() {
     let existing = POLICY.replace("synchronize: true", "synchronize: false, generateExisting: true");
     let existing = existing.replace("      synchronize: false, generateExisting: true", "      generateExisting: true");
     for policy in [POLICY.to_owned(), once, existing, POLICY.replace("\n    generate:", reading)] {
-        let mut bed = Bed::new();
-        bed.apply(&trigger("early", "nowhere"));
-        bed.apply(&trigger("sound", "default"));
-        bed.apply(&policy);
-        bed.settle();
-        bed.apply(&trigger("t", "nowhere"));
-        bed.settle();
-        assert_eq!(bed.pending_requests(), 0, "given up");
+        let mut harness = Harness::new();
+        harness.apply(&trigger("early", "nowhere"));
+        harness.apply(&trigger("sound", "default"));
+        harness.apply(&policy);
+        harness.settle();
+        harness.apply(&trigger("t", "nowhere"));
+        harness.settle();
+        assert_eq!(harness.pending_requests(), 0, "given up");
         if !policy.contains("synchronize: true") {
-            let state = bed.controller.state();
+            let state = harness.controller.state();
             assert!(state.forced.is_empty() && state.known.is_empty(), "{:?} {:?}", state.forced, state.known);
         }
-        bed.delete(GONE);
-        bed.settle();
+        harness.delete(GONE);
+        harness.settle();
         {
-            let state = bed.controller.state();
+            let state = harness.controller.state();
             assert!(state.forced.is_empty() && state.known.is_empty(), "{:?} {:?}", state.forced, state.known);
             assert!(state.acted.is_empty() && state.former.is_empty(), "{:?} {:?}", state.acted, state.former);
             assert!(state.failures.is_empty() && state.rendered.is_empty(), "{:?}", state.failures);
         }
-        assert!(bed.controller.watches().is_empty(), "{:?}", bed.controller.watches());
+        assert!(harness.controller.watches().is_empty(), "{:?}", harness.controller.watches());
     }
 }
 
 #[test]
 fn what_was_read_for_a_policy_is_followed_as_long_as_the_policy_is_there() {
-    let mut bed = Bed::new();
-    let wide = |bed: &Bed| bed.controller.watches().get(&GroupKind::new("v1", "Pod")).is_some_and(|watch| watch.wide);
-    bed.apply(&POLICY.replace(
+    let mut harness = Harness::new();
+    let wide = |harness: &Harness| {
+        harness.controller.watches().get(&GroupKind::new("v1", "Pod")).is_some_and(|watch| watch.wide)
+    };
+    harness.apply(&POLICY.replace(
         "    generate:",
         "    context: [{name: pods, apiCall: {urlPath: /api/v1/namespaces/default/pods}}]
     preconditions: {all: [{key: '{{ length(pods.items) }}', operator: GreaterThan, value: 0}]}
     generate:",
     ));
-    bed.apply(&trigger("t", "default"));
-    bed.settle();
-    assert!(wide(&bed) && made(&bed).is_none());
-    bed.apply("{apiVersion: v1, kind: Pod, metadata: {name: pod}, spec: {containers: [{name: main, image: example}]}}");
-    bed.settle();
-    assert!(made(&bed).is_some());
-    bed.apply(POLICY);
-    bed.settle();
-    assert!(!wide(&bed), "the rule reads nothing any more");
+    harness.apply(&trigger("t", "default"));
+    harness.settle();
+    assert!(wide(&harness) && made(&harness).is_none());
+    harness.apply(
+        "{apiVersion: v1, kind: Pod, metadata: {name: pod}, spec: {containers: [{name: main, image: example}]}}",
+    );
+    harness.settle();
+    assert!(made(&harness).is_some());
+    harness.apply(POLICY);
+    harness.settle();
+    assert!(!wide(&harness), "the rule reads nothing any more");
 }
 
 #[test]
@@ -161,20 +165,20 @@ fn a_trigger_of_a_kind_that_cannot_be_followed_is_known_as_long_as_something_is_
         .replace("'{{ request.object.data.in }}'", "default");
     let lease = "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: t, namespace: default}}";
     let secret = "{apiVersion: v1, kind: Secret, metadata: {name: made}}";
-    let mut bed = Bed::new();
-    bed.apply(&policy);
-    bed.apply(lease);
-    bed.settle();
-    assert!(bed.find(secret).is_some() && bed.controller.watches().keys().all(|kind| kind.kind != "Lease"));
-    bed.door.close(true);
-    bed.delete(secret);
-    bed.settle();
-    assert!(bed.find(secret).is_some(), "it came back");
-    bed.door.close(false);
-    bed.delete(lease);
-    bed.settle();
-    assert_eq!(bed.find(secret), None);
-    assert!(bed.controller.state().known.is_empty());
+    let mut harness = Harness::new();
+    harness.apply(&policy);
+    harness.apply(lease);
+    harness.settle();
+    assert!(harness.find(secret).is_some() && harness.controller.watches().keys().all(|kind| kind.kind != "Lease"));
+    harness.admission.close(true);
+    harness.delete(secret);
+    harness.settle();
+    assert!(harness.find(secret).is_some(), "it came back");
+    harness.admission.close(false);
+    harness.delete(lease);
+    harness.settle();
+    assert_eq!(harness.find(secret), None);
+    assert!(harness.controller.state().known.is_empty());
 }
 
 #[test]
@@ -190,13 +194,13 @@ fn what_is_made_while_its_policy_goes_goes_too() {
         }
         None
     });
-    let mut bed = Bed::over(cluster, Arc::new(view));
-    bed.apply(POLICY);
-    bed.settle();
-    bed.door.close(true);
-    bed.apply(&trigger("t", "default"));
-    *going.lock().unwrap() = Some((bed.controller.clone(), bed.now));
-    bed.settle();
+    let mut harness = Harness::over(cluster, Arc::new(view));
+    harness.apply(POLICY);
+    harness.settle();
+    harness.admission.close(true);
+    harness.apply(&trigger("t", "default"));
+    *going.lock().unwrap() = Some((harness.controller.clone(), harness.now));
+    harness.settle();
     assert!(going.lock().unwrap().is_none(), "the policy is gone");
-    assert_eq!(made(&bed), None);
+    assert_eq!(made(&harness), None);
 }

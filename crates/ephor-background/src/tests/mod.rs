@@ -1,18 +1,18 @@
 //! The controller on a cluster in memory, step by step.
 
 mod actions;
+mod admission_stub;
 mod adopted;
-mod bed;
 mod behaviour;
 mod clone_source;
 mod counted;
-mod door;
 mod entries;
 mod events;
 mod exceptions;
 mod fenced;
 mod filters;
 mod given_up;
+mod harness;
 mod kept;
 mod late;
 mod model;

@@ -6,14 +6,14 @@ use ephor_cluster::Cluster;
 use ephor_expr::{Map, Value};
 use ephor_runtime::policies::PolicyKey;
 
-use super::bed::{Bed, document, documents};
+use super::harness::{Harness, document, documents};
 use crate::plan::{Change, diff};
 use crate::preview::{Preview, Proposal, preview};
 use crate::writer::Note;
 
-/// A bed on which each event is planned before it happens, and what then happens is compared.
+/// A harness on which each event is planned before it happens, and what then happens is compared.
 pub(super) struct PlannedBed {
-    pub(super) bed: Bed,
+    pub(super) harness: Harness,
     /// How many changes were planned.
     pub(super) planned: usize,
     pub(super) differences: Vec<String>,
@@ -21,12 +21,12 @@ pub(super) struct PlannedBed {
 
 impl PlannedBed {
     pub(super) fn new() -> Self {
-        Self { bed: Bed::new(), planned: 0, differences: Vec::new() }
+        Self { harness: Harness::new(), planned: 0, differences: Vec::new() }
     }
 
     pub(super) fn apply(&mut self, object: &Value) {
-        // The bed replaces objects: what is left out is taken away.
-        let live = self.bed.read(object).unwrap_or_default();
+        // The harness replaces objects: what is left out is taken away.
+        let live = self.harness.read(object).unwrap_or_default();
         let applied = vec![["labels", "annotations"].into_iter().fold(object.clone(), |mut object, field| {
             let entries = live.at(&["metadata", field]).and_then(Value::as_object);
             let left_out = entries.into_iter().flat_map(Map::keys);
@@ -41,33 +41,33 @@ impl PlannedBed {
             object
         })];
         let planned = self.plan(&Proposal { applied, ..Proposal::default() });
-        self.bed.apply_object(object);
+        self.harness.apply_object(object);
         self.compare(&planned, object);
     }
 
     pub(super) fn delete(&mut self, object: &Value) {
         let proposal = Proposal { deleted: vec![object.clone()], ..Proposal::default() };
         let planned = self.plan(&proposal);
-        Bed::delete(&mut self.bed, &object.to_json());
+        Harness::delete(&mut self.harness, &object.to_json());
         self.compare(&planned, object);
     }
 
     fn plan(&self, proposal: &Proposal) -> Preview {
-        let cluster: Arc<dyn Cluster> = Arc::new(self.bed.cluster.clone());
-        let revision = self.bed.cluster.revision();
-        let now = jiff::Timestamp::from_millisecond(i64::try_from(self.bed.now + 1_000).unwrap()).unwrap();
+        let cluster: Arc<dyn Cluster> = Arc::new(self.harness.cluster.clone());
+        let revision = self.harness.cluster.revision();
+        let now = jiff::Timestamp::from_millisecond(i64::try_from(self.harness.now + 1_000).unwrap()).unwrap();
         let planned = preview(&cluster, proposal, now).unwrap();
-        assert_eq!(self.bed.cluster.revision(), revision, "a plan changes nothing");
+        assert_eq!(self.harness.cluster.revision(), revision, "a plan changes nothing");
         planned
     }
 
     /// Lets the controller work and compares what it does with what was planned.
     fn compare(&mut self, planned: &Preview, event: &Value) {
-        self.bed.notes.lock().unwrap().clear();
-        self.bed.settle();
+        self.harness.notes.lock().unwrap().clear();
+        self.harness.settle();
         let mut wanted: Vec<String> = planned.changes.iter().map(|p| told(&p.policy, &p.rule, &p.change)).collect();
         let mut done: Vec<String> = Vec::new();
-        for note in self.bed.notes.lock().unwrap().iter() {
+        for note in self.harness.notes.lock().unwrap().iter() {
             if let Note::Changed { policy, rule, change, object, .. } = note
                 && let Some(change) = change.as_stored(object)
             {
@@ -127,7 +127,7 @@ spec:
 
 #[test]
 fn a_plan_writes_subresources_as_the_controller_does() {
-    let mut bed = PlannedBed::new();
+    let mut harness = PlannedBed::new();
     let [deployment, policy, trigger] = documents(
         "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: default}, spec: {replicas: 1,
           selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}},
@@ -142,11 +142,11 @@ fn a_plan_writes_subresources_as_the_controller_does() {
     )
     .try_into()
     .unwrap();
-    bed.apply(&deployment);
-    bed.apply(&policy);
-    bed.apply(&trigger);
-    assert_eq!(bed.differences, [""; 0]);
-    assert_eq!(bed.planned, 1);
+    harness.apply(&deployment);
+    harness.apply(&policy);
+    harness.apply(&trigger);
+    assert_eq!(harness.differences, [""; 0]);
+    assert_eq!(harness.planned, 1);
 }
 
 #[test]
@@ -223,8 +223,8 @@ spec:
 
 #[test]
 fn values_of_secrets_that_rules_read_are_known_to_be_secret() {
-    let mut bed = Bed::new();
-    bed.apply("{apiVersion: v1, kind: Secret, metadata: {name: source}, data: {k: aHVudGVyMg==}}");
+    let mut harness = Harness::new();
+    harness.apply("{apiVersion: v1, kind: Secret, metadata: {name: source}, data: {k: aHVudGVyMg==}}");
     let policy = "
 apiVersion: kyverno.io/v1
 kind: ClusterPolicy
@@ -245,7 +245,7 @@ spec:
       data: {data: {k: '{{ secret.data.k | base64_decode(@) }}'}}
 ";
     let applied = [document(policy), document("{apiVersion: v1, kind: Namespace, metadata: {name: a}}")];
-    let cluster: Arc<dyn Cluster> = Arc::new(bed.cluster.clone());
+    let cluster: Arc<dyn Cluster> = Arc::new(harness.cluster.clone());
     let proposal = Proposal { applied: applied.to_vec(), ..Proposal::default() };
     let found = preview(&cluster, &proposal, jiff::Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(found.failures, []);
@@ -256,8 +256,8 @@ spec:
 
 #[test]
 fn settings_and_global_context_count_in_a_plan_as_in_the_controller() {
-    let mut bed = Bed::new();
-    bed.apply("{apiVersion: v1, kind: Secret, metadata: {name: source}, data: {k: aHVudGVyMg==}}");
+    let mut harness = Harness::new();
+    harness.apply("{apiVersion: v1, kind: Secret, metadata: {name: source}, data: {k: aHVudGVyMg==}}");
     let entry = "
 apiVersion: kyverno.io/v2
 kind: GlobalContextEntry
@@ -285,8 +285,8 @@ spec:
 ";
     let settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: kyverno, namespace: kyverno}, \
                      data: {resourceFilters: '[*/*,hidden-*,*]'}}";
-    let plan = |bed: &Bed, applied: &[&str]| {
-        let cluster: Arc<dyn Cluster> = Arc::new(bed.cluster.clone());
+    let plan = |harness: &Harness, applied: &[&str]| {
+        let cluster: Arc<dyn Cluster> = Arc::new(harness.cluster.clone());
         let applied = applied.iter().map(|text| document(text)).collect();
         preview(&cluster, &Proposal { applied, ..Proposal::default() }, jiff::Timestamp::now()).unwrap()
     };
@@ -300,20 +300,20 @@ spec:
     let unseen = "{apiVersion: v1, kind: Namespace, metadata: {name: hidden-a}}";
     let wanted = ("Namespace seen".to_owned(), vec![hidden.to_owned()]);
     // Proposed along with the rest, then stored.
-    assert_eq!(shown(&plan(&bed, &[policy, entry, settings, seen, unseen])), wanted);
-    let missing = plan(&bed, &[policy, settings, seen]);
+    assert_eq!(shown(&plan(&harness, &[policy, entry, settings, seen, unseen])), wanted);
+    let missing = plan(&harness, &[policy, settings, seen]);
     assert!(missing.failures[0].why.contains("global context entry `secrets.first` not found"), "{missing:?}");
-    bed.apply(entry);
-    bed.apply(settings);
-    assert_eq!(shown(&plan(&bed, &[policy, seen, unseen])), wanted);
+    harness.apply(entry);
+    harness.apply(settings);
+    assert_eq!(shown(&plan(&harness, &[policy, seen, unseen])), wanted);
 }
 
 #[test]
 fn what_goes_or_changes_does_not_show_what_it_was_made_of() {
-    let mut bed = Bed::new();
+    let mut harness = Harness::new();
     let secret =
         |value: &str| format!("{{apiVersion: v1, kind: Secret, metadata: {{name: s}}, stringData: {{k: {value}}}}}");
-    bed.apply(&secret("hunter2"));
+    harness.apply(&secret("hunter2"));
     let policy = "
 apiVersion: kyverno.io/v1
 kind: ClusterPolicy
@@ -331,10 +331,10 @@ spec:
       namespace: default
       data: {data: {k: '{{ s.stringData.k }}'}}
 ";
-    bed.apply(policy);
-    bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}");
-    bed.settle();
-    let cluster: Arc<dyn Cluster> = Arc::new(bed.cluster.clone());
+    harness.apply(policy);
+    harness.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}");
+    harness.settle();
+    let cluster: Arc<dyn Cluster> = Arc::new(harness.cluster.clone());
     let proposals = [
         Proposal { deleted: vec![document(policy)], ..Proposal::default() },
         Proposal { applied: vec![document(&secret("hunter3"))], ..Proposal::default() },
@@ -348,7 +348,7 @@ spec:
 
 #[test]
 fn a_plan_masks_a_secret_whose_record_the_controller_has_dropped() {
-    let mut bed = Bed::new();
+    let mut harness = Harness::new();
     let secret = |name: &str, value: &str| {
         format!("{{apiVersion: v1, kind: Secret, metadata: {{name: {name}}}, stringData: {{k: {value}}}}}")
     };
@@ -384,12 +384,12 @@ spec:
       {synchronize: true, apiVersion: v1, kind: ConfigMap, name: pointer, namespace: default,
        data: {data: {to: right}}}
 ";
-    bed.apply(&secret("right", "innocent"));
-    bed.apply(&secret("wrong", "hunter2"));
-    bed.apply(policies);
-    bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}");
-    bed.settle();
-    let cluster: Arc<dyn Cluster> = Arc::new(bed.cluster.clone());
+    harness.apply(&secret("right", "innocent"));
+    harness.apply(&secret("wrong", "hunter2"));
+    harness.apply(policies);
+    harness.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: t}}");
+    harness.settle();
+    let cluster: Arc<dyn Cluster> = Arc::new(harness.cluster.clone());
     let trigger = document("{apiVersion: v1, kind: ConfigMap, metadata: {name: t, namespace: default}, data: {a: b}}");
     let applied = vec![trigger, document(&pointer("wrong")), document(&secret("wrong", "hunter3"))];
     let planned = preview(&cluster, &Proposal { applied, ..Proposal::default() }, jiff::Timestamp::now()).unwrap();
@@ -402,8 +402,8 @@ spec:
 
 #[test]
 fn a_plan_masks_a_secret_that_the_controller_knew_without_asking() {
-    let mut bed = Bed::new();
-    bed.apply("{apiVersion: v1, kind: Secret, metadata: {name: source}, stringData: {k: hunter2}}");
+    let mut harness = Harness::new();
+    harness.apply("{apiVersion: v1, kind: Secret, metadata: {name: source}, stringData: {k: hunter2}}");
     let policy = "
 apiVersion: kyverno.io/v1
 kind: ClusterPolicy
@@ -417,7 +417,7 @@ spec:
        clone: {namespace: default, name: source}}
 ";
     let applied = vec![document(policy), document("{apiVersion: v1, kind: Namespace, metadata: {name: a}}")];
-    let cluster: Arc<dyn Cluster> = Arc::new(bed.cluster.clone());
+    let cluster: Arc<dyn Cluster> = Arc::new(harness.cluster.clone());
     let planned = preview(&cluster, &Proposal { applied, ..Proposal::default() }, jiff::Timestamp::now()).unwrap();
     assert_eq!((planned.changes.len(), planned.secrets.text("hunter2").contains("hunter2")), (1, false));
 }

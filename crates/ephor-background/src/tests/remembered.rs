@@ -4,7 +4,7 @@ use ephor_cluster::admission::User;
 use ephor_cluster::{Cluster, WriteOptions};
 use ephor_expr::Value;
 
-use super::bed::{Bed, document};
+use super::harness::{Harness, document};
 
 fn policy(filter: &str, data: &str) -> String {
     format!(
@@ -17,17 +17,17 @@ fn policy(filter: &str, data: &str) -> String {
 const TRIGGER: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: t, namespace: default}, data: {v: x}}";
 const MADE: &str = "{apiVersion: v1, kind: Secret, metadata: {name: made}}";
 
-fn made(bed: &Bed) -> Option<String> {
-    bed.find(MADE).map(|made| made.str_at(&["data", "k"]).unwrap_or_default().to_owned())
+fn made(harness: &Harness) -> Option<String> {
+    harness.find(MADE).map(|made| made.str_at(&["data", "k"]).unwrap_or_default().to_owned())
 }
 
 /// Writes an object as a user.
-fn write_as(bed: &mut Bed, user: &str, text: &str) {
-    bed.tick(1_000);
+fn write_as(harness: &mut Harness, user: &str, text: &str) {
+    harness.tick(1_000);
     let mut object = document(text);
-    let cluster = bed.cluster.acting_as(User { name: user.into(), ..User::default() });
-    let resource = bed.resource(&object);
-    match bed.read(&object) {
+    let cluster = harness.cluster.acting_as(User { name: user.into(), ..User::default() });
+    let resource = harness.resource(&object);
+    match harness.read(&object) {
         None => cluster.create(&resource, object, &WriteOptions::default()),
         Some(old) => {
             let version = old.at(&["metadata", "resourceVersion"]).cloned();
@@ -39,8 +39,8 @@ fn write_as(bed: &mut Bed, user: &str, text: &str) {
 }
 
 /// What a tenant may write: other content, another annotation.
-fn forge(bed: &mut Bed) {
-    let mut made = bed.find(MADE).unwrap();
+fn forge(harness: &mut Harness) {
+    let mut made = harness.find(MADE).unwrap();
     let annotation =
         made.str_at(&["metadata", "annotations", "ephor.dev/generated"]).unwrap().replace("CREATE", "UPDATE");
     ephor_runtime::content::set_entry(&mut made, "annotations", "ephor.dev/generated", Some(&annotation));
@@ -48,110 +48,110 @@ fn forge(bed: &mut Bed) {
     if let Some(members) = made.as_object_mut() {
         members.insert("data", Value::from([("k", Value::from("eve"))]));
     }
-    bed.apply_object(&made);
+    harness.apply_object(&made);
 }
 
 #[test]
 fn a_rule_that_names_the_user_is_kept_up_by_whoever_starts_anew() {
-    let mut bed = Bed::new();
-    bed.apply(&policy("", "{{ request.userInfo.username }}"));
-    bed.settle();
-    write_as(&mut bed, "ann", TRIGGER);
-    bed.settle();
-    assert_eq!(made(&bed).as_deref(), Some("ann"));
+    let mut harness = Harness::new();
+    harness.apply(&policy("", "{{ request.userInfo.username }}"));
+    harness.settle();
+    write_as(&mut harness, "ann", TRIGGER);
+    harness.settle();
+    assert_eq!(made(&harness).as_deref(), Some("ann"));
     for round in 0..3 {
-        bed.restart();
-        bed.settle();
+        harness.restart();
+        harness.settle();
         if round == 1 {
-            forge(&mut bed);
+            forge(&mut harness);
         } else {
-            bed.delete(MADE);
+            harness.delete(MADE);
         }
-        bed.settle();
-        assert_eq!(made(&bed).as_deref(), Some("ann"), "round {round}");
+        harness.settle();
+        assert_eq!(made(&harness).as_deref(), Some("ann"), "round {round}");
     }
-    bed.stop();
-    bed.delete(MADE);
-    bed.restart();
-    bed.settle();
-    assert_eq!(made(&bed).as_deref(), Some("ann"), "deleted while nobody was there");
-    write_as(&mut bed, "bob", &TRIGGER.replace("v: x", "v: y"));
-    bed.settle();
-    assert_eq!(made(&bed).as_deref(), Some("bob"), "the last request counts");
-    bed.restart();
-    bed.settle();
-    bed.delete(MADE);
-    bed.settle();
-    assert_eq!(made(&bed).as_deref(), Some("bob"), "also after a restart");
-    assert_eq!(bed.pending_requests(), 1, "one request is kept");
-    bed.delete(TRIGGER);
-    bed.settle();
-    assert_eq!((made(&bed), bed.pending_requests()), (None, 0), "it goes with its trigger");
+    harness.stop();
+    harness.delete(MADE);
+    harness.restart();
+    harness.settle();
+    assert_eq!(made(&harness).as_deref(), Some("ann"), "deleted while nobody was there");
+    write_as(&mut harness, "bob", &TRIGGER.replace("v: x", "v: y"));
+    harness.settle();
+    assert_eq!(made(&harness).as_deref(), Some("bob"), "the last request counts");
+    harness.restart();
+    harness.settle();
+    harness.delete(MADE);
+    harness.settle();
+    assert_eq!(made(&harness).as_deref(), Some("bob"), "also after a restart");
+    assert_eq!(harness.pending_requests(), 1, "one request is kept");
+    harness.delete(TRIGGER);
+    harness.settle();
+    assert_eq!((made(&harness), harness.pending_requests()), (None, 0), "it goes with its trigger");
 }
 
 #[test]
 fn a_user_whose_request_was_refused_counts_for_nothing() {
-    let mut bed = Bed::new();
-    bed.apply(&policy("", "{{ request.userInfo.username }}"));
-    bed.settle();
-    write_as(&mut bed, "ann", TRIGGER);
-    bed.settle();
-    bed.door.refuse(true);
-    let mut object = bed.find(TRIGGER).unwrap();
+    let mut harness = Harness::new();
+    harness.apply(&policy("", "{{ request.userInfo.username }}"));
+    harness.settle();
+    write_as(&mut harness, "ann", TRIGGER);
+    harness.settle();
+    harness.admission.refuse(true);
+    let mut object = harness.find(TRIGGER).unwrap();
     ephor_runtime::content::set_entry(&mut object, "annotations", "a", Some("b"));
-    let eve = bed.cluster.acting_as(User { name: "eve".into(), ..User::default() });
-    assert!(eve.update(&bed.resource(&object), object, &WriteOptions::default()).is_err());
-    bed.door.refuse(false);
-    bed.settle();
-    bed.delete(MADE);
-    bed.settle();
-    assert_eq!((made(&bed).as_deref(), bed.pending_requests()), (Some("ann"), 1));
-    bed.restart();
-    bed.settle();
-    bed.delete(MADE);
-    bed.settle();
-    assert_eq!(made(&bed).as_deref(), Some("ann"));
+    let eve = harness.cluster.acting_as(User { name: "eve".into(), ..User::default() });
+    assert!(eve.update(&harness.resource(&object), object, &WriteOptions::default()).is_err());
+    harness.admission.refuse(false);
+    harness.settle();
+    harness.delete(MADE);
+    harness.settle();
+    assert_eq!((made(&harness).as_deref(), harness.pending_requests()), (Some("ann"), 1));
+    harness.restart();
+    harness.settle();
+    harness.delete(MADE);
+    harness.settle();
+    assert_eq!(made(&harness).as_deref(), Some("ann"));
 }
 
 #[test]
 fn a_kept_request_goes_with_its_trigger_or_policy_also_when_nobody_was_there() {
     for what in [TRIGGER, "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}"] {
-        let mut bed = Bed::new();
-        bed.apply(&policy("", "{{ request.userInfo.username }}"));
-        bed.settle();
-        write_as(&mut bed, "ann", TRIGGER);
-        bed.settle();
-        assert_eq!(bed.pending_requests(), 1);
-        bed.stop();
-        bed.door.close(true);
-        bed.delete(MADE);
-        bed.delete(what);
-        bed.restart();
-        bed.settle();
-        assert_eq!((made(&bed), bed.pending_requests()), (None, 0), "{what}");
+        let mut harness = Harness::new();
+        harness.apply(&policy("", "{{ request.userInfo.username }}"));
+        harness.settle();
+        write_as(&mut harness, "ann", TRIGGER);
+        harness.settle();
+        assert_eq!(harness.pending_requests(), 1);
+        harness.stop();
+        harness.admission.close(true);
+        harness.delete(MADE);
+        harness.delete(what);
+        harness.restart();
+        harness.settle();
+        assert_eq!((made(&harness), harness.pending_requests()), (None, 0), "{what}");
     }
 }
 
 #[test]
 fn a_rule_about_updates_keeps_up_what_an_update_brought_about() {
     for (filter, data) in [(", operations: [UPDATE]", "v"), ("", "{{ request.operation }}")] {
-        let mut bed = Bed::new();
-        bed.apply(&policy(filter, data));
-        bed.settle();
-        bed.apply(TRIGGER);
-        bed.settle();
-        assert_eq!(made(&bed).is_some(), filter.is_empty(), "a creation is no update");
-        bed.apply(&TRIGGER.replace("v: x", "v: y"));
-        bed.settle();
-        let before = made(&bed);
+        let mut harness = Harness::new();
+        harness.apply(&policy(filter, data));
+        harness.settle();
+        harness.apply(TRIGGER);
+        harness.settle();
+        assert_eq!(made(&harness).is_some(), filter.is_empty(), "a creation is no update");
+        harness.apply(&TRIGGER.replace("v: x", "v: y"));
+        harness.settle();
+        let before = made(&harness);
         assert!(before.is_some());
-        bed.delete(MADE);
-        bed.settle();
-        assert_eq!(made(&bed), before);
-        bed.stop();
-        bed.delete(MADE);
-        bed.restart();
-        bed.settle();
-        assert_eq!(made(&bed), before);
+        harness.delete(MADE);
+        harness.settle();
+        assert_eq!(made(&harness), before);
+        harness.stop();
+        harness.delete(MADE);
+        harness.restart();
+        harness.settle();
+        assert_eq!(made(&harness), before);
     }
 }

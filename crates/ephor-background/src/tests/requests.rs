@@ -8,7 +8,7 @@ use ephor_expr::Value;
 use ephor_faults::FaultyCluster;
 use ephor_runtime::decision::Sender;
 
-use super::bed::{Bed, as_controller, document};
+use super::harness::{Harness, as_controller, document};
 use crate::writer::Note;
 
 const POLICY: &str = "
@@ -29,43 +29,43 @@ spec:
 ";
 
 /// The request that waits.
-fn waiting(bed: &Bed) -> Option<Value> {
-    bed.list("kyverno.io/v2", "UpdateRequest").pop()
+fn waiting(harness: &Harness) -> Option<Value> {
+    harness.list("kyverno.io/v2", "UpdateRequest").pop()
 }
 
-fn state(bed: &Bed) -> Option<String> {
-    waiting(bed).map(|request| request.str_at(&["status", "state"]).unwrap_or_default().to_owned())
+fn state(harness: &Harness) -> Option<String> {
+    waiting(harness).map(|request| request.str_at(&["status", "state"]).unwrap_or_default().to_owned())
 }
 
 #[test]
 fn a_completed_request_says_what_it_made_and_goes() {
-    let mut bed = Bed::new();
-    bed.apply(POLICY);
-    bed.settle();
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: business}}}");
-    while !matches!(state(&bed).as_deref(), Some("Completed")) {
-        bed.pump();
-        bed.controller.step(bed.now);
+    let mut harness = Harness::new();
+    harness.apply(POLICY);
+    harness.settle();
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: business}}}");
+    while !matches!(state(&harness).as_deref(), Some("Completed")) {
+        harness.pump();
+        harness.controller.step(harness.now);
     }
-    let request = waiting(&bed).unwrap();
+    let request = waiting(&harness).unwrap();
     assert_eq!(
         request.at(&["status", "generatedResources"]).unwrap().as_array().unwrap()[0].str_at(&["name"]),
         Some("made")
     );
-    bed.tick(9_000);
-    bed.pump();
-    bed.controller.step(bed.now);
-    assert!(state(&bed).is_some());
-    bed.settle();
-    assert!(state(&bed).is_none());
+    harness.tick(9_000);
+    harness.pump();
+    harness.controller.step(harness.now);
+    assert!(state(&harness).is_some());
+    harness.settle();
+    assert!(state(&harness).is_none());
 }
 
 #[test]
 fn a_request_for_an_object_that_was_refused_fails_and_no_policy_says_so() {
-    let mut bed = Bed::new();
-    bed.apply(POLICY);
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: other}}}");
-    bed.settle();
+    let mut harness = Harness::new();
+    harness.apply(POLICY);
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: other}}}");
+    harness.settle();
     let request = document(
         "{apiVersion: kyverno.io/v2, kind: UpdateRequest, metadata: {name: ur-1, namespace: kyverno},
           spec: {policy: p, requestType: generate, ruleContext: [{rule: r, trigger: {apiVersion: v1, kind: Namespace,
@@ -73,85 +73,85 @@ fn a_request_for_an_object_that_was_refused_fails_and_no_policy_says_so() {
               uid: '', operation: CREATE, object: {apiVersion: v1, kind: Namespace, metadata: {name: ns-a, uid: phantom,
               labels: {layer: business}}}, oldObject: {}}}}}}",
     );
-    bed.cluster_create(&request);
-    let end = bed.now + 12_000;
-    while bed.now < end {
-        while bed.pump() || bed.controller.step(bed.now) == crate::Step::Worked {}
-        assert!(bed.controller.state().failures.is_empty(), "{:?}", bed.controller.state().failures);
-        bed.tick(100);
+    harness.cluster_create(&request);
+    let end = harness.now + 12_000;
+    while harness.now < end {
+        while harness.pump() || harness.controller.step(harness.now) == crate::Step::Worked {}
+        assert!(harness.controller.state().failures.is_empty(), "{:?}", harness.controller.state().failures);
+        harness.tick(100);
     }
-    assert_eq!(state(&bed).as_deref(), Some("Failed"));
-    bed.settle();
-    assert_eq!(state(&bed), None, "given up");
-    assert!(bed.controller.state().failures.is_empty(), "{:?}", bed.controller.state().failures);
-    assert!(bed.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: ns-a}}").is_none());
+    assert_eq!(state(&harness).as_deref(), Some("Failed"));
+    harness.settle();
+    assert_eq!(state(&harness), None, "given up");
+    assert!(harness.controller.state().failures.is_empty(), "{:?}", harness.controller.state().failures);
+    assert!(harness.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: ns-a}}").is_none());
 }
 
 #[test]
 fn a_change_of_labels_that_means_nothing_is_skipped() {
-    let mut bed = Bed::new();
-    bed.apply(&POLICY.replace(", selector: {matchLabels: {layer: business}}", ""));
-    bed.settle();
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a}}");
-    bed.settle();
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {a: b}}}");
+    let mut harness = Harness::new();
+    harness.apply(&POLICY.replace(", selector: {matchLabels: {layer: business}}", ""));
+    harness.settle();
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a}}");
+    harness.settle();
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {a: b}}}");
     for _ in 0..100 {
-        bed.pump();
-        bed.controller.step(bed.now);
+        harness.pump();
+        harness.controller.step(harness.now);
     }
-    let request = waiting(&bed).unwrap();
+    let request = waiting(&harness).unwrap();
     assert_eq!(request.str_at(&["status", "state"]), Some("Skip"), "{}", request.to_json());
     assert!(request.str_at(&["status", "message"]).unwrap().contains("labels"));
 }
 
 #[test]
 fn many_finished_requests_go_at_once() {
-    let mut bed = Bed::new();
-    bed.apply(POLICY);
-    bed.settle();
+    let mut harness = Harness::new();
+    harness.apply(POLICY);
+    harness.settle();
     for i in 0..150 {
         let namespace =
             format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: n-{i}, labels: {{layer: business}}}}}}");
-        bed.cluster_create(&document(&namespace));
+        harness.cluster_create(&document(&namespace));
     }
     for i in 0..150 {
         let namespace = format!(
             "{{apiVersion: v1, kind: Namespace, metadata: {{name: n-{i}, labels: {{layer: business}}, annotations: {{a: b}}}}}}"
         );
-        bed.apply(&namespace);
+        harness.apply(&namespace);
     }
-    let start = bed.now;
-    while bed.pump() || bed.controller.step(bed.now) == crate::Step::Worked {}
-    assert_eq!(bed.now, start, "no time has passed");
-    assert!(bed.pending_requests() <= 100, "{}", bed.pending_requests());
+    let start = harness.now;
+    while harness.pump() || harness.controller.step(harness.now) == crate::Step::Worked {}
+    assert_eq!(harness.now, start, "no time has passed");
+    assert!(harness.pending_requests() <= 100, "{}", harness.pending_requests());
 }
 
 #[test]
 fn a_finished_request_goes_before_the_namespace_of_its_trigger() {
-    let mut bed = Bed::new();
-    bed.apply(
+    let mut harness = Harness::new();
+    harness.apply(
         &POLICY
             .replace("[Namespace], selector: {matchLabels: {layer: business}}", "[Secret]")
             .replace("request.object.metadata.name ", "request.object.metadata.namespace "),
     );
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a}}");
-    bed.settle();
-    bed.apply("{apiVersion: v1, kind: Secret, metadata: {name: trigger, namespace: ns-a}}");
-    while !matches!(state(&bed).as_deref(), Some("Completed")) {
-        bed.pump();
-        bed.controller.step(bed.now);
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a}}");
+    harness.settle();
+    harness.apply("{apiVersion: v1, kind: Secret, metadata: {name: trigger, namespace: ns-a}}");
+    while !matches!(state(&harness).as_deref(), Some("Completed")) {
+        harness.pump();
+        harness.controller.step(harness.now);
     }
-    let start = bed.now;
-    bed.delete("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a}}");
-    while bed.pump() || bed.controller.step(bed.now) == crate::Step::Worked {}
-    assert!(bed.now - start < 2_000, "{} ms have passed", bed.now - start);
-    assert_eq!(state(&bed), None);
+    let start = harness.now;
+    harness.delete("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a}}");
+    while harness.pump() || harness.controller.step(harness.now) == crate::Step::Worked {}
+    assert!(harness.now - start < 2_000, "{} ms have passed", harness.now - start);
+    assert_eq!(state(&harness), None);
 }
 
 /// A made-up review that came as if the API server sent it: that `user` created the Namespace.
-fn forge(bed: &Bed, user: &str) {
-    let namespace = bed.find("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a}}").unwrap().to_json();
-    bed.door.ask(&document(&format!(
+fn forge(harness: &Harness, user: &str) {
+    let namespace = harness.find("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a}}").unwrap().to_json();
+    harness.admission.ask(&document(&format!(
         "{{uid: forged-{user}, operation: CREATE, kind: {{group: '', version: v1, kind: Namespace}},
           resource: {{group: '', version: v1, resource: namespaces}}, name: ns-a, namespace: ns-a,
           userInfo: {{username: {user}, groups: [dev]}}, dryRun: false, object: {namespace}, oldObject: null}}"
@@ -169,34 +169,35 @@ fn a_forged_request_of_a_user_without_the_right_is_dropped() {
             review.str_at(&["spec", "user"]) == Some("ann")
         }
     });
-    let mut bed = Bed::over(cluster, Arc::new(view));
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: business}}}");
+    let mut harness = Harness::over(cluster, Arc::new(view));
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: business}}}");
     let policy = POLICY.replace("spec:\n  rules", "spec:\n  background: false\n  rules");
-    bed.apply(&policy.replace("{k: v}", "{k: '{{ request.userInfo.username }}'}"));
-    bed.settle();
-    let made = |bed: &Bed| bed.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: ns-a}}");
-    forge(&bed, "mallory");
-    assert!(waiting(&bed).is_some(), "admission hands it over");
-    bed.settle();
-    assert_eq!((made(&bed), waiting(&bed)), (None, None));
+    harness.apply(&policy.replace("{k: v}", "{k: '{{ request.userInfo.username }}'}"));
+    harness.settle();
+    let made =
+        |harness: &Harness| harness.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: ns-a}}");
+    forge(&harness, "mallory");
+    assert!(waiting(&harness).is_some(), "admission hands it over");
+    harness.settle();
+    assert_eq!((made(&harness), waiting(&harness)), (None, None));
     assert_eq!(*asked.lock().unwrap(), [r#"{"resource":"namespaces","verb":"create","version":"v1"}"#]);
-    forge(&bed, "ann");
-    bed.settle();
-    assert_eq!(made(&bed).unwrap().str_at(&["data", "k"]), Some("ann"));
+    forge(&harness, "ann");
+    harness.settle();
+    assert_eq!(made(&harness).unwrap().str_at(&["data", "k"]), Some("ann"));
 }
 
-/// A bed in which `ann` and the group `admins` have all rights and others have none. Its policy notes who did what to a Namespace of the
+/// A harness in which `ann` and the group `admins` have all rights and others have none. Its policy notes who did what to a Namespace of the
 /// layer `business`, and who opened a shell in a Pod.
-fn bed_of_ann() -> Bed {
+fn bed_of_ann() -> Harness {
     let cluster = MemoryCluster::new(Options::default());
     let view = FaultyCluster::new(Arc::new(as_controller(&cluster))).with_rights(|review| {
         let groups = review.at(&["spec", "groups"]).and_then(Value::as_array).unwrap_or_default();
         review.str_at(&["spec", "user"]) == Some("ann") || groups.contains(&Value::from("admins"))
     });
-    let mut bed = Bed::over(cluster, Arc::new(view));
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: notes}}");
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: plain}}");
-    bed.apply(
+    let mut harness = Harness::over(cluster, Arc::new(view));
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: notes}}");
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: plain}}");
+    harness.apply(
         &POLICY
             .replace("spec:\n  rules", "spec:\n  background: false\n  rules")
             .replace("kinds: [Namespace]", "kinds: [Namespace], operations: [CREATE, UPDATE, DELETE]")
@@ -204,8 +205,8 @@ fn bed_of_ann() -> Bed {
             .replace("'{{ request.object.metadata.name }}'", "notes")
             .replace("{k: v}", "{k: '{{ request.userInfo.username }} {{ request.operation }}'}"),
     );
-    bed.settle();
-    bed
+    harness.settle();
+    harness
 }
 
 fn review(user: &str, group: &str, operation: &str, rest: &str) -> Value {
@@ -215,12 +216,12 @@ fn review(user: &str, group: &str, operation: &str, rest: &str) -> Value {
 }
 
 /// What the policy of [`bed_of_ann`] noted after a made-up review that came as if the API server sent it.
-fn noted_after(bed: &mut Bed, (user, group): (&str, &str), operation: &str, rest: &str) -> Option<String> {
-    bed.door.ask(&review(user, group, operation, rest));
-    assert!(waiting(bed).is_some(), "admission hands it over: {user} {operation}");
-    bed.settle();
-    assert_eq!(waiting(bed), None, "{user} {operation}");
-    let made = bed.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: notes}}")?;
+fn noted_after(harness: &mut Harness, (user, group): (&str, &str), operation: &str, rest: &str) -> Option<String> {
+    harness.admission.ask(&review(user, group, operation, rest));
+    assert!(waiting(harness).is_some(), "admission hands it over: {user} {operation}");
+    harness.settle();
+    assert_eq!(waiting(harness), None, "{user} {operation}");
+    let made = harness.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: notes}}")?;
     made.str_at(&["data", "k"]).map(str::to_owned)
 }
 
@@ -242,8 +243,8 @@ fn posted(name: &str, uid: &str, version: u64) -> String {
 
 #[test]
 fn a_forged_review_in_the_name_of_a_user_with_the_right_is_judged_by_the_live_object() {
-    let mut bed = bed_of_ann();
-    let live = bed.find("{apiVersion: v1, kind: Namespace, metadata: {name: plain}}").unwrap();
+    let mut harness = bed_of_ann();
+    let live = harness.find("{apiVersion: v1, kind: Namespace, metadata: {name: plain}}").unwrap();
     let uid = live.str_at(&["metadata", "uid"]).unwrap().to_owned();
     let (absent, plain) = (posted("absent", "phantom", 1), posted("plain", &uid, 0));
     for (operation, name, object, old) in [
@@ -256,16 +257,16 @@ fn a_forged_review_in_the_name_of_a_user_with_the_right_is_judged_by_the_live_ob
         ("DELETE", "plain", "null", &plain),
     ] {
         assert_eq!(
-            noted_after(&mut bed, ("ann", "dev"), operation, &of_namespace(name, object, old)),
+            noted_after(&mut harness, ("ann", "dev"), operation, &of_namespace(name, object, old)),
             None,
             "{operation} {name}"
         );
     }
     // Once the live object is as the review says, the same review acts.
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: plain, labels: {layer: business}}}");
-    bed.settle();
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: plain, labels: {layer: business}}}");
+    harness.settle();
     assert_eq!(
-        noted_after(&mut bed, ("ann", "dev"), "CREATE", &of_namespace("plain", &plain, "null")).as_deref(),
+        noted_after(&mut harness, ("ann", "dev"), "CREATE", &of_namespace("plain", &plain, "null")).as_deref(),
         Some("ann CREATE")
     );
 }
@@ -275,10 +276,10 @@ fn a_forged_review_in_the_name_of_a_user_with_the_right_is_judged_by_the_live_ob
 fn an_unproven_sender_has_nothing_done_whatever_the_review_claims() {
     let live = "{apiVersion: v1, kind: Namespace, metadata: {name: team, labels: {layer: business}}}";
     let bed_with_team = || {
-        let mut bed = bed_of_ann();
-        bed.apply(live);
-        bed.settle();
-        bed
+        let mut harness = bed_of_ann();
+        harness.apply(live);
+        harness.settle();
+        harness
     };
     let team = bed_with_team().find(live).unwrap().to_json();
     let creation = of_namespace("team", &team, "null");
@@ -288,9 +289,9 @@ fn an_unproven_sender_has_nothing_done_whatever_the_review_claims() {
          object: {apiVersion: v1, kind: PodExecOptions, command: [sh]}";
     for (operation, rest) in [("CREATE", creation.as_str()), ("DELETE", &deletion), ("CONNECT", connection)] {
         for (user, group) in [("ann", "dev"), ("mallory", "admins")] {
-            let bed = bed_with_team();
-            bed.door.ask_as(Sender::Unproven, &review(user, group, operation, rest));
-            assert_eq!(waiting(&bed), None, "{user} {operation}");
+            let harness = bed_with_team();
+            harness.admission.ask_as(Sender::Unproven, &review(user, group, operation, rest));
+            assert_eq!(waiting(&harness), None, "{user} {operation}");
             assert_eq!(
                 noted_after(&mut bed_with_team(), (user, group), operation, rest),
                 Some(format!("{user} {operation}")),
@@ -304,16 +305,16 @@ fn an_unproven_sender_has_nothing_done_whatever_the_review_claims() {
 #[test]
 fn a_request_for_a_trigger_that_was_replaced_ends_without_a_word() {
     let trigger = "{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: business}}}";
-    let mut bed = Bed::new();
-    bed.apply(POLICY);
-    bed.settle();
+    let mut harness = Harness::new();
+    harness.apply(POLICY);
+    harness.settle();
     // Admission sees two creations with different UIDs; only the second object is there when the work begins.
-    bed.apply(trigger);
-    let first = waiting(&bed).unwrap();
+    harness.apply(trigger);
+    let first = waiting(&harness).unwrap();
     assert_eq!(first.str_at(&["spec", "resource", "name"]), Some("ns-a"), "`kubectl get ur` shows the trigger");
-    bed.delete(trigger);
-    bed.apply(trigger);
-    bed.cluster_create(&{
+    harness.delete(trigger);
+    harness.apply(trigger);
+    harness.cluster_create(&{
         let mut again = first.clone();
         for key in ["uid", "resourceVersion", "creationTimestamp"] {
             ephor_runtime::content::set_meta(&mut again, key, None);
@@ -321,18 +322,18 @@ fn a_request_for_a_trigger_that_was_replaced_ends_without_a_word() {
         ephor_runtime::content::set_meta(&mut again, "name", Some("ur-first".into()));
         again
     });
-    let end = bed.now + 60_000;
-    while bed.now < end {
-        while bed.pump() || bed.controller.step(bed.now) == crate::Step::Worked {
-            for request in bed.list("kyverno.io/v2", "UpdateRequest") {
+    let end = harness.now + 60_000;
+    while harness.now < end {
+        while harness.pump() || harness.controller.step(harness.now) == crate::Step::Worked {
+            for request in harness.list("kyverno.io/v2", "UpdateRequest") {
                 assert_ne!(request.str_at(&["status", "state"]), Some("Failed"), "{}", request.to_json());
             }
         }
-        bed.tick(100);
+        harness.tick(100);
     }
-    assert!(bed.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: ns-a}}").is_some());
-    assert_eq!(bed.pending_requests(), 0);
+    assert!(harness.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: ns-a}}").is_some());
+    assert_eq!(harness.pending_requests(), 0);
     let failed = |note: &Note| matches!(note, Note::Failed { .. });
-    assert!(!bed.notes.lock().unwrap().iter().any(failed), "{:?}", bed.notes);
-    assert!(bed.controller.state().failures.is_empty(), "{:?}", bed.controller.state().failures);
+    assert!(!harness.notes.lock().unwrap().iter().any(failed), "{:?}", harness.notes);
+    assert!(harness.controller.state().failures.is_empty(), "{:?}", harness.controller.state().failures);
 }

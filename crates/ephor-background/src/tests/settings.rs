@@ -1,6 +1,6 @@
 //! What the settings say holds in the background too.
 
-use super::bed::Bed;
+use super::harness::Harness;
 
 const POLICY: &str = "
 apiVersion: kyverno.io/v1
@@ -23,27 +23,27 @@ const LARGE: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: large}, 
 const TRIGGER: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: t, labels: {on: 'yes'}}}";
 const MADE: &str = "{apiVersion: v1, kind: Secret, metadata: {name: made}}";
 
-fn failures(bed: &Bed) -> String {
-    let state = bed.controller.state();
+fn failures(harness: &Harness) -> String {
+    let state = harness.controller.state();
     state.failures.values().flat_map(|failed| failed.values()).map(ToString::to_string).collect()
 }
 
 #[test]
 fn a_context_larger_than_the_settings_allow_is_an_error() {
-    let mut bed = Bed::new();
-    bed.set("{maxContextSize: '20'}");
-    bed.apply(POLICY);
-    bed.apply(LARGE);
-    bed.apply(TRIGGER);
-    bed.settle();
-    let why = failures(&bed);
+    let mut harness = Harness::new();
+    harness.set("{maxContextSize: '20'}");
+    harness.apply(POLICY);
+    harness.apply(LARGE);
+    harness.apply(TRIGGER);
+    harness.settle();
+    let why = failures(&harness);
     assert!(why.contains("context data exceed 20 bytes (maxContextSize)"), "{why}");
-    assert!(bed.find(MADE).is_none());
+    assert!(harness.find(MADE).is_none());
 
-    bed.set("{maxContextSize: 1Mi}");
-    bed.controller.resync(bed.now);
-    bed.settle();
-    let made = bed.find(MADE).unwrap();
+    harness.set("{maxContextSize: 1Mi}");
+    harness.controller.resync(harness.now);
+    harness.settle();
+    let made = harness.find(MADE).unwrap();
     assert_eq!(made.str_at(&["stringData", "k"]), Some("a text of some length"));
 }
 
@@ -53,24 +53,24 @@ fn for_a_hidden_trigger_nothing_is_made_and_what_there_is_stays() {
     let made = |name: &str| format!("{{apiVersion: v1, kind: Secret, metadata: {{name: of-{name}}}}}");
     let trigger = |name: &str, on: &str| TRIGGER.replace("name: t", &format!("name: {name}")).replace("yes", on);
     for existing in ["true", "false"] {
-        let mut bed = Bed::new();
-        bed.apply(
+        let mut harness = Harness::new();
+        harness.apply(
             &policy.replace("synchronize: true", &format!("generateExisting: {existing}\n      synchronize: true")),
         );
-        bed.apply(LARGE);
-        bed.apply(&trigger("a", "yes"));
-        bed.settle();
-        assert!(bed.find(&made("a")).is_some());
+        harness.apply(LARGE);
+        harness.apply(&trigger("a", "yes"));
+        harness.settle();
+        assert!(harness.find(&made("a")).is_some());
 
-        bed.set("{resourceFilters: '[ConfigMap,default,a][ConfigMap,default,b]'}");
-        bed.apply(&trigger("a", "no"));
-        bed.apply(&trigger("b", "yes"));
-        bed.apply(&trigger("c", "yes"));
-        bed.settle();
-        bed.controller.resync(bed.now);
-        bed.settle();
-        assert_eq!(bed.pending_requests(), 0);
-        let there: Vec<bool> = ["a", "b", "c"].iter().map(|name| bed.find(&made(name)).is_some()).collect();
+        harness.set("{resourceFilters: '[ConfigMap,default,a][ConfigMap,default,b]'}");
+        harness.apply(&trigger("a", "no"));
+        harness.apply(&trigger("b", "yes"));
+        harness.apply(&trigger("c", "yes"));
+        harness.settle();
+        harness.controller.resync(harness.now);
+        harness.settle();
+        assert_eq!(harness.pending_requests(), 0);
+        let there: Vec<bool> = ["a", "b", "c"].iter().map(|name| harness.find(&made(name)).is_some()).collect();
         assert_eq!(there, [true, false, true], "generateExisting {existing}");
     }
 }
@@ -91,14 +91,14 @@ spec:
       patchStrategicMerge: {metadata: {labels: {by: '{{ request.object.metadata.name }}'}}}
 ";
     for filters in ["[ConfigMap,default,*]", "[ConfigMap,elsewhere,*]"] {
-        let mut bed = Bed::new();
-        bed.set(&format!("{{resourceFilters: '{filters}'}}"));
-        bed.apply("{apiVersion: v1, kind: Secret, metadata: {name: target}}");
-        bed.apply(TRIGGER);
-        bed.apply(policy);
-        bed.apply(&TRIGGER.replace("name: t", "name: u"));
-        bed.settle();
-        let target = bed.find("{apiVersion: v1, kind: Secret, metadata: {name: target}}").unwrap();
+        let mut harness = Harness::new();
+        harness.set(&format!("{{resourceFilters: '{filters}'}}"));
+        harness.apply("{apiVersion: v1, kind: Secret, metadata: {name: target}}");
+        harness.apply(TRIGGER);
+        harness.apply(policy);
+        harness.apply(&TRIGGER.replace("name: t", "name: u"));
+        harness.settle();
+        let target = harness.find("{apiVersion: v1, kind: Secret, metadata: {name: target}}").unwrap();
         assert_eq!(target.at(&["metadata", "labels", "by"]).is_some(), filters.contains("elsewhere"));
     }
 }

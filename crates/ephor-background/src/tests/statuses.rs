@@ -2,7 +2,7 @@
 
 use ephor_expr::Value;
 
-use super::bed::{Bed, document};
+use super::harness::{Harness, document};
 use crate::state::Subject;
 
 const POLICY: &str = "
@@ -34,8 +34,8 @@ fn made(name: &str, namespace: &str) -> String {
 }
 
 /// The condition that says whether everything was made good: status and reason.
-fn converged(bed: &Bed) -> Option<(String, String)> {
-    let policy = bed.read(&document(POLICY)).unwrap();
+fn converged(harness: &Harness) -> Option<(String, String)> {
+    let policy = harness.read(&document(POLICY)).unwrap();
     let conditions = policy.at(&["status", "conditions"])?.as_array()?;
     let condition = conditions.iter().find(|c| c.str_at(&["type"]) == Some("BackgroundConverged"))?;
     let text = |key: &str| condition.str_at(&[key]).unwrap_or_default().to_owned();
@@ -48,26 +48,27 @@ fn pair(status: &str, reason: &str) -> (String, String) {
 
 #[test]
 fn a_rule_stays_with_its_triggers_when_its_policy_is_edited() {
-    let mut bed = Bed::new();
-    bed.apply(&trigger("older", "default"));
-    bed.apply(POLICY);
-    bed.apply(&trigger("dog", "default"));
-    bed.settle();
-    bed.apply(&POLICY.replace("dg==", "dw=="));
-    bed.settle();
-    bed.stop();
-    bed.delete(&made("dog", "default"));
-    bed.restart();
-    bed.settle();
-    assert!(bed.find(&made("dog", "default")).is_some());
-    assert!(bed.find(&made("older", "default")).is_none(), "what came before the rule is none of its triggers");
+    let mut harness = Harness::new();
+    harness.apply(&trigger("older", "default"));
+    harness.apply(POLICY);
+    harness.apply(&trigger("dog", "default"));
+    harness.settle();
+    harness.apply(&POLICY.replace("dg==", "dw=="));
+    harness.settle();
+    harness.stop();
+    harness.delete(&made("dog", "default"));
+    harness.restart();
+    harness.settle();
+    assert!(harness.find(&made("dog", "default")).is_some());
+    assert!(harness.find(&made("older", "default")).is_none(), "what came before the rule is none of its triggers");
     // Selecting others is being another rule.
     let of_all = POLICY.replace(", selector: {matchLabels: {on: 'yes'}}", "");
-    bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: plain, namespace: default}, data: {to: default}}");
-    bed.apply(&of_all);
-    bed.restart();
-    bed.settle();
-    assert!(bed.find(&made("plain", "default")).is_none());
+    harness
+        .apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: plain, namespace: default}, data: {to: default}}");
+    harness.apply(&of_all);
+    harness.restart();
+    harness.settle();
+    assert!(harness.find(&made("plain", "default")).is_none());
 }
 
 #[test]
@@ -75,60 +76,60 @@ fn triggers_that_a_rule_is_through_with_are_not_looked_at_again_for_others() {
     let once = POLICY
         .replace("synchronize: true", "synchronize: false, generateExisting: true")
         .replace("synchronize: false, generateExisting: true", "synchronize: false\n      generateExisting: true");
-    let mut bed = Bed::new();
-    bed.apply(&trigger("dog", "default"));
-    bed.apply(&trigger("cat", "nowhere"));
-    bed.apply(&once);
-    bed.settle();
-    assert!(bed.find(&made("dog", "default")).is_some());
-    bed.delete(&made("dog", "default"));
-    bed.settle();
-    bed.restart();
-    bed.settle();
-    assert!(bed.find(&made("dog", "default")).is_none(), "what was deleted stays deleted");
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: nowhere}}");
-    bed.settle();
-    assert!(bed.find(&made("cat", "nowhere")).is_some());
-    assert!(bed.find(&made("dog", "default")).is_none());
+    let mut harness = Harness::new();
+    harness.apply(&trigger("dog", "default"));
+    harness.apply(&trigger("cat", "nowhere"));
+    harness.apply(&once);
+    harness.settle();
+    assert!(harness.find(&made("dog", "default")).is_some());
+    harness.delete(&made("dog", "default"));
+    harness.settle();
+    harness.restart();
+    harness.settle();
+    assert!(harness.find(&made("dog", "default")).is_none(), "what was deleted stays deleted");
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: nowhere}}");
+    harness.settle();
+    assert!(harness.find(&made("cat", "nowhere")).is_some());
+    assert!(harness.find(&made("dog", "default")).is_none());
 }
 
 #[test]
 fn a_failure_that_is_over_is_told_as_over_also_by_another_leader() {
-    let mut bed = Bed::new();
-    bed.apply(POLICY);
-    bed.apply(&trigger("cat", "nowhere"));
-    bed.settle();
-    assert_eq!(converged(&bed).unwrap(), pair("False", "Failing"));
-    bed.stop();
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: nowhere}}");
-    bed.restart();
-    bed.settle();
-    assert_eq!(converged(&bed).unwrap(), pair("True", "Converged"));
+    let mut harness = Harness::new();
+    harness.apply(POLICY);
+    harness.apply(&trigger("cat", "nowhere"));
+    harness.settle();
+    assert_eq!(converged(&harness).unwrap(), pair("False", "Failing"));
+    harness.stop();
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: nowhere}}");
+    harness.restart();
+    harness.settle();
+    assert_eq!(converged(&harness).unwrap(), pair("True", "Converged"));
 }
 
 #[test]
 fn work_that_is_given_up_is_never_called_done() {
-    let mut bed = Bed::new();
+    let mut harness = Harness::new();
     let once = POLICY.replace("synchronize: true", "synchronize: false");
-    bed.apply(&once);
-    bed.settle();
-    bed.apply(&trigger("cat", "nowhere"));
-    bed.settle();
-    assert_eq!(bed.pending_requests(), 0);
-    assert_eq!(converged(&bed).unwrap(), pair("False", "GivenUp"));
-    bed.restart();
-    bed.settle();
-    assert_eq!(converged(&bed).unwrap(), pair("False", "GivenUp"));
+    harness.apply(&once);
+    harness.settle();
+    harness.apply(&trigger("cat", "nowhere"));
+    harness.settle();
+    assert_eq!(harness.pending_requests(), 0);
+    assert_eq!(converged(&harness).unwrap(), pair("False", "GivenUp"));
+    harness.restart();
+    harness.settle();
+    assert_eq!(converged(&harness).unwrap(), pair("False", "GivenUp"));
     // Another version of the policy begins anew.
-    bed.apply(&once.replace("dg==", "dw=="));
-    bed.settle();
-    assert_eq!(converged(&bed).unwrap(), pair("True", "Converged"));
-    assert_eq!(bed.given_up().len(), 1, "the request still says what became of it");
+    harness.apply(&once.replace("dg==", "dw=="));
+    harness.settle();
+    assert_eq!(converged(&harness).unwrap(), pair("True", "Converged"));
+    assert_eq!(harness.given_up().len(), 1, "the request still says what became of it");
 }
 
 /// What the condition says.
-fn message(bed: &Bed, policy: &str) -> String {
-    let policy = bed.read(&document(policy)).unwrap();
+fn message(harness: &Harness, policy: &str) -> String {
+    let policy = harness.read(&document(policy)).unwrap();
     let conditions = policy.at(&["status", "conditions"]).and_then(Value::as_array).unwrap();
     conditions[0].str_at(&["message"]).unwrap_or_default().to_owned()
 }
@@ -142,16 +143,16 @@ fn failed_work_names_its_trigger_in_requests_and_in_policies_of_its_namespace_on
         once,
         home.replace("'{{ request.object.data.to }}'", "default").replace("dg==", "'{{ request.object.data.no }}'"),
     ] {
-        let mut bed = Bed::new();
+        let mut harness = Harness::new();
         let cluster_wide = policy.contains("kind: ClusterPolicy");
-        bed.apply(&policy);
-        bed.settle();
-        bed.apply(&trigger("cat", "nowhere"));
-        bed.settle();
-        let requests = bed.given_up();
+        harness.apply(&policy);
+        harness.settle();
+        harness.apply(&trigger("cat", "nowhere"));
+        harness.settle();
+        let requests = harness.given_up();
         let said = requests[0].str_at(&["status", "message"]).unwrap();
         assert!(said.starts_with(begins), "{said}");
-        let told = message(&bed, &policy);
+        let told = message(&harness, &policy);
         assert!(told.starts_with("1 background task fails, 1 given up: "), "{told}");
         assert_eq!(told.contains(begins), !cluster_wide, "{told}");
     }
@@ -161,71 +162,72 @@ fn failed_work_names_its_trigger_in_requests_and_in_policies_of_its_namespace_on
 fn work_that_is_given_up_fails_no_more_when_its_trigger_is_gone_also_for_another_leader() {
     let once = POLICY.replace("synchronize: true", "synchronize: false");
     for restarts in [false, true] {
-        let mut bed = Bed::new();
-        bed.apply(&once);
-        bed.settle();
-        bed.apply(&trigger("cat", "nowhere"));
-        bed.settle();
-        assert_eq!(converged(&bed).unwrap(), pair("False", "GivenUp"));
+        let mut harness = Harness::new();
+        harness.apply(&once);
+        harness.settle();
+        harness.apply(&trigger("cat", "nowhere"));
+        harness.settle();
+        assert_eq!(converged(&harness).unwrap(), pair("False", "GivenUp"));
         if restarts {
-            bed.restart();
-            bed.settle();
-            assert_eq!(converged(&bed).unwrap(), pair("False", "GivenUp"));
+            harness.restart();
+            harness.settle();
+            assert_eq!(converged(&harness).unwrap(), pair("False", "GivenUp"));
         }
-        bed.delete(&trigger("cat", "nowhere"));
-        bed.settle();
-        assert_eq!(converged(&bed).unwrap(), pair("True", "Converged"), "{restarts}");
+        harness.delete(&trigger("cat", "nowhere"));
+        harness.settle();
+        assert_eq!(converged(&harness).unwrap(), pair("True", "Converged"), "{restarts}");
     }
 }
 
 #[test]
 fn a_status_says_since_when_rules_look_for_what_they_look_for() {
-    let mut bed = Bed::new();
-    bed.apply(POLICY);
-    bed.settle();
-    let since = |bed: &Bed| bed.read(&document(POLICY)).unwrap().at(&["status", "rulesSince"]).cloned();
-    let first = since(&bed).unwrap();
+    let mut harness = Harness::new();
+    harness.apply(POLICY);
+    harness.settle();
+    let since = |harness: &Harness| harness.read(&document(POLICY)).unwrap().at(&["status", "rulesSince"]).cloned();
+    let first = since(&harness).unwrap();
     assert_eq!(first.as_array().map(<[Value]>::len), Some(1));
-    bed.tick(5_000);
-    bed.apply(&POLICY.replace("dg==", "dw=="));
-    bed.settle();
-    assert_eq!(since(&bed), Some(first.clone()));
-    bed.tick(5_000);
-    bed.apply(&POLICY.replace("'yes'", "'no'"));
-    bed.settle();
-    assert_ne!(since(&bed), Some(first));
+    harness.tick(5_000);
+    harness.apply(&POLICY.replace("dg==", "dw=="));
+    harness.settle();
+    assert_eq!(since(&harness), Some(first.clone()));
+    harness.tick(5_000);
+    harness.apply(&POLICY.replace("'yes'", "'no'"));
+    harness.settle();
+    assert_ne!(since(&harness), Some(first));
 }
 
 #[test]
 fn a_policy_says_within_a_second_that_work_fails() {
-    let mut bed = Bed::new();
-    bed.apply(&POLICY.replace("synchronize: true", "synchronize: false"));
-    bed.settle();
-    bed.apply(&trigger("cat", "nowhere"));
-    let end = bed.now + 1_000;
-    while bed.now < end {
-        while bed.pump() || bed.controller.step(bed.now) == crate::Step::Worked {}
-        bed.tick(100);
+    let mut harness = Harness::new();
+    harness.apply(&POLICY.replace("synchronize: true", "synchronize: false"));
+    harness.settle();
+    harness.apply(&trigger("cat", "nowhere"));
+    let end = harness.now + 1_000;
+    while harness.now < end {
+        while harness.pump() || harness.controller.step(harness.now) == crate::Step::Worked {}
+        harness.tick(100);
     }
-    assert_eq!(converged(&bed).unwrap(), pair("False", "Failing"));
+    assert_eq!(converged(&harness).unwrap(), pair("False", "Failing"));
 }
 
 #[test]
 fn objects_that_fail_and_succeed_in_turn_cause_a_bounded_number_of_statuses() {
-    let mut bed = Bed::new();
-    bed.apply(POLICY);
-    bed.settle();
-    bed.apply(&trigger("cat", "nowhere"));
+    let mut harness = Harness::new();
+    harness.apply(POLICY);
+    harness.settle();
+    harness.apply(&trigger("cat", "nowhere"));
     let key = crate::state::policy_key("", "p");
-    let version =
-        |bed: &Bed| bed.read(&document(POLICY)).unwrap().str_at(&["metadata", "resourceVersion"]).map(str::to_owned);
-    let (mut changes, mut last) = (0, version(&bed));
+    let version = |harness: &Harness| {
+        harness.read(&document(POLICY)).unwrap().str_at(&["metadata", "resourceVersion"]).map(str::to_owned)
+    };
+    let (mut changes, mut last) = (0, version(&harness));
     for i in 0..600 {
         let fails = (i % 20 < 10).then(|| "no".to_owned());
-        bed.controller.state().set_failure(&key, Subject::Trigger("other".into()), fails, bed.now);
-        while bed.pump() || bed.controller.step(bed.now) == crate::Step::Worked {}
-        bed.tick(100);
-        let now = version(&bed);
+        harness.controller.state().set_failure(&key, Subject::Trigger("other".into()), fails, harness.now);
+        while harness.pump() || harness.controller.step(harness.now) == crate::Step::Worked {}
+        harness.tick(100);
+        let now = version(&harness);
         changes += usize::from(now != last);
         last = now;
     }

@@ -2,7 +2,7 @@
 
 use ephor_expr::Value;
 
-use super::bed::{Bed, document};
+use super::harness::{Harness, document};
 
 fn policy(kind: &str, data: &str) -> String {
     format!(
@@ -16,18 +16,18 @@ const DEPLOYMENT: &str = "{apiVersion: apps/v1, kind: Deployment, metadata: {nam
   replicas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}},
     spec: {containers: [{name: main, image: example}]}}}}";
 
-fn made(bed: &Bed) -> Option<String> {
-    let made = bed.find("{apiVersion: v1, kind: Secret, metadata: {name: made}}")?;
+fn made(harness: &Harness) -> Option<String> {
+    let made = harness.find("{apiVersion: v1, kind: Secret, metadata: {name: made}}")?;
     Some(made.str_at(&["data", "k"]).unwrap_or_default().to_owned())
 }
 
-fn scale(bed: &Bed, number: usize, replicas: usize) {
-    let uid = bed.find(DEPLOYMENT).unwrap().str_at(&["metadata", "uid"]).unwrap().to_owned();
+fn scale(harness: &Harness, number: usize, replicas: usize) {
+    let uid = harness.find(DEPLOYMENT).unwrap().str_at(&["metadata", "uid"]).unwrap().to_owned();
     let object = format!(
         "{{apiVersion: autoscaling/v1, kind: Scale, metadata: {{name: web, namespace: default, uid: {uid}}},
           spec: {{replicas: {replicas}}}}}"
     );
-    bed.door.ask(&document(&format!(
+    harness.admission.ask(&document(&format!(
         "{{uid: scale-{number}, operation: UPDATE, kind: {{group: autoscaling, version: v1, kind: Scale}},
           resource: {{group: apps, version: v1, resource: deployments}}, subResource: scale, name: web,
           namespace: default, requestKind: {{group: autoscaling, version: v1, kind: Scale}},
@@ -36,41 +36,43 @@ fn scale(bed: &Bed, number: usize, replicas: usize) {
     )));
 }
 
-fn failures(bed: &Bed) -> Vec<String> {
-    bed.controller.state().failures.values().flat_map(|failures| failures.values().cloned()).collect()
+fn failures(harness: &Harness) -> Vec<String> {
+    harness.controller.state().failures.values().flat_map(|failures| failures.values().cloned()).collect()
 }
 
 #[test]
 fn what_a_scaling_made_stays_and_the_next_one_changes_it() {
-    let mut bed = Bed::new();
-    bed.apply(DEPLOYMENT);
-    bed.apply(&policy("Deployment/scale", "n{{ request.object.spec.replicas }}"));
-    bed.settle();
+    let mut harness = Harness::new();
+    harness.apply(DEPLOYMENT);
+    harness.apply(&policy("Deployment/scale", "n{{ request.object.spec.replicas }}"));
+    harness.settle();
     for (number, replicas) in [(1, 3), (2, 5)] {
-        scale(&bed, number, replicas);
-        bed.settle();
-        assert_eq!(made(&bed).as_deref(), Some(&*format!("n{replicas}")));
-        bed.restart();
-        bed.settle();
-        assert_eq!(made(&bed).as_deref(), Some(&*format!("n{replicas}")), "after a restart");
+        scale(&harness, number, replicas);
+        harness.settle();
+        assert_eq!(made(&harness).as_deref(), Some(&*format!("n{replicas}")));
+        harness.restart();
+        harness.settle();
+        assert_eq!(made(&harness).as_deref(), Some(&*format!("n{replicas}")), "after a restart");
     }
-    bed.apply(&DEPLOYMENT.replace("replicas: 1", "replicas: 2"));
-    bed.controller.resync(bed.now);
-    bed.settle();
-    assert_eq!(made(&bed).as_deref(), Some("n5"));
-    assert_eq!(failures(&bed), [] as [&str; 0]);
-    bed.delete("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}");
-    bed.settle();
-    assert_eq!(made(&bed), None, "it goes with its policy");
+    harness.apply(&DEPLOYMENT.replace("replicas: 1", "replicas: 2"));
+    harness.controller.resync(harness.now);
+    harness.settle();
+    assert_eq!(made(&harness).as_deref(), Some("n5"));
+    assert_eq!(failures(&harness), [] as [&str; 0]);
+    harness.delete("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}");
+    harness.settle();
+    assert_eq!(made(&harness), None, "it goes with its policy");
 }
 
 #[test]
 fn what_a_shell_made_stays_and_nothing_fails() {
-    let mut bed = Bed::new();
-    bed.apply("{apiVersion: v1, kind: Pod, metadata: {name: pod}, spec: {containers: [{name: main, image: example}]}}");
-    bed.apply(&policy("Pod/exec", "{{ request.object.container }}"));
-    bed.settle();
-    bed.door.ask(&document(
+    let mut harness = Harness::new();
+    harness.apply(
+        "{apiVersion: v1, kind: Pod, metadata: {name: pod}, spec: {containers: [{name: main, image: example}]}}",
+    );
+    harness.apply(&policy("Pod/exec", "{{ request.object.container }}"));
+    harness.settle();
+    harness.admission.ask(&document(
         "{uid: exec-1, operation: CONNECT, kind: {group: '', version: v1, kind: PodExecOptions},
           resource: {group: '', version: v1, resource: pods}, subResource: exec, name: pod, namespace: default,
           requestKind: {group: '', version: v1, kind: PodExecOptions},
@@ -78,15 +80,15 @@ fn what_a_shell_made_stays_and_nothing_fails() {
           userInfo: {username: ann}, dryRun: false, oldObject: null,
           object: {apiVersion: v1, kind: PodExecOptions, command: [sh], container: main}}",
     ));
-    bed.settle();
-    assert_eq!(made(&bed).as_deref(), Some("main"));
-    let mut touched = bed.find("{apiVersion: v1, kind: Secret, metadata: {name: made}}").unwrap();
+    harness.settle();
+    assert_eq!(made(&harness).as_deref(), Some("main"));
+    let mut touched = harness.find("{apiVersion: v1, kind: Secret, metadata: {name: made}}").unwrap();
     ephor_runtime::content::set_entry(&mut touched, "labels", "touched", Some("yes"));
-    bed.apply_object(&touched);
-    bed.settle();
-    bed.restart();
-    bed.settle();
-    assert_eq!(made(&bed).as_deref(), Some("main"));
-    assert_eq!(failures(&bed), [] as [&str; 0]);
-    assert_eq!(bed.list("kyverno.io/v2", "UpdateRequest"), [] as [Value; 0]);
+    harness.apply_object(&touched);
+    harness.settle();
+    harness.restart();
+    harness.settle();
+    assert_eq!(made(&harness).as_deref(), Some("main"));
+    assert_eq!(failures(&harness), [] as [&str; 0]);
+    assert_eq!(harness.list("kyverno.io/v2", "UpdateRequest"), [] as [Value; 0]);
 }

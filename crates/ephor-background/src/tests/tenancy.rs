@@ -3,7 +3,7 @@
 use ephor_expr::Value;
 use ephor_runtime::policies::StoredPolicy;
 
-use super::bed::{Bed, document};
+use super::harness::{Harness, document};
 
 /// What the attacker does not own: nothing of it may change.
 const OTHERS: &str = "
@@ -88,7 +88,7 @@ fn policy(namespace: &str, rule: &str, spec: &str) -> Value {
 }
 
 /// Everything that is in no namespace of the attacker's, as it is stored.
-fn foreign(bed: &Bed, home: &str) -> Vec<Value> {
+fn foreign(harness: &Harness, home: &str) -> Vec<Value> {
     let kinds = [
         ("v1", "Namespace"),
         ("v1", "ConfigMap"),
@@ -97,7 +97,7 @@ fn foreign(bed: &Bed, home: &str) -> Vec<Value> {
         ("rbac.authorization.k8s.io/v1", "ClusterRole"),
         ("example.com/v1", "Zone"),
     ];
-    let objects = kinds.iter().flat_map(|(version, kind)| bed.list(version, kind));
+    let objects = kinds.iter().flat_map(|(version, kind)| harness.list(version, kind));
     objects.filter(|object| object.str_at(&["metadata", "namespace"]) != Some(home)).collect()
 }
 
@@ -108,26 +108,26 @@ fn attack(home: &str, rule: &str, spec: &str) -> (End, String) {
     if compiled.program.is_none() {
         return (End::Refused, format!("{:?}", compiled.findings));
     }
-    let mut bed = Bed::new();
-    bed.apply(ZONE);
-    bed.apply(OTHERS);
-    bed.apply(OWN);
-    bed.controller.observe_discovery(bed.cluster_discovery(), bed.now);
+    let mut harness = Harness::new();
+    harness.apply(ZONE);
+    harness.apply(OTHERS);
+    harness.apply(OWN);
+    harness.controller.observe_discovery(harness.cluster_discovery(), harness.now);
     // By default, policies do not apply to Ephor's own namespace.
-    bed.set("{resourceFilters: ''}");
-    bed.apply_object(&policy);
-    bed.settle();
-    let before = foreign(&bed, home);
+    harness.set("{resourceFilters: ''}");
+    harness.apply_object(&policy);
+    harness.settle();
+    let before = foreign(&harness, home);
     assert!(before.len() > 5);
-    bed.apply(&TRIGGER.replace("NAMESPACE", home));
-    bed.settle();
+    harness.apply(&TRIGGER.replace("NAMESPACE", home));
+    harness.settle();
     let trigger = |object: &&Value| object.str_at(&["metadata", "name"]) != Some("trigger");
     assert_eq!(
-        foreign(&bed, home).iter().filter(trigger).collect::<Vec<_>>(),
+        foreign(&harness, home).iter().filter(trigger).collect::<Vec<_>>(),
         before.iter().filter(trigger).collect::<Vec<_>>(),
         "{rule}"
     );
-    let state = bed.controller.state();
+    let state = harness.controller.state();
     let failures: Vec<&String> = state.failures.values().flat_map(|failures| failures.values()).collect();
     (if failures.is_empty() { End::AtHome } else { End::Fails }, format!("{failures:?}"))
 }
@@ -286,8 +286,8 @@ fn a_policy_beside_the_settings_cannot_write_them() {
 
 #[test]
 fn a_label_of_another_namespaces_policy_is_not_its_word() {
-    let mut bed = Bed::new();
-    bed.apply("{apiVersion: v1, kind: Namespace, metadata: {name: team-b}}");
+    let mut harness = Harness::new();
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: team-b}}");
     let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: team-b, labels: {
         app.kubernetes.io/managed-by: kyverno, generate.kyverno.io/policy-name: p,
         generate.kyverno.io/policy-namespace: team-a, generate.kyverno.io/rule-name: r,

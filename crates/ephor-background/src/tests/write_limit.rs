@@ -1,6 +1,6 @@
 //! Objects that are written often: for a reason, and because somebody takes it back.
 
-use super::bed::{Bed, document};
+use super::harness::{Harness, document};
 use crate::writer::Note;
 
 const COPY: &str = "
@@ -21,58 +21,58 @@ spec:
       clone: {namespace: default, name: source}
 ";
 
-fn bed() -> Bed {
-    let mut bed = Bed::new();
-    bed.door.close(true);
-    bed.apply(&secret("source", 0));
-    bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: trigger}}");
-    bed.apply(COPY);
-    bed.settle();
-    bed
+fn harness() -> Harness {
+    let mut harness = Harness::new();
+    harness.admission.close(true);
+    harness.apply(&secret("source", 0));
+    harness.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: trigger}}");
+    harness.apply(COPY);
+    harness.settle();
+    harness
 }
 
 fn secret(name: &str, number: usize) -> String {
     format!("{{apiVersion: v1, kind: Secret, metadata: {{name: {name}}}, data: {{k: '{number:04}'}}}}")
 }
 
-fn copied(bed: &Bed) -> String {
-    let copy = bed.find("{apiVersion: v1, kind: Secret, metadata: {name: copy}}").unwrap();
+fn copied(harness: &Harness) -> String {
+    let copy = harness.find("{apiVersion: v1, kind: Secret, metadata: {name: copy}}").unwrap();
     copy.str_at(&["data", "k"]).unwrap().to_owned()
 }
 
 #[test]
 fn a_source_that_changes_often_is_followed_each_time() {
-    let mut bed = bed();
-    let begun = bed.now;
+    let mut harness = harness();
+    let begun = harness.now;
     for number in 1..=12 {
-        bed.apply(&secret("source", number));
-        bed.settle();
-        assert_eq!(copied(&bed), format!("{number:04}"));
+        harness.apply(&secret("source", number));
+        harness.settle();
+        assert_eq!(copied(&harness), format!("{number:04}"));
     }
-    assert!(bed.now - begun < 30_000, "nothing was put off: {} ms", bed.now - begun);
+    assert!(harness.now - begun < 30_000, "nothing was put off: {} ms", harness.now - begun);
 }
 
 #[test]
 fn who_takes_a_change_back_again_and_again_is_left_alone_for_a_while() {
-    let mut bed = bed();
-    bed.notes.lock().unwrap().clear();
-    let begun = bed.now;
+    let mut harness = harness();
+    harness.notes.lock().unwrap().clear();
+    let begun = harness.now;
     for _ in 0..12 {
-        let mut copy = bed.find("{apiVersion: v1, kind: Secret, metadata: {name: copy}}").unwrap();
+        let mut copy = harness.find("{apiVersion: v1, kind: Secret, metadata: {name: copy}}").unwrap();
         copy.as_object_mut().unwrap().insert("data", document("{k: AAAA}"));
-        bed.apply_object(&copy);
+        harness.apply_object(&copy);
         for _ in 0..10 {
-            bed.pump();
-            bed.controller.step(bed.now);
+            harness.pump();
+            harness.controller.step(harness.now);
         }
     }
-    assert!(bed.now - begun < 30_000, "{} ms", bed.now - begun);
-    let changes = bed.notes.lock().unwrap().iter().filter(|note| matches!(note, Note::Changed { .. })).count();
+    assert!(harness.now - begun < 30_000, "{} ms", harness.now - begun);
+    let changes = harness.notes.lock().unwrap().iter().filter(|note| matches!(note, Note::Changed { .. })).count();
     assert_eq!(changes, 5);
-    assert_eq!(copied(&bed), "AAAA");
+    assert_eq!(copied(&harness), "AAAA");
     // When the other has given up, the object is put right.
-    bed.settle();
-    assert_eq!(copied(&bed), "0000");
+    harness.settle();
+    assert_eq!(copied(&harness), "0000");
 }
 
 const APPEND: &str = "
@@ -90,16 +90,16 @@ spec:
 
 #[test]
 fn many_triggers_of_one_target_all_leave_their_mark() {
-    let mut bed = Bed::new();
-    bed.door.close(true);
-    bed.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: all}}");
-    bed.apply(APPEND);
-    bed.settle();
+    let mut harness = Harness::new();
+    harness.admission.close(true);
+    harness.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: all}}");
+    harness.apply(APPEND);
+    harness.settle();
     for number in 0..20 {
         let name = format!("s{number}");
-        let trigger = bed.cluster_create(&document(&secret(&name, 0)));
+        let trigger = harness.cluster_create(&document(&secret(&name, 0)));
         let uid = trigger.str_at(&["metadata", "uid"]).unwrap();
-        bed.cluster_create(&document(&format!(
+        harness.cluster_create(&document(&format!(
             "{{apiVersion: kyverno.io/v2, kind: UpdateRequest, metadata: {{name: ur-{name}, namespace: kyverno}},
               spec: {{requestType: mutate, policy: p, rule: append, resource: {{apiVersion: v1, kind: Secret,
                 namespace: default, name: {name}, uid: {uid}}}, context: {{admissionRequestInfo: {{operation: CREATE,
@@ -108,8 +108,8 @@ fn many_triggers_of_one_target_all_leave_their_mark() {
             trigger = trigger.to_json()
         )));
     }
-    bed.settle();
-    let all = bed.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: all}}").unwrap();
+    harness.settle();
+    let all = harness.find("{apiVersion: v1, kind: ConfigMap, metadata: {name: all}}").unwrap();
     assert_eq!(all.get("data").unwrap().as_object().unwrap().len(), 20);
-    assert_eq!(bed.pending_requests(), 0);
+    assert_eq!(harness.pending_requests(), 0);
 }

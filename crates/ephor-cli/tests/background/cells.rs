@@ -11,7 +11,7 @@ use ephor_expr::Value;
 use crate::beat::Heart;
 use crate::plan::assert_at_rest;
 use crate::remote::{Remote, TIMEOUT, within};
-use table::{Cell, Ground, cells};
+use table::{Cell, TestEnv, cells};
 
 #[path = "../../../../tests/background/actions.rs"]
 mod table;
@@ -32,7 +32,7 @@ fn is_policy(object: &Value) -> bool {
     object.str_at(&["apiVersion"]) == Some("kyverno.io/v1")
 }
 
-impl Ground for Patch<'_> {
+impl TestEnv for Patch<'_> {
     fn apply(&mut self, object: &Value) {
         self.remote.apply(object).unwrap_or_else(|error| panic!("{error}: {object:?}"));
         if is_policy(object) {
@@ -81,13 +81,13 @@ pub(crate) fn play_all(kubeconfig: &Path, at_once: usize) {
     let heart = Heart::start(&remote);
     let cells = cells(TABLE);
     assert!(cells.len() > 100, "there is a table");
-    let ground = || Patch { remote: remote.clone(), heart: &heart, policy: None, policies: BTreeSet::new() };
+    let env = || Patch { remote: remote.clone(), heart: &heart, policy: None, policies: BTreeSet::new() };
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..at_once {
             scope.spawn(|| {
                 while let Some(cell) = cells.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let played = catch_unwind(AssertUnwindSafe(|| cell.play(&mut ground())));
+                    let played = catch_unwind(AssertUnwindSafe(|| cell.play(&mut env())));
                     let error = played.unwrap_or_else(|_| Err("see the panic above".to_owned()));
                     if let Err(error) = error {
                         wrong.lock().unwrap().push(format!("{cell}: {error}"));
@@ -100,10 +100,8 @@ pub(crate) fn play_all(kubeconfig: &Path, at_once: usize) {
     // What others did meanwhile has changed nothing.
     heart.wait();
     let holds = |cell: &&Cell| !wrong.iter().any(|line| line.starts_with(&format!("{}:", cell.number)));
-    let late = cells
-        .iter()
-        .filter(holds)
-        .filter_map(|cell| Some(format!("{cell}: in the end {}", cell.holds(&ground()).err()?)));
+    let late =
+        cells.iter().filter(holds).filter_map(|cell| Some(format!("{cell}: in the end {}", cell.holds(&env()).err()?)));
     let late: Vec<String> = late.collect();
     wrong.extend(late);
     // The heart's own beats go on; its policies have other names.

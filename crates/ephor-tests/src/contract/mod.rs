@@ -5,10 +5,10 @@
 
 mod definitions;
 mod deletes;
-mod ground;
 mod objects;
 mod patches;
 mod reads;
+mod test_env;
 mod watches;
 mod writes;
 
@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 use ephor_cluster::Cluster;
 
-pub use ground::Ground;
+pub use test_env::TestEnv;
 
 /// One case: what it is about, and the check.
-pub type Case = (&'static str, fn(&Ground));
+pub type Case = (&'static str, fn(&TestEnv));
 
 /// All cases.
 pub const CASES: &[&[Case]] =
@@ -33,8 +33,8 @@ pub fn check(cluster: &Arc<dyn Cluster>, prefix: &str, pass: impl Fn() + 'static
     let cases = CASES.iter().flat_map(|cases| cases.iter());
     let mut failed = Vec::new();
     for (number, (name, case)) in cases.enumerate() {
-        let ground = Ground::new(Arc::clone(cluster), format!("{prefix}-{number}"), Arc::clone(&pass));
-        if catch_unwind(AssertUnwindSafe(|| case(&ground))).is_err() {
+        let env = TestEnv::new(Arc::clone(cluster), format!("{prefix}-{number}"), Arc::clone(&pass));
+        if catch_unwind(AssertUnwindSafe(|| case(&env))).is_err() {
             failed.push(*name);
         }
     }

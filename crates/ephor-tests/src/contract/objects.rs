@@ -5,7 +5,7 @@ use ephor_cluster::{ErrorKind, WriteOptions, object};
 use ephor_expr::Value;
 
 use super::Case;
-use super::ground::{Ground, config_map, deployment, namespace, refused};
+use super::test_env::{TestEnv, config_map, deployment, namespace, refused};
 
 pub(super) const CASES: &[Case] = &[
     ("a new object gets what the server gives", new_objects),
@@ -18,28 +18,28 @@ pub(super) const CASES: &[Case] = &[
     ("paths answer", paths),
 ];
 
-fn new_objects(ground: &Ground) {
-    let created = ground.config_map("a");
+fn new_objects(env: &TestEnv) {
+    let created = env.config_map("a");
     assert_eq!((created.str_at(&["apiVersion"]), created.str_at(&["kind"])), (Some("v1"), Some("ConfigMap")));
     for key in ["uid", "creationTimestamp", "resourceVersion"] {
         assert!(!object::text(&created, key).is_empty(), "{key}: {created}");
     }
     assert!(created.at(&["metadata", "managedFields"]).is_none(), "{created}");
-    assert_eq!(ground.present(&created), Some(created));
-    let deployment = ground.create(&deployment("d"));
+    assert_eq!(env.present(&created), Some(created));
+    let deployment = env.create(&deployment("d"));
     assert_eq!(deployment.at(&["metadata", "generation"]).and_then(Value::as_i64), Some(1));
-    let untyped = ground.json(r#"{"metadata":{"name":"b","namespace":"NS"}}"#);
-    let config_maps = ground.resource("v1", "ConfigMap");
-    let created = ground.cluster.create(&config_maps, untyped, &WriteOptions::default()).unwrap();
+    let untyped = env.json(r#"{"metadata":{"name":"b","namespace":"NS"}}"#);
+    let config_maps = env.resource("v1", "ConfigMap");
+    let created = env.cluster.create(&config_maps, untyped, &WriteOptions::default()).unwrap();
     assert_eq!(created.str_at(&["kind"]), Some("ConfigMap"));
 }
 
-fn missing(ground: &Ground) {
-    let cluster = &*ground.cluster;
-    let own = Some(ground.namespace.as_str());
+fn missing(env: &TestEnv) {
+    let cluster = &*env.cluster;
+    let own = Some(env.namespace.as_str());
     let not_found = |api_version, kind, namespace, words| {
-        let resource = ground.resource(api_version, kind);
-        refused(ground, cluster.get(&resource, namespace, "x"), ErrorKind::NotFound, 404, words);
+        let resource = env.resource(api_version, kind);
+        refused(env, cluster.get(&resource, namespace, "x"), ErrorKind::NotFound, 404, words);
     };
     not_found("v1", "ConfigMap", own, r#"configmaps "x" not found"#);
     not_found("v1", "ConfigMap", Some("no-such-namespace"), r#"configmaps "x" not found"#);
@@ -47,20 +47,20 @@ fn missing(ground: &Ground) {
     not_found("v1", "Namespace", None, r#"namespaces "x" not found"#);
     not_found("v1", "Namespace", own, "the server could not find the requested resource");
     refused(
-        ground,
+        env,
         cluster.resolve("no.such.group/v1", "Thing"),
         ErrorKind::NotFound,
         404,
         r#"no matches for kind "Thing" in version "no.such.group/v1""#,
     );
-    let config_maps = ground.resource("v1", "ConfigMap");
-    refused(ground, cluster.get(&config_maps, own, ""), ErrorKind::Invalid, 400, "resource name may not be empty");
+    let config_maps = env.resource("v1", "ConfigMap");
+    refused(env, cluster.get(&config_maps, own, ""), ErrorKind::Invalid, 400, "resource name may not be empty");
     let words = "an empty namespace may not be set when a resource name is provided";
-    refused(ground, cluster.get(&config_maps, None, "x"), ErrorKind::Invalid, 400, words);
+    refused(env, cluster.get(&config_maps, None, "x"), ErrorKind::Invalid, 400, words);
 }
 
-fn refusals(ground: &Ground) {
-    ground.config_map("a");
+fn refusals(env: &TestEnv) {
+    env.config_map("a");
     for (text, kind, code, words) in [
         (config_map("a"), ErrorKind::AlreadyExists, 409, r#"configmaps "a" already exists"#),
         (
@@ -82,22 +82,22 @@ fn refusals(ground: &Ground) {
             r#"ConfigMap "A_b" is invalid: metadata.name: Invalid value: "A_b": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"#,
         ),
     ] {
-        refused(ground, ground.try_create(&text), kind, code, words);
+        refused(env, env.try_create(&text), kind, code, words);
     }
     // A server has no better code than 500 for it.
     let born_old = config_map("b").replace(r#""name""#, r#""resourceVersion":"1","name""#);
-    let error = ground.try_create(&born_old).unwrap_err();
+    let error = env.try_create(&born_old).unwrap_err();
     assert_eq!(error.to_string(), "resourceVersion should not be set on objects to be created");
-    let resource = ground.resource("v1", "ConfigMap");
-    let homeless = ground.json(r#"{"metadata":{"name":"x"}}"#);
+    let resource = env.resource("v1", "ConfigMap");
+    let homeless = env.json(r#"{"metadata":{"name":"x"}}"#);
     let words = "an empty namespace may not be set during creation";
-    let result = ground.cluster.create(&resource, homeless, &WriteOptions::default());
-    refused(ground, result, ErrorKind::Invalid, 400, words);
+    let result = env.cluster.create(&resource, homeless, &WriteOptions::default());
+    refused(env, result, ErrorKind::Invalid, 400, words);
 }
 
-fn generated_names(ground: &Ground) {
+fn generated_names(env: &TestEnv) {
     let text = config_map("").replace(r#""name":"""#, r#""generateName":"gen-""#);
-    let (one, two) = (ground.create(&text), ground.create(&text));
+    let (one, two) = (env.create(&text), env.create(&text));
     for object in [&one, &two] {
         let name = object::name(object);
         assert_eq!((name.len(), name.starts_with("gen-")), (9, true), "{name}");
@@ -105,32 +105,32 @@ fn generated_names(ground: &Ground) {
     assert_ne!(object::name(&one), object::name(&two));
 }
 
-fn dry_run(ground: &Ground) {
-    let object = ground.json(&config_map("a"));
-    let resource = ground.resource("v1", "ConfigMap");
-    let shown = ground.cluster.create(&resource, object, &WriteOptions::dry_run()).unwrap();
+fn dry_run(env: &TestEnv) {
+    let object = env.json(&config_map("a"));
+    let resource = env.resource("v1", "ConfigMap");
+    let shown = env.cluster.create(&resource, object, &WriteOptions::dry_run()).unwrap();
     assert_eq!(shown.str_at(&["data", "k"]), Some("v"));
-    assert_eq!(ground.present(&shown), None);
-    let stored = ground.config_map("a");
+    assert_eq!(env.present(&shown), None);
+    let stored = env.config_map("a");
     let mut changed = stored.clone();
     changed.as_object_mut().unwrap().insert("data", Value::from([("k", Value::from("w"))]));
-    let shown = ground.cluster.update(&resource, changed, &WriteOptions::dry_run()).unwrap();
+    let shown = env.cluster.update(&resource, changed, &WriteOptions::dry_run()).unwrap();
     assert_eq!(shown.str_at(&["data", "k"]), Some("w"));
-    assert_eq!(ground.present(&stored), Some(stored));
+    assert_eq!(env.present(&stored), Some(stored));
 }
 
-fn reviews(ground: &Ground) {
-    let review = ground.create(
+fn reviews(env: &TestEnv) {
+    let review = env.create(
         r#"{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"u","groups":["system:masters"],"resourceAttributes":{"verb":"get","resource":"pods","namespace":"NS"}}}"#,
     );
     assert_eq!(review.at(&["status", "allowed"]), Some(&Value::Bool(true)), "{review}");
-    let resource = ground.resource("authorization.k8s.io/v1", "SubjectAccessReview");
+    let resource = env.resource("authorization.k8s.io/v1", "SubjectAccessReview");
     assert!(!resource.stored);
-    let listed = ground.cluster.list(&resource, &ephor_cluster::ListQuery::all());
+    let listed = env.cluster.list(&resource, &ephor_cluster::ListQuery::all());
     assert_eq!(listed.unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
-fn subresources(ground: &Ground) {
+fn subresources(env: &TestEnv) {
     for (api_version, kind, name, below_version, below_kind) in [
         ("apps/v1", "Deployment", "scale", "autoscaling/v1", "Scale"),
         ("apps/v1", "Deployment", "status", "apps/v1", "Deployment"),
@@ -138,23 +138,23 @@ fn subresources(ground: &Ground) {
         ("v1", "Pod", "ephemeralcontainers", "v1", "Pod"),
         ("v1", "ServiceAccount", "token", "authentication.k8s.io/v1", "TokenRequest"),
     ] {
-        let resource = ground.resource(api_version, kind);
+        let resource = env.resource(api_version, kind);
         let below = resource.subresource(name).unwrap_or_else(|| panic!("{kind} {name}"));
         assert_eq!((below.api_version.as_str(), below.kind.as_str()), (below_version, below_kind), "{kind} {name}");
     }
-    let discovery = ground.cluster.discovery().unwrap();
+    let discovery = env.cluster.discovery().unwrap();
     let first = |kind: &str| discovery.with_kind(kind).next().unwrap().api_version();
     assert_eq!(
         (first("Deployment").as_str(), first("Pod").as_str(), first("Ingress").as_str()),
         ("apps/v1", "v1", "networking.k8s.io/v1")
     );
-    let pods = ground.resource("v1", "Pod");
+    let pods = env.resource("v1", "Pod");
     assert!(pods.short_names.iter().any(|short| short == "po"));
 }
 
-fn paths(ground: &Ground) {
-    let stored = ground.config_map("a");
-    let get = |path: &str| ground.cluster.raw(&RawRequest::get(path.replace("NS", &ground.namespace)));
+fn paths(env: &TestEnv) {
+    let stored = env.config_map("a");
+    let get = |path: &str| env.cluster.raw(&RawRequest::get(path.replace("NS", &env.namespace)));
     let found = get("/api/v1/namespaces/NS/configmaps/a").unwrap();
     assert_eq!(object::text(&found, "uid"), object::text(&stored, "uid"));
     let list = get("/api/v1/namespaces/NS/configmaps?labelSelector=contract&limit=5").unwrap();
@@ -163,14 +163,13 @@ fn paths(ground: &Ground) {
     assert_eq!((items.len(), items[0].get("kind")), (1, None));
     assert!(get("/version").unwrap().str_at(&["gitVersion"]).is_some_and(|v| v.starts_with('v')));
     assert_eq!(get("/healthz").unwrap(), Value::from("ok"));
-    refused(ground, get("/api/v1/namespaces/NS/configmaps/x"), ErrorKind::NotFound, 404, r#"configmaps "x" not found"#);
+    refused(env, get("/api/v1/namespaces/NS/configmaps/x"), ErrorKind::NotFound, 404, r#"configmaps "x" not found"#);
     let words = "the server could not find the requested resource";
-    refused(ground, get("/apis/no.such.group/v1/things"), ErrorKind::NotFound, 404, words);
-    refused(ground, get("/api/v1/namespaces/NS/configmaps/a/status"), ErrorKind::NotFound, 404, words);
-    let post =
-        RawRequest::post(format!("/api/v1/namespaces/{}/configmaps", ground.namespace), ground.json(&config_map("b")));
-    let shown = ground.cluster.raw(&RawRequest { dry_run: true, ..post.clone() }).unwrap();
-    assert_eq!(ground.present(&shown), None);
-    let made = ground.cluster.raw(&post).unwrap();
-    assert_eq!((object::name(&made), namespace(&made)), ("b", Some(ground.namespace.as_str())));
+    refused(env, get("/apis/no.such.group/v1/things"), ErrorKind::NotFound, 404, words);
+    refused(env, get("/api/v1/namespaces/NS/configmaps/a/status"), ErrorKind::NotFound, 404, words);
+    let post = RawRequest::post(format!("/api/v1/namespaces/{}/configmaps", env.namespace), env.json(&config_map("b")));
+    let shown = env.cluster.raw(&RawRequest { dry_run: true, ..post.clone() }).unwrap();
+    assert_eq!(env.present(&shown), None);
+    let made = env.cluster.raw(&post).unwrap();
+    assert_eq!((object::name(&made), namespace(&made)), ("b", Some(env.namespace.as_str())));
 }

@@ -5,7 +5,7 @@ use ephor_expr::Value;
 
 use super::Case;
 use super::definitions::define;
-use super::ground::{Ground, deployment, refused, version};
+use super::test_env::{TestEnv, deployment, refused, version};
 
 pub(super) const CASES: &[Case] = &[
     ("a merge patch merges", merge),
@@ -17,33 +17,33 @@ pub(super) const CASES: &[Case] = &[
     ("a patch of the status changes nothing else", status),
 ];
 
-fn merge(ground: &Ground) {
-    let stored = ground.config_map("a");
-    let patched = ground.merge(&stored, r#"{"data":{"k":null,"l":"w"},"metadata":{"labels":{"x":"y"}}}"#).unwrap();
+fn merge(env: &TestEnv) {
+    let stored = env.config_map("a");
+    let patched = env.merge(&stored, r#"{"data":{"k":null,"l":"w"},"metadata":{"labels":{"x":"y"}}}"#).unwrap();
     assert_eq!(patched.get("data").unwrap().to_json(), r#"{"l":"w"}"#);
     assert_eq!(patched.get("metadata").unwrap().get("labels").unwrap().to_json(), r#"{"contract":"","x":"y"}"#);
-    assert_eq!(ground.merge(&stored, r#"{"data":{"l":"w"}}"#).map(|o| version(&o)), Ok(version(&patched)), "no change");
+    assert_eq!(env.merge(&stored, r#"{"data":{"l":"w"}}"#).map(|o| version(&o)), Ok(version(&patched)), "no change");
     let stale = format!(r#"{{"metadata":{{"resourceVersion":"{}"}},"data":{{"l":"x"}}}}"#, version(&stored));
     let words = r#"Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply your changes to the latest version and try again"#;
-    refused(ground, ground.merge(&stored, &stale), ErrorKind::Conflict, 409, words);
+    refused(env, env.merge(&stored, &stale), ErrorKind::Conflict, 409, words);
     let mut missing = stored;
     object::set(&mut missing, "name", "x");
-    refused(ground, ground.merge(&missing, "{}"), ErrorKind::NotFound, 404, r#"configmaps "x" not found"#);
+    refused(env, env.merge(&missing, "{}"), ErrorKind::NotFound, 404, r#"configmaps "x" not found"#);
 }
 
-fn identity(ground: &Ground) {
-    let stored = ground.config_map("a");
+fn identity(env: &TestEnv) {
+    let stored = env.config_map("a");
     let words = "the name of the object (b) does not match the name on the URL (a)";
-    refused(ground, ground.merge(&stored, r#"{"metadata":{"name":"b"}}"#), ErrorKind::Invalid, 400, words);
+    refused(env, env.merge(&stored, r#"{"metadata":{"name":"b"}}"#), ErrorKind::Invalid, 400, words);
     let words = "the namespace of the provided object does not match the namespace sent on the request";
-    refused(ground, ground.merge(&stored, r#"{"metadata":{"namespace":"b"}}"#), ErrorKind::Invalid, 400, words);
+    refused(env, env.merge(&stored, r#"{"metadata":{"namespace":"b"}}"#), ErrorKind::Invalid, 400, words);
     let words = r#"ConfigMap "a" is invalid: metadata.uid: Invalid value: "b": field is immutable"#;
-    refused(ground, ground.merge(&stored, r#"{"metadata":{"uid":"b"}}"#), ErrorKind::Invalid, 422, words);
+    refused(env, env.merge(&stored, r#"{"metadata":{"uid":"b"}}"#), ErrorKind::Invalid, 422, words);
 }
 
-fn json(ground: &Ground) {
-    let stored = ground.config_map("a");
-    let patch = |text: &str| ground.patch(&stored, &Patch::json(ground.json(text)));
+fn json(env: &TestEnv) {
+    let stored = env.config_map("a");
+    let patch = |text: &str| env.patch(&stored, &Patch::json(env.json(text)));
     let patched = patch(r#"[{"op":"add","path":"/data/l","value":"w"},{"op":"remove","path":"/data/k"}]"#).unwrap();
     assert_eq!(patched.get("data").unwrap().to_json(), r#"{"l":"w"}"#);
     let error = patch(r#"[{"op":"test","path":"/data/l","value":"other"}]"#).unwrap_err();
@@ -52,9 +52,9 @@ fn json(ground: &Ground) {
     assert_eq!((error.kind(), error.code()), (ErrorKind::Invalid, 422), "{error}");
 }
 
-fn strategic(ground: &Ground) {
-    let stored = ground.create(&deployment("d"));
-    let patch = |text: &str| ground.patch(&stored, &Patch::strategic(ground.json(text))).unwrap();
+fn strategic(env: &TestEnv) {
+    let stored = env.create(&deployment("d"));
+    let patch = |text: &str| env.patch(&stored, &Patch::strategic(env.json(text))).unwrap();
     let containers = |object: &Value| {
         let list = object.at(&["spec", "template", "spec", "containers"]).and_then(Value::as_array).unwrap().to_vec();
         let shown = |c: &Value| format!("{}={}", c.str_at(&["name"]).unwrap(), c.str_at(&["image"]).unwrap());
@@ -74,25 +74,25 @@ fn strategic(ground: &Ground) {
     assert_eq!(patched.at(&["spec", "strategy"]).unwrap().to_json(), r#"{"type":"Recreate"}"#);
 }
 
-fn strategic_custom(ground: &Ground) {
-    let group = define(ground, "Namespaced");
+fn strategic_custom(env: &TestEnv) {
+    let group = define(env, "Namespaced");
     let text = format!(r#"{{"apiVersion":"{group}/v1","kind":"Box","metadata":{{"name":"a","namespace":"NS"}}}}"#);
-    let stored = ground.create(&text);
-    let error = ground.patch(&stored, &Patch::strategic(ground.json(r#"{"spec":{}}"#))).unwrap_err();
+    let stored = env.create(&text);
+    let error = env.patch(&stored, &Patch::strategic(env.json(r#"{"spec":{}}"#))).unwrap_err();
     assert_eq!((error.kind(), error.code()), (ErrorKind::Unsupported, 415), "{error}");
     assert!(error.to_string().contains("unknown format - accepted media types include: "), "{error}");
 }
 
-fn apply(ground: &Ground) {
+fn apply(env: &TestEnv) {
     let object = |data: &str| {
-        ground.json(&format!(
+        env.json(&format!(
             r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a","namespace":"NS"}},"data":{data}}}"#
         ))
     };
     let by = |manager: &str, force| WriteOptions { field_manager: manager.into(), force, ..WriteOptions::default() };
     let apply = |data: &str, options: &WriteOptions| {
         let object = object(data);
-        ground.patch_with(&object, &Patch::apply(object.clone()), options)
+        env.patch_with(&object, &Patch::apply(object.clone()), options)
     };
     let created = apply(r#"{"k":"v","l":"w"}"#, &by("one", false)).unwrap();
     assert_eq!(created.get("data").unwrap().to_json(), r#"{"k":"v","l":"w"}"#);
@@ -106,11 +106,11 @@ fn apply(ground: &Ground) {
     assert_eq!(forced.get("data").unwrap().to_json(), r#"{"k":"y"}"#);
 }
 
-fn status(ground: &Ground) {
-    let stored = ground.create(&deployment("d"));
+fn status(env: &TestEnv) {
+    let stored = env.create(&deployment("d"));
     let text = r#"{"status":{"replicas":0,"unavailableReplicas":7},"spec":{"paused":true}}"#;
     let options = WriteOptions { part: ephor_cluster::write::Part::Status, ..WriteOptions::default() };
-    let patched = ground.patch_with(&stored, &Patch::merge(ground.json(text)), &options).unwrap();
+    let patched = env.patch_with(&stored, &Patch::merge(env.json(text)), &options).unwrap();
     assert_eq!(patched.at(&["status", "unavailableReplicas"]).and_then(Value::as_i64), Some(7));
     assert_eq!(patched.at(&["spec", "paused"]), None);
 }

@@ -3,7 +3,7 @@
 use ephor_cluster::{ErrorKind, FieldSelector, ListQuery, object};
 
 use super::Case;
-use super::ground::{Ground, config_map, labels, names, refused};
+use super::test_env::{TestEnv, config_map, labels, names, refused};
 
 pub(super) const CASES: &[Case] = &[
     ("lists are sorted and selected", selections),
@@ -12,51 +12,51 @@ pub(super) const CASES: &[Case] = &[
     ("lists are refused", refusals),
 ];
 
-fn selections(ground: &Ground) {
+fn selections(env: &TestEnv) {
     for name in ["b", "a", "c"] {
-        ground.create(&config_map(name).replace(r#""contract":"""#, &format!(r#""contract":"{name}""#)));
+        env.create(&config_map(name).replace(r#""contract":"""#, &format!(r#""contract":"{name}""#)));
     }
-    let config_maps = ground.resource("v1", "ConfigMap");
+    let config_maps = env.resource("v1", "ConfigMap");
     let list = |query: ListQuery| {
-        let list = ground.cluster.list(&config_maps, &query).unwrap();
+        let list = env.cluster.list(&config_maps, &query).unwrap();
         assert!(!list.resource_version.is_empty());
         assert!(list.items.iter().all(|item| item.str_at(&["kind"]) == Some("ConfigMap")));
         names(&list.items).join(",")
     };
-    assert_eq!(list(ground.own()), "a,b,c");
+    assert_eq!(list(env.own()), "a,b,c");
     for (selector, want) in [
         ("contract=a", "a"),
         ("contract!=a,contract", "b,c"),
         ("contract in (a,c)", "a,c"),
         ("contract,!other", "a,b,c"),
     ] {
-        assert_eq!(list(ListQuery { ..ground.own() }.labels(labels(selector))), want, "{selector}");
+        assert_eq!(list(ListQuery { ..env.own() }.labels(labels(selector))), want, "{selector}");
     }
-    assert_eq!(list(ground.own().fields(FieldSelector::name("b"))), "b");
-    assert_eq!(list(ground.own().fields(FieldSelector::parse("metadata.name!=b").unwrap())), "a,c");
+    assert_eq!(list(env.own().fields(FieldSelector::name("b"))), "b");
+    assert_eq!(list(env.own().fields(FieldSelector::parse("metadata.name!=b").unwrap())), "a,c");
     let everywhere =
-        ListQuery::all().fields(FieldSelector::parse(&format!("metadata.namespace={}", ground.namespace)).unwrap());
+        ListQuery::all().fields(FieldSelector::parse(&format!("metadata.namespace={}", env.namespace)).unwrap());
     assert_eq!(list(everywhere.labels(labels("contract"))), "a,b,c");
     assert_eq!(list(ListQuery::in_namespace("no-such-namespace")), "");
 }
 
-fn pages(ground: &Ground) {
+fn pages(env: &TestEnv) {
     for name in ["a", "b", "c", "d", "e"] {
-        ground.config_map(name);
+        env.config_map(name);
     }
-    let config_maps = ground.resource("v1", "ConfigMap");
-    let mut query = ground.own().limit(2);
+    let config_maps = env.resource("v1", "ConfigMap");
+    let mut query = env.own().limit(2);
     let mut seen = Vec::new();
     let mut versions = Vec::new();
     loop {
-        let page = ground.cluster.list(&config_maps, &query).unwrap();
+        let page = env.cluster.list(&config_maps, &query).unwrap();
         assert!(page.items.len() <= 2);
         seen.extend(page.items.iter().map(|o| object::name(o).to_owned()));
         versions.push(page.resource_version.clone());
         if seen.len() == 2 {
             // The pages are the list as it was.
-            ground.config_map("aa");
-            ground.config_map("f");
+            env.config_map("aa");
+            env.config_map("f");
         }
         match page.continue_token {
             Some(token) => query.continue_token = Some(token),
@@ -67,22 +67,22 @@ fn pages(ground: &Ground) {
     assert!(versions.iter().all(|v| *v == versions[0]), "{versions:?}");
 }
 
-fn metadata(ground: &Ground) {
-    ground.config_map("a");
-    let list = ground.cluster.list(&ground.resource("v1", "ConfigMap"), &ground.own().metadata_only()).unwrap();
+fn metadata(env: &TestEnv) {
+    env.config_map("a");
+    let list = env.cluster.list(&env.resource("v1", "ConfigMap"), &env.own().metadata_only()).unwrap();
     let keys: Vec<_> = list.items[0].as_object().unwrap().iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(keys, ["apiVersion", "kind", "metadata"]);
     assert_eq!(list.items[0].str_at(&["kind"]), Some("ConfigMap"));
     assert_eq!(list.items[0].str_at(&["metadata", "labels", "contract"]), Some(""));
 }
 
-fn refusals(ground: &Ground) {
-    let config_maps = ground.resource("v1", "ConfigMap");
-    let query = ListQuery { continue_token: Some("made up".into()), ..ground.own().limit(1) };
-    let error = ground.cluster.list(&config_maps, &query).unwrap_err();
+fn refusals(env: &TestEnv) {
+    let config_maps = env.resource("v1", "ConfigMap");
+    let query = ListQuery { continue_token: Some("made up".into()), ..env.own().limit(1) };
+    let error = env.cluster.list(&config_maps, &query).unwrap_err();
     assert_eq!((error.kind(), error.code()), (ErrorKind::Invalid, 400), "{error}");
     let mut nothing = config_maps.clone();
     nothing.plural = "nothings".into();
-    let listed = ground.cluster.list(&nothing, &ground.own());
-    refused(ground, listed, ErrorKind::NotFound, 404, "the server could not find the requested resource");
+    let listed = env.cluster.list(&nothing, &env.own());
+    refused(env, listed, ErrorKind::NotFound, 404, "the server could not find the requested resource");
 }

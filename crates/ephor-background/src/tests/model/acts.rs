@@ -4,7 +4,7 @@ use ephor_cluster::{Cluster, DeleteOptions, WriteOptions};
 use ephor_expr::Value;
 use ephor_runtime::watcher::StoreEvent;
 
-use super::game::Game;
+use super::simulation::Simulation;
 use super::world::{
     Id, MARK, Marking, Place, Rule, RuleKey, SOURCES, SPACES, Shape, TRIGGERS, exception_document, exception_reference,
     marking_document, namespace_of, policy_document, policy_reference, source_document, space_document,
@@ -12,12 +12,12 @@ use super::world::{
 };
 use crate::plan::ObjectId;
 
-impl Game {
+impl Simulation {
     /// A namespace for triggers, if there is none.
     pub(super) fn space(&mut self, space: &'static str) {
         if !self.world.spaces.contains_key(space) {
             let golden = self.chaos.one_in(2);
-            self.bed.apply_object(&space_document(space, golden));
+            self.harness.apply_object(&space_document(space, golden));
             self.world.spaces.insert(space, golden);
         }
     }
@@ -26,21 +26,21 @@ impl Game {
         self.space(place.0);
         let trigger = super::draw::trigger(self, place);
         self.log.push(format!("{place:?} = {trigger:?}"));
-        let refused = self.chaos.one_in(10) && !self.bed.door.is_closed();
+        let refused = self.chaos.one_in(10) && !self.harness.admission.is_closed();
         if self.chaos.one_in(6) {
             self.look_too_early();
         }
         if refused {
-            self.bed.door.refuse(true);
+            self.harness.admission.refuse(true);
             self.attempt(&trigger_document(place, &trigger));
-            self.bed.door.refuse(false);
+            self.harness.admission.refuse(false);
             // What was asked is about nothing, or about what was there before.
             let before = self.world.triggers.get(&place);
             self.marks.unsettled(place, self.world.marking.as_ref(), before);
             return;
         }
-        self.bed.apply_object(&trigger_document(place, &trigger));
-        let open = !self.bed.door.is_closed();
+        self.harness.apply_object(&trigger_document(place, &trigger));
+        let open = !self.harness.admission.is_closed();
         let on = trigger.on;
         self.world.triggers.insert(place, trigger.clone());
         if open {
@@ -57,19 +57,20 @@ impl Game {
 
     /// Creates or replaces an object in vain.
     pub(super) fn attempt(&mut self, object: &Value) {
-        self.bed.tick(1_000);
-        let resource = self.bed.resource(object);
-        let result = match self.bed.read(object) {
-            None => self.bed.cluster.create(&resource, object.clone(), &WriteOptions::default()),
-            Some(_) => self.bed.cluster.update(&resource, object.clone(), &WriteOptions::default()),
+        self.harness.tick(1_000);
+        let resource = self.harness.resource(object);
+        let result = match self.harness.read(object) {
+            None => self.harness.cluster.create(&resource, object.clone(), &WriteOptions::default()),
+            Some(_) => self.harness.cluster.update(&resource, object.clone(), &WriteOptions::default()),
         };
         assert!(result.as_ref().is_err_and(|error| error.code() == 403), "{result:?}");
     }
 
     /// The controller sees the next write's requests, and works, before the write itself is stored.
     pub(super) fn look_too_early(&mut self) {
-        let (controller, cluster, now) = (self.bed.controller.clone(), self.bed.cluster.clone(), self.bed.now);
-        self.bed.door.between(move || {
+        let (controller, cluster, now) =
+            (self.harness.controller.clone(), self.harness.cluster.clone(), self.harness.now);
+        self.harness.admission.between(move || {
             let resource = cluster.resolve("kyverno.io/v2", "UpdateRequest").unwrap();
             let requests = cluster.list(&resource, &ephor_cluster::ListQuery::all()).unwrap().items;
             for request in requests {
@@ -84,7 +85,7 @@ impl Game {
     pub(super) fn delete_trigger(&mut self, place: Place) {
         if self.world.triggers.contains_key(&place) {
             self.owe(place);
-            self.bed.delete(&trigger_reference(place));
+            self.harness.delete(&trigger_reference(place));
             self.world.triggers.remove(&place);
             self.world.forget_asked(|_, _, of| of == place);
             self.marks.unsettled(place, None, None);
@@ -93,7 +94,7 @@ impl Game {
 
     /// A trigger is about to end.
     fn owe(&mut self, place: Place) {
-        if self.bed.door.is_closed() {
+        if self.harness.admission.is_closed() {
             return;
         }
         for (key, rule, id, said) in self.world.at_end(place) {
@@ -106,21 +107,21 @@ impl Game {
 
     /// Somebody else refuses to let a trigger go.
     pub(super) fn delete_in_vain(&mut self, place: Place) {
-        if self.bed.door.is_closed() || !self.world.triggers.contains_key(&place) {
+        if self.harness.admission.is_closed() || !self.world.triggers.contains_key(&place) {
             return;
         }
-        self.bed.tick(1_000);
-        self.bed.door.refuse(true);
-        let resource = self.bed.cluster.resolve("v1", "ConfigMap").unwrap();
-        let result = self.bed.cluster.delete(&resource, Some(place.0), place.1, &DeleteOptions::default());
-        self.bed.door.refuse(false);
+        self.harness.tick(1_000);
+        self.harness.admission.refuse(true);
+        let resource = self.harness.cluster.resolve("v1", "ConfigMap").unwrap();
+        let result = self.harness.cluster.delete(&resource, Some(place.0), place.1, &DeleteOptions::default());
+        self.harness.admission.refuse(false);
         assert!(result.as_ref().is_err_and(|error| error.code() == 403), "{result:?}");
     }
 
     /// An exception comes, or is about something else from now on.
     pub(super) fn except(&mut self, name: &'static str, key: RuleKey, place: Place) {
         self.log.push(format!("exception {name}: {key:?} {place:?}"));
-        self.bed.apply_object(&exception_document(name, key, place));
+        self.harness.apply_object(&exception_document(name, key, place));
         let before = self.world.exceptions.insert(name, (key, place));
         self.world.lifted.extend(before);
         self.world.forget_asked(|of, _, at| (of, at) == (key, place));
@@ -134,7 +135,7 @@ impl Game {
     pub(super) fn lift(&mut self, name: &'static str) {
         if let Some(before) = self.world.exceptions.remove(name) {
             self.log.push(format!("exception {name} goes"));
-            self.bed.delete(&exception_reference(name));
+            self.harness.delete(&exception_reference(name));
             self.world.lifted.insert(before);
         }
     }
@@ -145,7 +146,7 @@ impl Game {
             self.world.server_side.insert(policy);
         }
         if let Some(rules) = self.world.policies.get(policy).cloned() {
-            self.bed.apply_object(&self.policy(policy));
+            self.harness.apply_object(&self.policy(policy));
             self.world.ask_existing(policy, &rules);
         }
     }
@@ -171,7 +172,7 @@ impl Game {
         self.world.policies.entry(policy).or_default().insert(name, rule);
         let after = self.policy(policy);
         self.ends.unsettle(|key| key == (policy, name));
-        self.bed.apply_object(&after);
+        self.harness.apply_object(&after);
         // What is written again as it is means nothing.
         if before != after {
             self.world.ask_existing(policy, &rules);
@@ -186,7 +187,7 @@ impl Game {
         if let Some(rule) = rules.remove(name) {
             self.last_word(policy, name, &rule);
             self.ends.rule_gone((policy, name));
-            self.bed.apply_object(&self.policy(policy));
+            self.harness.apply_object(&self.policy(policy));
             let rules = self.world.policies[policy].clone();
             self.world.ask_existing(policy, &rules);
         }
@@ -198,7 +199,7 @@ impl Game {
                 self.last_word(policy, name, rule);
                 self.ends.rule_gone((policy, name));
             }
-            self.bed.delete(&policy_reference(policy));
+            self.harness.delete(&policy_reference(policy));
             self.world.ask_existing(policy, &rules);
         }
     }
@@ -215,7 +216,7 @@ impl Game {
         let suffix = if listed == 0 { String::new() } else { format!("-{listed}") };
         let source = (namespace.to_owned(), format!("source-{}-{}{suffix}", key.0, key.1));
         let value = self.chaos.next(1000);
-        self.bed.apply_object(&source_document(&source, key, value));
+        self.harness.apply_object(&source_document(&source, key, value));
         if self.world.sources.insert(source, (key, value)).is_none() {
             self.world.forget_asked(|of, _, _| of == key);
         }
@@ -224,7 +225,7 @@ impl Game {
     pub(super) fn delete_source(&mut self, key: (&'static str, &'static str)) {
         let found = self.world.sources.iter().find(|(_, (of, _))| *of == key).map(|(source, _)| source.clone());
         if let Some((namespace, name)) = found {
-            self.bed.delete(&format!(
+            self.harness.delete(&format!(
                 "{{apiVersion: v1, kind: Secret, metadata: {{name: {name}, namespace: {namespace}}}}}"
             ));
             self.world.sources.remove(&(namespace, name));
@@ -235,7 +236,7 @@ impl Game {
     pub(super) fn relabel(&mut self, space: &'static str) {
         let golden = self.chaos.one_in(2);
         if self.world.spaces.contains_key(space) {
-            self.bed.apply_object(&space_document(space, golden));
+            self.harness.apply_object(&space_document(space, golden));
             self.world.spaces.insert(space, golden);
             self.world.forget_asked(|_, rule, of| rule.golden && of.0 == space);
         }
@@ -244,10 +245,10 @@ impl Game {
     pub(super) fn mark(&mut self) {
         if self.world.marking.is_some() && self.chaos.one_in(4) {
             self.world.marking = None;
-            self.bed.delete("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: brown}}");
+            self.harness.delete("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: brown}}");
         } else {
             let marking = Marking { on_policy_update: self.chaos.one_in(2), value: self.chaos.next(1000) };
-            self.bed.apply_object(&marking_document(&marking));
+            self.harness.apply_object(&marking_document(&marking));
             self.world.marking = Some(marking);
         }
         let marking = self.world.marking.as_ref();
@@ -268,9 +269,9 @@ impl Game {
 
     /// Admission goes down or comes back.
     pub(super) fn doors(&mut self) {
-        let closed = !self.bed.door.is_closed();
+        let closed = !self.harness.admission.is_closed();
         self.log.push(format!("admission is down: {closed}"));
-        self.bed.door.close(closed);
+        self.harness.admission.close(closed);
     }
 
     /// A namespace goes, with all that is in it.
@@ -280,8 +281,8 @@ impl Game {
             return;
         }
         self.log.push(format!("{space} goes"));
-        self.bed.delete(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {space}}}}}"));
-        self.bed.cluster.reconcile();
+        self.harness.delete(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {space}}}}}"));
+        self.harness.cluster.reconcile();
         self.world.triggers.retain(|place, _| place.0 != space);
         self.world.forget_asked(|_, _, of| of.0 == space);
         self.foreign.retain(|id, _| id.1 != space);
@@ -310,11 +311,11 @@ impl Game {
                 if let Some(members) = victim.as_object_mut() {
                     members.insert("data", Value::from([("k", Value::from("tampered"))]));
                 }
-                self.bed.apply_object(&victim);
+                self.harness.apply_object(&victim);
             }
             _ => {
                 ephor_runtime::content::set_entry(&mut victim, "labels", "by-hand", Some("yes"));
-                self.bed.apply_object(&victim);
+                self.harness.apply_object(&victim);
             }
         }
     }
@@ -327,7 +328,7 @@ impl Game {
         } else {
             format!(", namespace: {}", reference.namespace)
         };
-        self.bed.delete(&format!(
+        self.harness.delete(&format!(
             "{{apiVersion: {}, kind: {}, metadata: {{name: {}{namespace}}}}}",
             object.str_at(&["apiVersion"]).unwrap(),
             reference.kind,
@@ -353,7 +354,7 @@ impl Game {
         let name = format!("foreign-{}", self.log.len());
         ephor_runtime::content::set_meta(&mut copy, "name", Some(name.as_str().into()));
         ephor_runtime::content::set_meta(&mut copy, "namespace", Some(space.into()));
-        let stored = self.bed.cluster_create(&copy);
+        let stored = self.harness.cluster_create(&copy);
         self.foreign.insert(Id("Secret", space.to_owned(), name), stored);
     }
 }

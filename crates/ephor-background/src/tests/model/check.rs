@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ephor_engine::outcome::Form;
 use ephor_expr::Value;
 
-use super::game::Game;
+use super::simulation::Simulation;
 use super::world::{
     BOARDS, Id, POLICIES, Place, RULES, Rule, RuleKey, SOURCES, SPACES, Shape, TRIGGERS, trigger_reference,
 };
@@ -48,15 +48,15 @@ fn is_source(object: &Value) -> bool {
             && object.str_at(&["metadata", "name"]).is_some_and(|name| name.starts_with("source-blue"))
 }
 
-impl Game {
+impl Simulation {
     pub(super) fn fail(&self, what: &str) -> ! {
-        let failures = &self.bed.controller.state().failures.clone();
+        let failures = &self.harness.controller.state().failures.clone();
         panic!("seed {}: {what}\n{:#?}\nfailures: {failures:?}\nlog:\n{}", self.seed, self.world, self.log.join("\n"));
     }
 
     fn newer_than(&self, revision: u64) -> String {
         let version = |object: &Value| object.str_at(&["metadata", "resourceVersion"]).unwrap().parse::<u64>().unwrap();
-        let newer = self.bed.cluster.objects().into_iter().filter(|o| !is_aside(o) && version(o) > revision);
+        let newer = self.harness.cluster.objects().into_iter().filter(|o| !is_aside(o) && version(o) > revision);
         newer.map(|object| object.to_json()).collect::<Vec<_>>().join("\n")
     }
 
@@ -67,7 +67,7 @@ impl Game {
 
     /// What is given up is not done: it failed, and its policy is there.
     fn check_given_up(&self) {
-        for request in self.bed.given_up() {
+        for request in self.harness.given_up() {
             let policy = request.str_at(&["spec", "policy"]).unwrap_or_default();
             let (namespace, name) = policy.split_once('/').unwrap_or(("", policy));
             let kind = if namespace.is_empty() { "ClusterPolicy" } else { "Policy" };
@@ -75,7 +75,7 @@ impl Game {
                 "{{apiVersion: kyverno.io/v1, kind: {kind}, metadata: {{name: '{name}', namespace: '{namespace}'}}}}"
             );
             let failed = request.str_at(&["status", "state"]) == Some("Failed");
-            if !failed || self.bed.find(&policy).is_none() {
+            if !failed || self.harness.find(&policy).is_none() {
                 self.fail(&format!("given up and kept for nothing: {}", request.to_json()));
             }
         }
@@ -87,7 +87,7 @@ impl Game {
         let (policy, rule) = owner(claim);
         let key = (known(&POLICIES, &policy).unwrap_or_default(), known(&RULES, &rule).unwrap_or_default());
         let of_claim = |place: &&Place| {
-            let live = self.bed.find(&trigger_reference(**place));
+            let live = self.harness.find(&trigger_reference(**place));
             live.is_some_and(|live| live.str_at(&["metadata", "uid"]) == Some(&*claim.owner.trigger))
         };
         (key, self.world.triggers.keys().find(of_claim).copied())
@@ -97,8 +97,8 @@ impl Game {
     fn present(&self) -> BTreeMap<Id, Value> {
         let mut present = BTreeMap::new();
         let mut foreign: BTreeSet<&Id> = self.foreign.keys().collect();
-        let roles = self.bed.list("rbac.authorization.k8s.io/v1", "ClusterRole");
-        for object in self.bed.list("v1", "Secret").into_iter().chain(roles).filter(|object| !is_source(object)) {
+        let roles = self.harness.list("rbac.authorization.k8s.io/v1", "ClusterRole");
+        for object in self.harness.list("v1", "Secret").into_iter().chain(roles).filter(|object| !is_source(object)) {
             let id = id_of(&object);
             match self.foreign.get(&id) {
                 Some(known) if *known != object => self.fail(&format!("the foreign object {id:?} was changed")),
@@ -161,12 +161,12 @@ impl Game {
     }
 
     pub(super) fn check(&mut self) {
-        let wishes = self.world.wishes();
+        let expected = self.world.expected();
         let present = self.present();
         for (id, object) in &present {
-            self.check_made(id, object, wishes.allowed.get(id));
+            self.check_made(id, object, expected.allowed.get(id));
         }
-        for id in &wishes.required {
+        for id in &expected.required {
             if !present.contains_key(id) {
                 self.fail(&format!("{id:?} is not there"));
             }
@@ -193,9 +193,9 @@ impl Game {
             }
         }
         self.check_boards();
-        if self.bed.pending_requests() > 0 {
+        if self.harness.pending_requests() > 0 {
             let requests: Vec<String> =
-                self.bed.list("kyverno.io/v2", "UpdateRequest").iter().map(Value::to_json).collect();
+                self.harness.list("kyverno.io/v2", "UpdateRequest").iter().map(Value::to_json).collect();
             self.fail(&format!("requests are left:\n{}", requests.join("\n")));
         }
         self.check_given_up();
@@ -238,7 +238,7 @@ impl Game {
         for space in SPACES {
             let board =
                 format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: board-{space}, namespace: {BOARDS}}}}}");
-            let board = self.bed.find(&board).unwrap();
+            let board = self.harness.find(&board).unwrap();
             for name in TRIGGERS {
                 let written = board.str_at(&["data", name]).map(str::to_owned);
                 if let Err(error) = self.marks.settle((space, name), written) {
@@ -250,16 +250,16 @@ impl Game {
 
     /// A second pass writes nothing, nor does one by a controller that knows nothing.
     fn check_peace(&mut self) {
-        let revision = self.bed.cluster.revision();
-        self.bed.controller.resync(self.bed.now);
-        self.bed.settle();
+        let revision = self.harness.cluster.revision();
+        self.harness.controller.resync(self.harness.now);
+        self.harness.settle();
         let newer = self.newer_than(revision);
         if !newer.is_empty() {
             self.fail(&format!("a second pass writes {newer}"));
         }
         let view = self.view(false);
-        self.bed.restart_over(view);
-        self.bed.settle();
+        self.harness.restart_over(view);
+        self.harness.settle();
         let newer = self.newer_than(revision);
         if !newer.is_empty() {
             self.fail(&format!("a second pass after a restart writes {newer}"));
@@ -274,10 +274,10 @@ impl Game {
             (!rule.synchronize).then(|| object.clone())
         };
         let made: Vec<Value> = self.made().iter().filter_map(alone).collect();
-        let wishes = self.world.wishes();
+        let expected = self.world.expected();
         let Some(victim) = made.into_iter().find(|o| {
             let id = id_of(o);
-            !wishes.allowed.contains_key(&id) && !self.foreign.contains_key(&id)
+            !expected.allowed.contains_key(&id) && !self.foreign.contains_key(&id)
         }) else {
             return;
         };
@@ -286,13 +286,13 @@ impl Game {
         self.kept.remove(&id);
         self.ends.touched(|of| *of == id);
         self.delete_made(&victim);
-        self.bed.settle();
+        self.harness.settle();
         if self.present().contains_key(&id) {
             self.fail(&format!("{id:?} came back"));
         }
         let view = self.view(false);
-        self.bed.restart_over(view);
-        self.bed.settle();
+        self.harness.restart_over(view);
+        self.harness.settle();
         if self.present().contains_key(&id) {
             self.fail(&format!("{id:?} came back after a restart"));
         }

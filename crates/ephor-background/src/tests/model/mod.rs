@@ -3,9 +3,9 @@
 //! admission that is down in between. After quiet the cluster is what a reference of a few lines says, nothing foreign
 //! is gone or changed, and a second pass writes nothing.
 //!
-//! [`world`]: what users say. [`wishes`]: what must be there because of it. [`marks`]: the same for mutate-existing
-//! rules; [`ends`]: for rules about the ends of triggers. [`draw`]: users at random. [`acts`]: what they do. [`game`]:
-//! one game. [`check`]: what must hold.
+//! [`world`]: what users say. [`expected`]: what must be there because of it. [`marks`]: the same for mutate-existing
+//! rules; [`ends`]: for rules about the ends of triggers. [`draw`]: users at random. [`acts`]: what they do. [`simulation`]:
+//! one simulation. [`check`]: what must hold.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -15,9 +15,9 @@ mod acts;
 mod check;
 mod draw;
 mod ends;
-mod game;
+mod expected;
 mod marks;
-mod wishes;
+mod simulation;
 mod world;
 
 /// Seeds that once found something.
@@ -27,7 +27,7 @@ const KEPT_PLAIN: &[u64] =
     &[39, 47, 54, 61, 118, 187, 215, 296, 301, 310, 413, 615, 648, 656, 804, 1205, 1319, 2228, 2407];
 /// How many seeds a test run tries; `EPHOR_MODEL_SEEDS` sets another number, `EPHOR_MODEL_FIRST` the first of them.
 const SEEDS: u64 = 2000;
-/// How often a game comes to rest: where it has to be quick, and otherwise.
+/// How often a simulation comes to rest: where it has to be quick, and otherwise.
 const SHORT: usize = 2;
 const LONG: usize = 3;
 /// So many seeds that fail are enough.
@@ -37,7 +37,7 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// A game to play.
+/// A simulation to play.
 struct Draw {
     seed: u64,
     whole: bool,
@@ -51,8 +51,8 @@ fn play(draws: &[Draw]) -> Vec<u64> {
         for _ in 0..2 {
             scope.spawn(|| {
                 while let Some(Draw { seed, whole, rounds }) = draws.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let game = AssertUnwindSafe(|| game::Game::new(*seed, *whole).play(*rounds));
-                    if catch_unwind(game).is_err() {
+                    let simulation = AssertUnwindSafe(|| simulation::Simulation::new(*seed, *whole).play(*rounds));
+                    if catch_unwind(simulation).is_err() {
                         failed.lock().unwrap().push(*seed);
                     }
                     if failed.lock().unwrap().len() >= ENOUGH {

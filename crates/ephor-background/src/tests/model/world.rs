@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_expr::Value;
 
-use crate::tests::bed::document;
+use crate::tests::harness::document;
 
 /// Where the content of what a rule makes comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The ground that a case stands on.
+//! The env that a case stands on.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use ephor_expr::{Str, Value};
 const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A cluster with a namespace that is a case's own.
-pub struct Ground {
+pub struct TestEnv {
     /// The cluster.
     pub(super) cluster: Arc<dyn Cluster>,
     /// The namespace.
@@ -22,14 +22,14 @@ pub struct Ground {
     pass: Arc<dyn Fn()>,
 }
 
-impl Ground {
+impl TestEnv {
     /// Makes the namespace of a case.
     pub(super) fn new(cluster: Arc<dyn Cluster>, namespace: String, pass: Arc<dyn Fn()>) -> Self {
-        let ground = Self { cluster, namespace, pass };
-        let namespace = Value::from([("metadata", Value::from([("name", Value::from(ground.namespace.as_str()))]))]);
-        let made = ground.cluster.create(&ground.resource("v1", "Namespace"), namespace, &WriteOptions::default());
+        let env = Self { cluster, namespace, pass };
+        let namespace = Value::from([("metadata", Value::from([("name", Value::from(env.namespace.as_str()))]))]);
+        let made = env.cluster.create(&env.resource("v1", "Namespace"), namespace, &WriteOptions::default());
         assert!(made.is_ok(), "{made:?}");
-        ground
+        env
     }
 
     /// A kind that there must be.
@@ -159,13 +159,13 @@ pub(super) fn names(objects: &[Value]) -> Vec<&str> {
 /// Asserts that something was refused in these words, in which `NS` stands for the namespace.
 #[track_caller]
 pub(super) fn refused<T: std::fmt::Debug>(
-    ground: &Ground,
+    env: &TestEnv,
     result: Result<T, ClusterError>,
     kind: ErrorKind,
     code: u16,
     words: &str,
 ) {
     let error = result.expect_err(words);
-    let words = words.replace("NS", &ground.namespace);
+    let words = words.replace("NS", &env.namespace);
     assert_eq!((error.kind(), error.code(), error.to_string()), (kind, code, words));
 }

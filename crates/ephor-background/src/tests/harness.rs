@@ -15,13 +15,13 @@ use ephor_runtime::policies::{ExceptionScope, PolicyStore, Snapshot};
 use ephor_runtime::update_request::LABEL_GIVEN_UP;
 use ephor_runtime::watcher::StoreEvent;
 
-use super::door::Door;
+use super::admission_stub::AdmissionStub;
 use super::entries::Entries;
 use crate::plan::{Claim, ObjectId};
 use crate::writer::{Env, Fence, Note};
 use crate::{Controller, Step};
 
-pub(super) struct Bed {
+pub(super) struct Harness {
     pub(super) cluster: MemoryCluster,
     pub(super) controller: Controller,
     pub(super) now: u64,
@@ -33,7 +33,7 @@ pub(super) struct Bed {
     store: PolicyStore,
     watches: BTreeMap<Str, Pump>,
     /// Admission.
-    pub(super) door: Door,
+    pub(super) admission: AdmissionStub,
     /// The cluster as the controller sees it.
     seen: Arc<dyn Cluster>,
     /// What may happen to watch events of objects, and of what the controller works by.
@@ -87,7 +87,7 @@ pub(super) fn document(text: &str) -> Value {
     yaml::parse_value(text).unwrap()
 }
 
-impl Bed {
+impl Harness {
     pub(super) fn new() -> Self {
         let cluster = MemoryCluster::new(Options::default());
         let seen = Arc::new(as_controller(&cluster));
@@ -103,10 +103,10 @@ impl Bed {
     pub(super) fn fenced(cluster: MemoryCluster, seen: Arc<dyn Cluster>, fence: Fence) -> Self {
         let notes = Arc::new(Mutex::new(Vec::new()));
         let metrics = Metrics::default();
-        let door = Door::before(&cluster);
+        let admission = AdmissionStub::before(&cluster);
         let entries = Entries::default();
-        let answers = Self::answers(&seen, &door, &entries);
-        let mut bed = Self {
+        let answers = Self::answers(&seen, &admission, &entries);
+        let mut harness = Self {
             controller: Self::controller(&seen, &notes, &metrics, answers, &fence),
             entries,
             now: START,
@@ -115,21 +115,21 @@ impl Bed {
             fence,
             store: PolicyStore::new(ExceptionScope::Everywhere),
             watches: BTreeMap::new(),
-            door,
+            admission,
             cluster,
             seen,
             chaos: None,
             chaos_of_records: None,
             held: Vec::new(),
         };
-        bed.tick(0);
-        bed.cluster_create(&document("{apiVersion: v1, kind: Namespace, metadata: {name: kyverno}}"));
-        bed.start();
-        bed
+        harness.tick(0);
+        harness.cluster_create(&document("{apiVersion: v1, kind: Namespace, metadata: {name: kyverno}}"));
+        harness.start();
+        harness
     }
 
-    fn answers(seen: &Arc<dyn Cluster>, door: &Door, entries: &Entries) -> Arc<dyn Answers> {
-        let facts = ClusterFacts::new(Arc::clone(seen)).within(door.config().clone());
+    fn answers(seen: &Arc<dyn Cluster>, admission: &AdmissionStub, entries: &Entries) -> Arc<dyn Answers> {
+        let facts = ClusterFacts::new(Arc::clone(seen)).within(admission.config().clone());
         Arc::new(facts.with(Arc::new(entries.clone())))
     }
 
@@ -173,16 +173,16 @@ impl Bed {
     pub(super) fn restart(&mut self) {
         self.held.clear();
         self.watches.clear();
-        let answers = Self::answers(&self.seen, &self.door, &self.entries);
+        let answers = Self::answers(&self.seen, &self.admission, &self.entries);
         self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, answers, &self.fence);
         self.store = PolicyStore::new(ExceptionScope::Everywhere);
         self.start();
     }
 
-    /// The controller is killed; nobody is there until [`Bed::restart`].
+    /// The controller is killed; nobody is there until [`Harness::restart`].
     pub(super) fn stop(&mut self) {
         self.watches.clear();
-        let answers = Self::answers(&self.seen, &self.door, &self.entries);
+        let answers = Self::answers(&self.seen, &self.admission, &self.entries);
         self.controller = Self::controller(&self.seen, &self.notes, &self.metrics, answers, &self.fence);
         self.store = PolicyStore::new(ExceptionScope::Everywhere);
     }
@@ -193,7 +193,7 @@ impl Bed {
             self.store.apply(kind, change);
             self.watch(kind, version, kind, false);
         }
-        self.controller.observe_filters(&self.door.config().get().resource_filters, self.now);
+        self.controller.observe_filters(&self.admission.config().get().resource_filters, self.now);
         self.controller.observe_policies(self.store.snapshot(), self.now);
         let change = StoreEvent::Reset(self.list("kyverno.io/v2", REQUESTS));
         self.controller.observe_requests(change, self.now);
@@ -383,15 +383,15 @@ impl Bed {
         let id = ObjectId::of(&old);
         self.cluster.delete(&self.resource(&old), id.namespace(), &id.name, &DeleteOptions::default()).unwrap();
         if is_policy(&old) {
-            self.door.policy(&id.kind, StoreEvent::Delete(old));
+            self.admission.policy(&id.kind, StoreEvent::Delete(old));
         }
     }
 
     /// Sets the settings, here and in admission.
     pub(super) fn set(&mut self, data: &str) {
         let settings = format!("{{metadata: {{name: kyverno, namespace: kyverno}}, data: {data}}}");
-        self.door.config().apply(StoreEvent::Apply(document(&settings)));
-        self.controller.observe_filters(&self.door.config().get().resource_filters, self.now);
+        self.admission.config().apply(StoreEvent::Apply(document(&settings)));
+        self.controller.observe_filters(&self.admission.config().get().resource_filters, self.now);
     }
 
     fn show_policy(&self, stored: &Value) {
@@ -403,7 +403,7 @@ impl Bed {
                 let compiled = ephor_runtime::policies::StoredPolicy::new(stored.clone());
                 assert!(compiled.program.is_some(), "{:?}", compiled.findings);
             }
-            self.door.policy(kind, StoreEvent::Apply(stored.clone()));
+            self.admission.policy(kind, StoreEvent::Apply(stored.clone()));
         }
     }
 

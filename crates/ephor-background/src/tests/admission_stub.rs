@@ -20,9 +20,9 @@ use ephor_runtime::watcher::StoreEvent;
 
 type Between = Box<dyn FnMut() + Send>;
 
-/// The door that every write goes through. Clones are the same door.
+/// The admission of the in-memory cluster: every write goes through it. Clones share one state.
 #[derive(Clone)]
-pub(super) struct Door(Arc<Inner>);
+pub(super) struct AdmissionStub(Arc<Inner>);
 
 struct Inner {
     handlers: Handlers,
@@ -34,14 +34,14 @@ struct Inner {
     between: Mutex<Option<Between>>,
 }
 
-impl std::fmt::Debug for Door {
+impl std::fmt::Debug for AdmissionStub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Door")
+        f.write_str("AdmissionStub")
     }
 }
 
-impl Door {
-    /// Puts a door before a cluster.
+impl AdmissionStub {
+    /// Installs it as the admission of a cluster.
     pub(super) fn before(cluster: &MemoryCluster) -> Self {
         let policies = PolicyStore::new(ExceptionScope::Everywhere);
         let config = ConfigStore::new("kyverno", "kyverno");
@@ -55,7 +55,7 @@ impl Door {
             roles: Roles::default(),
             observer: Arc::new(Unobserved),
         };
-        let door = Self(Arc::new(Inner {
+        let admission = Self(Arc::new(Inner {
             handlers: Handlers::new(parts, HandlerOptions::in_process("kyverno")),
             policies,
             config,
@@ -64,8 +64,8 @@ impl Door {
             refusing: AtomicBool::new(false),
             between: Mutex::default(),
         }));
-        assert!(cluster.set_admission(Arc::new(door.clone())));
-        door
+        assert!(cluster.set_admission(Arc::new(admission.clone())));
+        admission
     }
 
     /// Whether the validating webhook is down: everything passes it unseen.
@@ -120,7 +120,7 @@ fn passes(attributes: &Attributes) -> bool {
     attributes.resource.group == "kyverno.io" || attributes.dry_run
 }
 
-impl Admission for Door {
+impl Admission for AdmissionStub {
     fn mutate(&self, attributes: &Attributes) -> Result<Mutated, ClusterError> {
         let mut mutated = Mutated::default();
         if passes(attributes) || attributes.operation == Operation::Delete {

@@ -6,7 +6,7 @@ use super::world::{Id, Place, Rule, RuleKey, SOURCES, Shape, Trigger, World, nam
 
 /// What synchronizing rules want.
 #[derive(Debug, Default)]
-pub(super) struct Wishes {
+pub(super) struct Expected {
     /// What an object may say: what one of the rules that want it says.
     pub(super) allowed: BTreeMap<Id, BTreeSet<String>>,
     /// Objects that must be there.
@@ -103,23 +103,23 @@ impl World {
         rendered.collect()
     }
 
-    pub(super) fn wishes(&self) -> Wishes {
-        let mut wishes = Wishes::default();
+    pub(super) fn expected(&self) -> Expected {
+        let mut expected = Expected::default();
         for (key, rule, place, trigger) in self.applying() {
             for (id, value) in self.rendered(key, rule, place, trigger) {
                 // What several triggers render changes hands in ways that only those who look on all the time follow.
                 let one_of_a_kind = !matches!(rule.shape, Shape::Shared | Shape::List);
                 let due = one_of_a_kind && self.due.contains(&(key, place));
                 if rule.synchronize {
-                    wishes.allowed.entry(id.clone()).or_default().insert(value);
-                    wishes.wanted_by.entry(id.clone()).or_default().insert(key);
+                    expected.allowed.entry(id.clone()).or_default().insert(value);
+                    expected.wanted_by.entry(id.clone()).or_default().insert(key);
                 }
                 if due || (rule.synchronize && rule.existing) {
-                    wishes.required.insert(id);
+                    expected.required.insert(id);
                 }
             }
         }
-        wishes
+        expected
     }
 
     /// A rule's word about a trigger counts from now on: it has been asked, and will answer.

@@ -1,4 +1,4 @@
-//! One game: users act, things go wrong, the controller works in between.
+//! One simulation: users act, things go wrong, the controller works in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use super::world::{
     in_flight_document, space_document,
 };
 use crate::plan::Claim;
-use crate::tests::bed::{Bed, Chaos, as_controller, document};
+use crate::tests::harness::{Chaos, Harness, as_controller, document};
 
 /// How many times users act before everything must come to rest.
 const ACTS: usize = 12;
 
-pub(super) struct Game {
+pub(super) struct Simulation {
     pub(super) seed: u64,
     pub(super) chaos: Chaos,
     /// What decides about all that games did not always have; `None` for games that are played as they once were.
     more: Option<Chaos>,
-    pub(super) bed: Bed,
+    pub(super) harness: Harness,
     pub(super) world: World,
     pub(super) marks: Marks,
     pub(super) ends: Ends,
@@ -44,15 +44,15 @@ pub(super) struct Game {
     view: Option<(Arc<FaultyCluster>, Arc<AtomicBool>)>,
 }
 
-impl Game {
+impl Simulation {
     pub(super) fn new(seed: u64, whole: bool) -> Self {
         let cluster = MemoryCluster::default();
         let seen = Arc::new(as_controller(&cluster));
-        let mut game = Self {
+        let mut simulation = Self {
             seed,
             chaos: Chaos(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
             more: whole.then(|| Chaos(seed.wrapping_mul(0xD1B5_4A32_D192_ED03) | 1)),
-            bed: Bed::over(cluster, seen),
+            harness: Harness::over(cluster, seen),
             world: World::default(),
             marks: Marks::default(),
             ends: Ends::default(),
@@ -66,27 +66,27 @@ impl Game {
             view: None,
         };
         for space in [SOURCES, BOARDS] {
-            game.bed.apply_object(&space_document(space, false));
+            simulation.harness.apply_object(&space_document(space, false));
         }
         for space in SPACES {
             let board = format!(
                 "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: board-{space}, namespace: {BOARDS}}}, data: {{is: there}}}}"
             );
-            game.bed.apply_object(&document(&board));
-            game.space(space);
+            simulation.harness.apply_object(&document(&board));
+            simulation.space(space);
         }
-        if game.chaos.one_in(4) {
-            game.bed.apply_object(&in_flight_document());
+        if simulation.chaos.one_in(4) {
+            simulation.harness.apply_object(&in_flight_document());
         }
-        game
+        simulation
     }
 
     pub(super) fn play(mut self, rounds: usize) {
         for _ in 0..rounds {
-            self.bed.chaos = Some(Chaos(self.chaos.next(u64::MAX) | 1));
-            self.bed.chaos_of_records = self.more.as_mut().map(|more| Chaos(more.next(u64::MAX) | 1));
+            self.harness.chaos = Some(Chaos(self.chaos.next(u64::MAX) | 1));
+            self.harness.chaos_of_records = self.more.as_mut().map(|more| Chaos(more.next(u64::MAX) | 1));
             let view = self.view(true);
-            self.bed.restart_over(view);
+            self.harness.restart_over(view);
             for _ in 0..ACTS {
                 self.act();
             }
@@ -107,7 +107,7 @@ impl Game {
 
     /// A view of the cluster, perhaps with faults.
     pub(super) fn view(&mut self, faults: bool) -> Arc<dyn Cluster> {
-        let inner: Arc<dyn Cluster> = Arc::new(as_controller(&self.bed.cluster));
+        let inner: Arc<dyn Cluster> = Arc::new(as_controller(&self.harness.cluster));
         if !faults {
             self.view = None;
             return inner;
@@ -152,7 +152,7 @@ impl Game {
         }
         let world = &self.world;
         self.let_off.retain(|_, (key, place, _)| world.keeps(*key, *place));
-        self.wished.extend(self.world.wishes().allowed.into_keys());
+        self.wished.extend(self.world.expected().allowed.into_keys());
         self.work();
     }
 
@@ -175,7 +175,7 @@ impl Game {
                 let faults = !self.chaos.one_in(3);
                 self.log.push(format!("restart, faults: {faults}"));
                 let view = self.view(faults);
-                self.bed.restart_over(view);
+                self.harness.restart_over(view);
             }
         }
     }
@@ -197,9 +197,9 @@ impl Game {
     fn work(&mut self) {
         for _ in 0..self.chaos.next(12) {
             if self.chaos.one_in(3) {
-                self.bed.pump();
+                self.harness.pump();
             }
-            if let crate::Step::Idle(_) = self.bed.controller.step(self.bed.now) {
+            if let crate::Step::Idle(_) = self.harness.controller.step(self.harness.now) {
                 break;
             }
         }
@@ -207,30 +207,30 @@ impl Game {
 
     /// All objects that say they were made.
     pub(super) fn made(&self) -> Vec<Value> {
-        let secrets = self.bed.list("v1", "Secret").into_iter();
-        let roles = self.bed.list("rbac.authorization.k8s.io/v1", "ClusterRole");
+        let secrets = self.harness.list("v1", "Secret").into_iter();
+        let roles = self.harness.list("rbac.authorization.k8s.io/v1", "ClusterRole");
         secrets.chain(roles).filter(|object| Claim::of(object).is_some_and(|c| c.annotation.is_some())).collect()
     }
 
     fn quiet(&mut self) {
-        (self.bed.chaos, self.bed.chaos_of_records) = (None, None);
+        (self.harness.chaos, self.harness.chaos_of_records) = (None, None);
         // The faults end; the controller lives on where it is alive, and is started again where it died.
         match &self.view {
             Some((view, calm)) if !view.is_dead() => calm.store(true, Ordering::Relaxed),
             _ => {
                 let view = self.view(false);
-                self.bed.restart_over(view);
+                self.harness.restart_over(view);
             }
         }
-        self.bed.relist();
-        self.bed.settle();
-        self.bed.relist();
-        self.bed.settle();
+        self.harness.relist();
+        self.harness.settle();
+        self.harness.relist();
+        self.harness.settle();
         if self.view.as_ref().is_some_and(|(view, _)| view.is_dead()) {
             // It died of one of its last writes.
             let view = self.view(false);
-            self.bed.restart_over(view);
-            self.bed.settle();
+            self.harness.restart_over(view);
+            self.harness.settle();
         }
     }
 }

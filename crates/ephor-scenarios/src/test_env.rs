@@ -13,7 +13,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An API server of either kind.
 #[derive(Debug)]
-pub(crate) enum Ground {
+pub(crate) enum TestEnv {
     /// etcd, kube-apiserver and kube-controller-manager.
     ControlPlane(Box<ControlPlane>),
     /// `ephor sandbox`.
@@ -25,7 +25,7 @@ pub(crate) enum Ground {
     },
 }
 
-impl Ground {
+impl TestEnv {
     pub(crate) fn control_plane() -> Result<Self, String> {
         let options = Options { node: Some("kind-control-plane".to_owned()), ..Options::default() };
         let plane = ControlPlane::start(&options).map_err(|error| error.to_string())?;

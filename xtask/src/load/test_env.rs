@@ -22,7 +22,7 @@ const TIMEOUT: Duration = Duration::from_mins(15);
 const CREATORS: usize = 4;
 
 /// The control plane and the processes.
-pub(super) struct Ground {
+pub(super) struct TestEnv {
     // Processes end before the control plane.
     pub(super) admission: Role,
     pub(super) background: Role,
@@ -35,7 +35,7 @@ pub(super) struct Role {
     metrics_port: u16,
 }
 
-impl Ground {
+impl TestEnv {
     /// Starts everything, with policies, and waits until those are ready.
     pub(super) fn start(policies: &str) -> Result<Self> {
         let plane = plane()?;
@@ -58,18 +58,18 @@ impl Ground {
             ],
         )?;
         let background = Role::start(&plane, "background", &own("background")?, &[])?;
-        let ground = Self { admission, background, plane };
-        let file = ground.file("policies.yaml", policies)?;
-        ground.until("the policies can be applied", |ground| {
-            Ok(ground.plane.ask(&["apply", "-f", &file.to_string_lossy()]).is_ok())
+        let env = Self { admission, background, plane };
+        let file = env.file("policies.yaml", policies)?;
+        env.until("the policies can be applied", |env| {
+            Ok(env.plane.ask(&["apply", "-f", &file.to_string_lossy()]).is_ok())
         })?;
-        ground.plane.ask(&["wait", "--for=condition=Ready", "clusterpolicy", "--all", "--timeout=60s"])?;
+        env.plane.ask(&["wait", "--for=condition=Ready", "clusterpolicy", "--all", "--timeout=60s"])?;
         // Until the webhooks that the policies need are heeded everywhere.
         sleep(Duration::from_secs(3));
-        Ok(ground)
+        Ok(env)
     }
 
-    /// Kills the background role. It comes back with [`Ground::restart`].
+    /// Kills the background role. It comes back with [`TestEnv::restart`].
     pub(super) fn kill(&mut self) -> Result<()> {
         self.background.process.0.kill()?;
         self.background.process.0.wait()?;

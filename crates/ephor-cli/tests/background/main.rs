@@ -5,7 +5,9 @@
 
 mod beat;
 mod cells;
+mod chains;
 mod copies;
+mod permissions;
 mod plan;
 mod processes;
 mod remote;

@@ -67,6 +67,11 @@ impl Roles {
     /// Starts a control plane, installs what `ephor install` prints except for what would run Pods, and starts one
     /// process for each role. Does not wait for them.
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same, with further flags for the admission role.
+    pub(crate) fn start_with(flags: &[&str]) -> Self {
         let plane = ControlPlane::start(&Options::default()).unwrap();
         let printed = Command::new(binary()).args(["install", "--print"]).output().unwrap();
         let documents = String::from_utf8(printed.stdout).unwrap();
@@ -79,7 +84,8 @@ impl Roles {
         }
         plane.ask(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]).unwrap();
         let port = free_port().unwrap();
-        let admission = ["--serverIP=127.0.0.1".to_owned(), format!("--webhookServerPort={port}")];
+        let mut admission = vec!["--serverIP=127.0.0.1".to_owned(), format!("--webhookServerPort={port}")];
+        admission.extend(flags.iter().map(|flag| (*flag).to_owned()));
         let processes = [("admission", &admission[..]), ("background", &[])].map(|(role, flags)| {
             let account = format!("kyverno-{role}-controller");
             let kubeconfig = plane.service_account_kubeconfig("kyverno", &account).unwrap();

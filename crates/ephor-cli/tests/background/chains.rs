@@ -3,7 +3,7 @@
 use ephor_expr::{Value, yaml};
 
 use crate::processes::Roles;
-use crate::remote::{PATIENCE, Remote, within};
+use crate::remote::{Remote, TIMEOUT, within};
 
 /// How many chains run side by side.
 const CHAINS: usize = 10;
@@ -82,12 +82,12 @@ fn chains_of_rules_come_to_their_end_and_none_fails() {
     let remote = Remote::connect(&roles.plane.kubeconfig());
     for policy in [object(FIRST), object(SECOND)] {
         // The admission role may not answer yet.
-        assert!(within(PATIENCE, || remote.apply(&policy).is_ok() && remote.is_ready(&policy)));
+        assert!(within(TIMEOUT, || remote.apply(&policy).is_ok() && remote.is_ready(&policy)));
     }
     let open = || remote.open_requests(None);
     // The API server may hear of the webhooks after the policies are ready.
     assert!(
-        within(PATIENCE, || {
+        within(TIMEOUT, || {
             remote.apply(&secret(0)).unwrap();
             end(&remote, 0).is_some()
         }),
@@ -101,7 +101,7 @@ fn chains_of_rules_come_to_their_end_and_none_fails() {
         }
     });
     let ends = || (0..CHAINS).map(|chain| end(&remote, chain)).collect::<Option<Vec<Value>>>();
-    assert!(within(PATIENCE, || ends().is_some()), "{:?}", open());
+    assert!(within(TIMEOUT, || ends().is_some()), "{:?}", open());
     let before = ends().unwrap();
 
     // Each Namespace goes and is generated again, as another trigger of the same name.
@@ -109,12 +109,12 @@ fn chains_of_rules_come_to_their_end_and_none_fails() {
         remote.delete(&namespace(chain)).unwrap();
     }
     let replaced = || ends().is_some_and(|after| before.iter().zip(&after).all(|(before, after)| before != after));
-    assert!(within(PATIENCE, replaced), "{:?}", open());
+    assert!(within(TIMEOUT, replaced), "{:?}", open());
     // What fails stays as `Failed`.
-    assert!(within(PATIENCE, || open().is_empty()), "{:?}", open());
+    assert!(within(TIMEOUT, || open().is_empty()), "{:?}", open());
     for policy in [object(FIRST), object(SECOND)] {
         let status = remote.read(&policy).unwrap().get("status").unwrap().to_json();
-        assert!(within(PATIENCE, || !failing(&remote, &policy)), "{status}");
+        assert!(within(TIMEOUT, || !failing(&remote, &policy)), "{status}");
     }
     roles.assert_running();
 }

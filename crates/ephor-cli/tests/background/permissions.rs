@@ -1,7 +1,7 @@
 //! Policies that need permissions which the background account lacks, on an API server that decides by RBAC.
 
 use crate::processes::Roles;
-use crate::remote::{PATIENCE, within};
+use crate::remote::{TIMEOUT, within};
 
 /// A role of the accounts with these verbs on kinds that the installation gives them no permissions for.
 fn role(verbs: &str) -> String {
@@ -52,7 +52,7 @@ fn a_policy_is_told_of_each_verb_that_the_background_account_lacks() {
     // policies is not there at once.
     let answers = |policy: &str, accepted: bool, words: &str| {
         let mut last = String::new();
-        let answered = within(PATIENCE, || {
+        let answered = within(TIMEOUT, || {
             let (success, output) = kubectl(&["create", "--dry-run=server"], policy);
             last = output;
             success == accepted && last.contains(words)

@@ -48,6 +48,6 @@ pub use cluster::{Cluster, Watch, WatchEvent};
 pub use discovery::Discovery;
 pub use error::{ClusterError, ErrorKind};
 pub use memory::MemoryCluster;
-pub use query::{FieldSelector, LabelSelector, List, ListQuery, WatchQuery};
+pub use query::{FieldSelector, LabelSelector, List, ListQuery, OnUnreadable, UnreadableItem, WatchQuery};
 pub use resource::Resource;
 pub use write::{DeleteOptions, Deletion, FieldValidation, Patch, PatchKind, WriteOptions};

@@ -33,6 +33,7 @@ pub struct Write {
 
 type ReviewHook = Box<dyn Fn(&Value) -> bool + Send>;
 type CallHook = Box<dyn FnMut() -> Option<ClusterError> + Send>;
+type ListHook = Box<dyn FnMut(&mut List) + Send>;
 type Hook = Box<dyn FnMut(&Write) -> Option<ClusterError> + Send>;
 
 /// A view of a cluster whose writes can fail. Several views of one cluster are several processes.
@@ -52,6 +53,7 @@ struct State {
     interrupt: Option<CallHook>,
     allows: Option<ReviewHook>,
     lists: usize,
+    after_lists: Option<ListHook>,
     every_watch: Option<CallHook>,
     late: Option<Late>,
 }
@@ -113,6 +115,13 @@ impl FaultyCluster {
     #[must_use]
     pub fn with_rights(self, allows: impl Fn(&Value) -> bool + Send + 'static) -> Self {
         self.state().allows = Some(Box::new(allows));
+        self
+    }
+
+    /// Has `hook` change each list.
+    #[must_use]
+    pub fn changing_lists(self, hook: impl FnMut(&mut List) + Send + 'static) -> Self {
+        self.state().after_lists = Some(Box::new(hook));
         self
     }
 
@@ -257,7 +266,11 @@ impl Cluster for FaultyCluster {
     fn list(&self, resource: &Resource, query: &ListQuery) -> Result<List, ClusterError> {
         self.alive()?;
         self.state().lists += 1;
-        self.inner.list(resource, query)
+        let mut list = self.inner.list(resource, query)?;
+        if let Some(hook) = &mut self.state().after_lists {
+            hook(&mut list);
+        }
+        Ok(list)
     }
 
     fn create(&self, resource: &Resource, object: Value, options: &WriteOptions) -> Result<Value, ClusterError> {

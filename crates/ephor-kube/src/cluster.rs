@@ -150,6 +150,7 @@ impl Cluster for KubeCluster {
                 next.continue_token = Some(token);
                 let more = page(&next)?;
                 list.items.extend(more.items);
+                list.unreadable.extend(more.unreadable);
                 list.continue_token = more.continue_token;
             }
             list.remaining = None;

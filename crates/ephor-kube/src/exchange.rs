@@ -60,9 +60,14 @@ impl Exchange {
 
     /// Sends a request and reads the answer, a JSON document.
     pub(crate) fn value(&self, request: &Request) -> Result<Value, ClusterError> {
+        parse(&self.text(request)?)
+    }
+
+    /// Sends a request and reads the answer as text.
+    pub(crate) fn text(&self, request: &Request) -> Result<String, ClusterError> {
         let limit = self.limits.answer;
         let read = move |response: http::Response<Body>| async move { read(response.into_body(), limit).await };
-        parse(&self.persist(request, self.limits.timeout, read)?)
+        self.persist(request, self.limits.timeout, read)
     }
 
     /// Sends a request and reads the answer: a JSON document, or text if the server does not call it JSON.

@@ -20,7 +20,7 @@
 //!
 //! - [`options`]: where to connect to and how much to ask of it. [`connect`]: connecting.
 //! - `request`, `exchange`: one call, with retries. `limit`: how many a second.
-//! - `served`, `definitions`: which kinds there are. `watch`: what happens.
+//! - `served`, `definitions`: which kinds there are. `page`: lists. `watch`: what happens.
 
 mod cluster;
 pub mod connect;
@@ -28,6 +28,7 @@ mod definitions;
 mod exchange;
 mod limit;
 pub mod options;
+mod page;
 mod request;
 mod runtime;
 mod served;

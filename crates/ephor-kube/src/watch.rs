@@ -16,6 +16,7 @@ use kube::client::Body;
 
 use crate::exchange::Exchange;
 use crate::options::ManagedFields;
+use crate::page::{self, Page};
 use crate::request::{JSON, Request, Target};
 
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
@@ -90,6 +91,7 @@ impl KubeWatch {
             limit: PAGE,
             continue_token: page,
             metadata_only: self.query.metadata_only,
+            ..ListQuery::default()
         };
         let list = list_page(&self.exchange, &self.resource, &query, self.managed_fields)?;
         self.version = list.resource_version;
@@ -285,7 +287,8 @@ pub(crate) fn list_page(
         target = target.with("continue", token);
     }
     let accept = if query.metadata_only { METADATA_LIST } else { JSON };
-    let mut document = exchange.value(&Request { accept, ..Request::get(target.into_text()) })?;
+    let text = exchange.text(&Request { accept, ..Request::get(target.into_text()) })?;
+    let Page { document, items, unreadable } = page::read(&text, query.on_unreadable)?;
     let text = |key: &str| document.str_at(&["metadata", key]).map(Str::new).filter(|t| !t.is_empty());
     let mut list = List {
         resource_version: text("resourceVersion").unwrap_or_default(),
@@ -294,14 +297,9 @@ pub(crate) fn list_page(
             .at(&["metadata", "remainingItemCount"])
             .and_then(Value::as_i64)
             .and_then(|n| usize::try_from(n).ok()),
-        items: Vec::new(),
+        items,
+        unreadable,
     };
-    if let Some(members) = document.as_object_mut()
-        && let Some(mut items) = members.remove("items")
-        && let Some(items) = items.as_array_mut()
-    {
-        list.items = std::mem::take(items);
-    }
     for item in &mut list.items {
         shape(item, resource, managed_fields);
         // A server that does not know how to leave the rest out sends it all.

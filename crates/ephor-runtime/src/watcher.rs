@@ -5,12 +5,16 @@
 //! cannot be reached. After each list the sink gets a [`StoreEvent::Reset`] with all objects. A sink of
 //! [`Watcher::spawn_paged`] gets the list page by page, so that the list of a large kind is never in memory as a whole.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ephor_cluster::query::Filter;
-use ephor_cluster::{Backoff, Cluster, ClusterError, ErrorKind, ListQuery, Resource, WatchEvent, WatchQuery};
+use ephor_cluster::{
+    Backoff, Cluster, ClusterError, ErrorKind, List, ListQuery, OnUnreadable, Resource, UnreadableItem, WatchEvent,
+    WatchQuery,
+};
 use ephor_expr::{Str, Value};
 
 use crate::cancellation::CancellationToken;
@@ -43,7 +47,12 @@ impl WatchTarget {
     }
 
     fn list(&self) -> ListQuery {
-        ListQuery { filter: self.filter.clone(), metadata_only: self.metadata_only, ..ListQuery::default() }
+        ListQuery {
+            filter: self.filter.clone(),
+            metadata_only: self.metadata_only,
+            on_unreadable: OnUnreadable::Report,
+            ..ListQuery::default()
+        }
     }
 
     /// The same, in one namespace.
@@ -81,6 +90,8 @@ pub enum WatcherEvent {
     InitPage(Vec<Value>),
     /// The list is complete: what it did not show since [`WatcherEvent::Init`] does not exist.
     InitDone,
+    /// The list is over, and objects in it could not be read: what it did not show may exist, and stays as it is known.
+    InitPartial,
     /// This object was created or changed.
     Apply(Value),
     /// This object is gone; its last state.
@@ -128,6 +139,11 @@ impl Watcher {
             WatcherEvent::Init => listed.clear(),
             WatcherEvent::InitPage(items) => listed.extend(items),
             WatcherEvent::InitDone => sink(StoreEvent::Reset(std::mem::take(&mut listed))),
+            WatcherEvent::InitPartial => {
+                for object in std::mem::take(&mut listed) {
+                    sink(StoreEvent::Apply(object));
+                }
+            }
             WatcherEvent::Apply(object) => sink(StoreEvent::Apply(object)),
             WatcherEvent::Delete(object) => sink(StoreEvent::Delete(object)),
         })
@@ -172,6 +188,7 @@ fn run(
     mut sink: impl FnMut(WatcherEvent),
 ) {
     let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+    let mut reported = BTreeSet::new();
     while !stop.is_cancelled() {
         let resource = match cluster.resolve(&watched.api_version, &watched.kind) {
             Ok(resource) => resource,
@@ -188,10 +205,18 @@ fn run(
             }
         };
         sink(WatcherEvent::Init);
-        let pages = pages(cluster, &resource, watched.list(), stop, |items| sink(WatcherEvent::InitPage(items)));
+        let mut unreadable = BTreeSet::new();
+        let pages = whole_pages(cluster, &resource, watched.list(), stop, |page| {
+            unreadable.extend(page.unreadable);
+            sink(WatcherEvent::InitPage(page.items));
+        });
         let version = match pages {
             Ok(Some(version)) => {
-                sink(WatcherEvent::InitDone);
+                report(&watched.kind, &unreadable, &reported);
+                // A sink that knows nothing yet has nothing to keep.
+                let keeps = !unreadable.is_empty() && shared.synced.load(Ordering::Acquire);
+                sink(if keeps { WatcherEvent::InitPartial } else { WatcherEvent::InitDone });
+                reported = unreadable;
                 synced(shared);
                 version
             }
@@ -209,6 +234,14 @@ fn run(
             }
             Err(error) => back_off(&error, watched, stop, &mut backoff),
         }
+    }
+}
+
+/// Warns of each object that could not be read, once for each version of it.
+fn report(kind: &str, unreadable: &BTreeSet<UnreadableItem>, reported: &BTreeSet<UnreadableItem>) {
+    for item in unreadable.difference(reported) {
+        tracing::warn!(kind, namespace = %item.namespace, name = %item.name, error = item.reason,
+            "an object cannot be read: what is known of it stays");
     }
 }
 
@@ -235,17 +268,28 @@ pub fn list(cluster: &dyn Cluster, resource: &Resource, filter: &Filter) -> Resu
 pub fn pages(
     cluster: &dyn Cluster,
     resource: &Resource,
-    mut query: ListQuery,
+    query: ListQuery,
     stop: &CancellationToken,
     mut take: impl FnMut(Vec<Value>),
 ) -> Result<Option<Str>, ClusterError> {
+    whole_pages(cluster, resource, query, stop, |page| take(page.items))
+}
+
+fn whole_pages(
+    cluster: &dyn Cluster,
+    resource: &Resource,
+    mut query: ListQuery,
+    stop: &CancellationToken,
+    mut take: impl FnMut(List),
+) -> Result<Option<Str>, ClusterError> {
     query.limit = PAGE;
     while !stop.is_cancelled() {
-        let page = cluster.list(resource, &query)?;
-        take(page.items);
-        match page.continue_token.filter(|token| !token.is_empty()) {
+        let mut page = cluster.list(resource, &query)?;
+        let (next, version) = (page.continue_token.take(), page.resource_version.clone());
+        take(page);
+        match next.filter(|token| !token.is_empty()) {
             Some(token) => query.continue_token = Some(token),
-            None => return Ok(Some(page.resource_version)),
+            None => return Ok(Some(version)),
         }
     }
     Ok(None)
@@ -371,6 +415,52 @@ mod tests {
             }
         });
         assert_eq!(told, ["Init", "500", "1", "InitDone"]);
+    }
+
+    /// What a sink is told by two lists of the `ConfigMap`s `a` and `b`. In the first and the second, `b` cannot be read
+    /// if `unreadable` says so.
+    fn told_twice(unreadable: [bool; 2]) -> Vec<String> {
+        let cluster = MemoryCluster::default();
+        let kind = cluster.resolve("v1", "ConfigMap").unwrap();
+        for name in ["a", "b"] {
+            let text = format!(r#"{{"metadata":{{"name":"{name}","namespace":"default"}}}}"#);
+            cluster.create(&kind, Value::from_json(&text).unwrap(), &WriteOptions::default()).unwrap();
+        }
+        let (stop, mut lists, mut watches, mut told) = (CancellationToken::new(), 0, 0, Vec::new());
+        let view = FaultyCluster::new(Arc::new(cluster))
+            .changing_lists(move |list| {
+                if unreadable[lists] {
+                    list.items.pop();
+                    list.unreadable.push(UnreadableItem { name: "b".into(), ..UnreadableItem::default() });
+                }
+                lists += 1;
+            })
+            .before_watches({
+                let stop = stop.clone();
+                move || {
+                    watches += 1;
+                    if watches == 2 {
+                        stop.cancel();
+                    }
+                    Some(ClusterError::expired("too old"))
+                }
+            });
+        run(&view, &WatchTarget::all("v1", "ConfigMap"), &stop, &Shared::default(), |event| {
+            told.push(match event {
+                WatcherEvent::InitPage(items) => items.len().to_string(),
+                other => format!("{other:?}"),
+            });
+        });
+        told
+    }
+
+    #[test]
+    fn an_object_that_cannot_be_read_anew_is_not_taken_for_a_deleted_one() {
+        let first = ["Init", "2", "InitDone"];
+        assert_eq!(told_twice([false, false]), [first, first].concat());
+        assert_eq!(told_twice([false, true]), [first, ["Init", "1", "InitPartial"]].concat());
+        // A sink that knows nothing has nothing to keep, and must hear that the list is over.
+        assert_eq!(told_twice([true, false]), [["Init", "1", "InitDone"], first].concat());
     }
 
     #[test]

@@ -149,6 +149,7 @@ impl State {
                     self.object_gone(&uid, now);
                 }
             }
+            WatcherEvent::InitPartial => {}
             WatcherEvent::Apply(object) => self.observe_object(object, now),
             WatcherEvent::Delete(object) => {
                 let uid = text(&object, "uid");
@@ -297,6 +298,7 @@ impl State {
                     self.unsettle(&uid, now);
                 }
             }
+            WatcherEvent::InitPartial => {}
             WatcherEvent::Apply(report) => self.observe_report(&report, namespaced, now),
             WatcherEvent::Delete(report) => self.report_gone(&report, now),
         }
@@ -374,7 +376,7 @@ impl State {
     /// Takes note of results that another role leaves.
     pub fn observe_ephemerals(&mut self, event: WatcherEvent, now: Moment) {
         match event {
-            WatcherEvent::Init | WatcherEvent::InitDone => {}
+            WatcherEvent::Init | WatcherEvent::InitDone | WatcherEvent::InitPartial => {}
             WatcherEvent::InitPage(ephemerals) => {
                 for ephemeral in ephemerals {
                     self.observe_ephemeral(ephemeral, now);
@@ -408,7 +410,7 @@ impl State {
     /// Takes note of what happens to namespaces. Where labels change, the objects in it are judged again.
     pub fn observe_namespaces(&mut self, event: WatcherEvent, now: Moment) {
         match event {
-            WatcherEvent::Init | WatcherEvent::InitDone => {}
+            WatcherEvent::Init | WatcherEvent::InitDone | WatcherEvent::InitPartial => {}
             WatcherEvent::InitPage(namespaces) => {
                 for namespace in namespaces {
                     self.observe_namespace(&namespace, now);

@@ -1,5 +1,7 @@
 //! Queries and the lists they give.
 
+use std::fmt;
+
 use ephor_expr::{Map, Str, Value};
 
 use super::{FieldSelector, LabelSelector};
@@ -41,6 +43,37 @@ pub struct ListQuery {
     pub continue_token: Option<Str>,
     /// Only `apiVersion`, `kind` and `metadata` of each object: all that many controllers need, and far smaller.
     pub metadata_only: bool,
+    /// What becomes of the list when one of its objects cannot be read.
+    pub on_unreadable: OnUnreadable,
+}
+
+/// What becomes of a list when one of its objects cannot be read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnUnreadable {
+    /// The list fails: a caller that takes an absent object for a deleted one is not misled.
+    #[default]
+    Fail,
+    /// The others are listed, and [`List::unreadable`] tells of it.
+    Report,
+}
+
+/// An object of a list that cannot be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnreadableItem {
+    /// Its namespace, where that is known.
+    pub namespace: Str,
+    /// Its name; empty if that cannot be read either.
+    pub name: Str,
+    /// Its version; empty if that cannot be read either.
+    pub resource_version: Str,
+    /// Why it cannot be read.
+    pub reason: String,
+}
+
+impl fmt::Display for UnreadableItem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "object `{}/{}` of the list cannot be read: {}", self.namespace, self.name, self.reason)
+    }
 }
 
 impl ListQuery {
@@ -94,6 +127,8 @@ pub struct List {
     pub continue_token: Option<Str>,
     /// How many more there are, where that is known.
     pub remaining: Option<usize>,
+    /// Objects that exist and cannot be read; only where [`OnUnreadable::Report`] asks for them.
+    pub unreadable: Vec<UnreadableItem>,
 }
 
 impl List {

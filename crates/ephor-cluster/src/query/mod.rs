@@ -6,7 +6,7 @@ mod list;
 
 pub use fields::FieldSelector;
 pub use labels::{LabelSelector, Requirement, Test};
-pub use list::{Filter, List, ListQuery, WatchQuery};
+pub use list::{Filter, List, ListQuery, OnUnreadable, UnreadableItem, WatchQuery};
 
 /// A selector text or object that Kubernetes refuses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -78,7 +78,7 @@ impl Parameters {
             },
             limit: self.limit,
             continue_token: self.continue_token.clone(),
-            metadata_only: false,
+            ..ListQuery::default()
         })
     }
 

@@ -13,6 +13,7 @@
 //! - `request_lifecycle`: how requests end.
 //! - [`write_limit`]: objects that are written too often.
 //! - [`preview`]: what it would do, without doing it.
+//! - [`results`]: what it leaves for reports.
 //! - [`conditions`]: what policies say about it. [`health`], [`notifications`]: what metrics, probes and
 //!   Events say about it.
 //! - [`controller`]: one step. [`serve`]: threads around it.
@@ -33,6 +34,7 @@ pub mod queue;
 pub mod reconcile;
 mod request_lifecycle;
 pub mod requests;
+pub mod results;
 pub mod rights;
 pub mod rule_activation;
 pub mod rules;

@@ -1,4 +1,4 @@
-//! Reports the changes and failures of the controller to the log, as Events and as metrics.
+//! Reports the changes and failures of the controller to the log, as Events, as metrics and in reports of triggers.
 
 use std::sync::Arc;
 
@@ -8,17 +8,27 @@ use ephor_runtime::events::{Component, Recorder, Reference};
 use ephor_runtime::metrics::Metrics;
 use ephor_runtime::policies::{PolicyKey, PolicyStore, Snapshot};
 
+use super::results::WorkResults;
 use super::trigger::TriggerRef;
 use super::writer::{Note, Observer};
 use crate::plan::Reason;
 
-/// Reports all changes and failures of the policies in `store`, also to `listener`.
-pub fn observer(events: Recorder, metrics: Metrics, store: PolicyStore, listener: Option<Observer>) -> Observer {
+/// Reports all changes and failures of the policies in `store`, also to `listener`, and to `results`.
+pub fn observer(
+    events: Recorder,
+    metrics: Metrics,
+    store: PolicyStore,
+    listener: Option<Observer>,
+    results: Option<WorkResults>,
+) -> Observer {
     Arc::new(move |note| {
         if let Some(listener) = &listener {
             listener(note);
         }
         let snapshot = store.snapshot();
+        if let Some(results) = &results {
+            results.observe(note, &snapshot);
+        }
         let told = |key| snapshot.policies.get(key).map(|policy| Reference::policy(policy));
         match note {
             Note::Changed { policy: key, rule, trigger, change, object } => {

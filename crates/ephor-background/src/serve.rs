@@ -26,6 +26,7 @@ use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
 use super::controller::{Controller, Step};
 use super::health::Readiness;
 use super::notifications::observer;
+use super::results::WorkResults;
 use super::state::Watch;
 use super::writer::{Env, Observer};
 use crate::plan::claim::{MANAGED_BY, POLICY_NAME};
@@ -59,6 +60,8 @@ pub struct Background {
     pub readiness: Readiness,
     /// Who else is told what is done, if anybody.
     pub listener: Option<Observer>,
+    /// Where results for reports go, if there are reports.
+    pub results: Option<WorkResults>,
 }
 
 impl std::fmt::Debug for Background {
@@ -100,7 +103,13 @@ pub fn lead(background: &Background, term: &Term) {
         Arc::new(move || fence.fence()),
         Arc::clone(&background.answers),
         background.namespace.clone(),
-        observer(background.events.clone(), background.metrics.clone(), store.clone(), background.listener.clone()),
+        observer(
+            background.events.clone(),
+            background.metrics.clone(),
+            store.clone(),
+            background.listener.clone(),
+            background.results.clone(),
+        ),
         background.metrics.clone(),
     ));
     background.metrics.follow_policies(&store);

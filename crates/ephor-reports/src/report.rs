@@ -12,6 +12,45 @@ pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Its value.
 pub const MANAGER: &str = "kyverno";
 
+/// The label that keeps a policy out of reports.
+pub const DISABLED: &str = "reports.kyverno.io/disabled";
+
+/// A sort of rules whose results can be reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reported {
+    /// Validate rules.
+    Validate,
+    /// Mutate rules, by requests.
+    Mutate,
+    /// Mutate rules with targets.
+    MutateExisting,
+    /// Generate rules.
+    Generate,
+    /// Rules that verify images.
+    ImageVerify,
+}
+
+impl Reported {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Validate, Self::Mutate, Self::MutateExisting, Self::Generate, Self::ImageVerify];
+
+    /// The word in the flag `--enableReporting`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Validate => "validate",
+            Self::Mutate => "mutate",
+            Self::MutateExisting => "mutateExisting",
+            Self::Generate => "generate",
+            Self::ImageVerify => "imageVerify",
+        }
+    }
+
+    /// The sort of a word; `None` if there is none of that name.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|sort| sort.as_str() == word)
+    }
+}
+
 /// Which API a report is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Dialect {

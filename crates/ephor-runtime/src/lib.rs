@@ -31,6 +31,7 @@ pub mod poison;
 pub mod policies;
 pub mod queue;
 pub mod redact;
+pub mod results;
 pub mod settings;
 pub mod threads;
 pub mod traits;

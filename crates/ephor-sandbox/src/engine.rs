@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use ephor_admission::policy_admission::{Accounts, PolicyAdmission};
 use ephor_admission::registration::RegistrationBoard;
-use ephor_admission::review::results::{ResultQueue, ResultSettings};
+use ephor_admission::review::results::{RequestResults, queue_settings};
 use ephor_admission::review::roles::Roles;
 use ephor_admission::review::{HandlerOptions, Handlers, Parts};
 use ephor_admission::status::StatusController;
 use ephor_admission::webhooks::{RegisteredFrom, WebhookSettings};
 use ephor_background::health::Readiness;
+use ephor_background::results::WorkResults;
 use ephor_background::serve::{Background, lead};
 use ephor_cluster::admission::User;
 use ephor_cluster::{Cluster, MemoryCluster};
+use ephor_reports::report::Reported;
 use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::decision::observe::Observer;
@@ -23,6 +25,7 @@ use ephor_runtime::globalcontext::GlobalContext;
 use ephor_runtime::lease::Term;
 use ephor_runtime::metrics::Metrics;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore};
+use ephor_runtime::results::ResultQueue;
 use ephor_runtime::threads;
 use ephor_runtime::watcher::Watcher;
 use ephor_scan::controller::ReportOptions;
@@ -71,8 +74,8 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
     );
     events.follow(&config);
     let shown = Arc::new(ShownDecisions::new(live.clone(), events.clone()));
-    let results = ResultSettings { mutate: true, validate: true, max_ephemeral: MAX_EPHEMERAL, lease: None };
-    let results = ResultQueue::start(&admission, results, stop);
+    let results = ResultQueue::start(&admission, queue_settings(MAX_EPHEMERAL, None), stop);
+    let results = RequestResults::new(results, Reported::ALL.into());
     let handlers = Handlers::new(
         Parts {
             cluster: Arc::clone(&admission),
@@ -101,8 +104,11 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
         let term = term.clone();
         move || statuses.run(&term, &ephor_runtime::metrics::Metrics::default())
     });
+    let cluster_of_background = account("background");
+    let worked = ephor_background::results::queue_settings(MAX_EPHEMERAL, None);
+    let worked = ResultQueue::start(&cluster_of_background, worked, stop);
     let background = Background {
-        cluster: account("background"),
+        cluster: cluster_of_background,
         answers,
         config,
         namespace: NAMESPACE.into(),
@@ -115,6 +121,7 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
         metrics: Metrics::default(),
         readiness: Readiness::default(),
         listener: Some(Arc::new(move |note| shown.worked(note))),
+        results: Some(WorkResults::new(worked, Reported::ALL.into())),
     };
     let reports = Reports {
         cluster: account("reports"),

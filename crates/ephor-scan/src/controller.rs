@@ -1,6 +1,6 @@
 //! Does one piece of work at a time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, MutexGuard};
 
@@ -10,6 +10,7 @@ use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::matching::{Gvk, ResourceFilters};
 use ephor_expr::{Str, Value};
 use ephor_reports::merge::{Rule, Stored};
+use ephor_reports::report::Reported;
 use ephor_reports::{Dialect, Scope};
 use ephor_runtime::CancellationToken;
 use ephor_runtime::facts::Answers;
@@ -37,6 +38,8 @@ const NO_REPORTS_PAUSE: Moment = 30_000;
 pub struct ReportOptions {
     /// The API of reports.
     pub dialect: Dialect,
+    /// Which sorts of rules are reported.
+    pub reported: BTreeSet<Reported>,
     /// Which results are stored; `None` for all.
     pub allowed: Option<Vec<Str>>,
     /// How long a report gets at most, in bytes of JSON.
@@ -46,7 +49,7 @@ pub struct ReportOptions {
 impl Default for ReportOptions {
     fn default() -> Self {
         // An API server stores 1.5 MiB, managed fields and all.
-        Self { dialect: Dialect::WgPolicy, allowed: None, max_bytes: 1 << 20 }
+        Self { dialect: Dialect::WgPolicy, reported: Reported::ALL.into(), allowed: None, max_bytes: 1 << 20 }
     }
 }
 
@@ -108,7 +111,8 @@ impl Controller {
 
     /// Takes note of the policies and of what is served.
     pub fn observe_policies(&self, snapshot: &Snapshot, discovery: &Discovery, now: Moment) {
-        self.lock().set_policies(Reportable::of(snapshot, discovery), now);
+        let reportable = Reportable::of(snapshot, discovery, &self.env().options.reported);
+        self.lock().set_policies(reportable, now);
     }
 
     /// The kinds whose objects must be followed, with the version to read them in.

@@ -12,11 +12,9 @@ use ephor_engine::select::PolicySet;
 use ephor_expr::{Str, Value};
 use ephor_reports::entry::process;
 use ephor_reports::merge::{Rule, Stored};
+use ephor_reports::report::{DISABLED, Reported};
 use ephor_runtime::kinds::{GroupKind, trigger_kinds};
 use ephor_runtime::policies::{Snapshot, StoredPolicy};
-
-/// The label that keeps a policy out of reports.
-const DISABLED: &str = "reports.kyverno.io/disabled";
 
 /// What is scanned, as of one snapshot of the policies.
 #[derive(Debug, Default)]
@@ -28,6 +26,7 @@ pub struct Reportable {
     /// The kinds to scan, with the version to read them in.
     pub kinds: BTreeMap<GroupKind, Str>,
     policies: HashMap<Str, Policy>,
+    reported: BTreeSet<Reported>,
 }
 
 /// What of a policy matters here.
@@ -51,13 +50,15 @@ pub struct Rescans {
 }
 
 impl Reportable {
-    /// What is scanned by the policies of a snapshot.
-    pub fn of(snapshot: &Snapshot, discovery: &Discovery) -> Self {
-        let mut reportable = Self { exceptions: Arc::clone(&snapshot.exceptions), ..Self::default() };
+    /// What is scanned by the policies of a snapshot, if these sorts of rules are reported.
+    pub fn of(snapshot: &Snapshot, discovery: &Discovery, reported: &BTreeSet<Reported>) -> Self {
+        let mut reportable =
+            Self { exceptions: Arc::clone(&snapshot.exceptions), reported: reported.clone(), ..Self::default() };
         let mut programs = Vec::new();
         for stored in snapshot.policies.values() {
             let Some(program) = &stored.program else { continue };
-            let policy = Policy::of(stored, program, discovery);
+            let mut policy = Policy::of(stored, program, discovery);
+            policy.scanned &= reported.contains(&Reported::Validate);
             if policy.scanned {
                 programs.push(Arc::clone(program));
                 reportable.kinds.extend(policy.kinds.iter().map(|(kind, version)| (kind.clone(), version.clone())));
@@ -74,6 +75,7 @@ impl Reportable {
         let Some(program) = &policy.program else { return Stored::Gone };
         match program.rules.iter().find(|known| known.name == rule.rule) {
             None => Stored::Gone,
+            Some(known) if !is_reported(known, &self.reported) => Stored::Gone,
             Some(known) if policy.scanned && known.phase() == Phase::Validate => Stored::Replaced,
             // A result of a time when the policy was scanned is none of a request.
             Some(_) if rule.process != process(program.background) => Stored::Gone,
@@ -104,6 +106,17 @@ impl Reportable {
         rescans.kinds.retain(|(kind, _)| self.kinds.contains_key(kind));
         rescans
     }
+}
+
+/// Whether results of a rule belong in reports.
+fn is_reported(rule: &CompiledRule, reported: &BTreeSet<Reported>) -> bool {
+    let sort = match rule.phase() {
+        Phase::Validate => Reported::Validate,
+        Phase::Mutate => Reported::Mutate,
+        Phase::MutateExisting => Reported::MutateExisting,
+        Phase::Generate => Reported::Generate,
+    };
+    reported.contains(&sort)
 }
 
 impl Policy {

@@ -9,10 +9,11 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ephor_expr::Str;
+use ephor_reports::report::Reported;
 
 use crate::network::{InvalidRule, ServiceRules};
 use crate::policies::ExceptionScope;
@@ -68,8 +69,8 @@ pub struct CommonSettings {
     pub services: ServiceRules,
     /// Whether objects that Ephor made can be changed by Ephor only.
     pub protect_managed_resources: bool,
-    /// Sorts of rules whose results are reported (`validate`, `mutate` and so on).
-    pub reporting: Vec<String>,
+    /// Sorts of rules whose results are reported.
+    pub reporting: BTreeSet<Reported>,
     /// Flags that were given and have no effect, with the reason; for the log.
     pub without_effect: Vec<(&'static str, &'static str)>,
 }
@@ -356,7 +357,7 @@ impl CommonSettings {
                 },
             )?,
             protect_managed_resources: values.switch("protectManagedResources"),
-            reporting: values.list("enableReporting"),
+            reporting: reporting(values)?,
             without_effect: values.without_effect.clone(),
         })
     }
@@ -365,6 +366,18 @@ impl CommonSettings {
     pub fn own_account(&self) -> Str {
         account(&self.service_account, &self.namespace)
     }
+}
+
+/// The sorts of rules in `--enableReporting`.
+fn reporting(values: &Values) -> Result<BTreeSet<Reported>, SettingsError> {
+    let words = values.list("enableReporting");
+    let sorts = words.iter().map(|word| Reported::parse(word)).collect::<Option<_>>();
+    sorts.ok_or_else(|| {
+        values.refuse(
+            "enableReporting",
+            "`validate`, `mutate`, `mutateExisting`, `generate` and `imageVerify`, with commas between",
+        )
+    })
 }
 
 /// The user name of a service account, given by that name or by its own.

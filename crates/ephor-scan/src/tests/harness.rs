@@ -11,7 +11,7 @@ use ephor_cluster::{
 use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::gate::AllowedFetch;
 use ephor_expr::{Value, yaml};
-use ephor_reports::report::{content, is_ours};
+use ephor_reports::report::{Reported, content, is_ours};
 use ephor_runtime::CancellationToken;
 use ephor_runtime::facts::{Answers, ClusterFacts};
 use ephor_runtime::kinds::GroupKind;
@@ -218,7 +218,8 @@ impl Harness {
 
     /// What the reports should be: everything judged from nothing. By UID of the object, without timestamps.
     pub(super) fn expected(&self) -> BTreeMap<String, String> {
-        let policies = Reportable::of(&self.store.snapshot(), &self.cluster.discovery().unwrap());
+        let policies =
+            Reportable::of(&self.store.snapshot(), &self.cluster.discovery().unwrap(), &Reported::ALL.into());
         let answers = ClusterFacts::new(Arc::clone(&self.cluster) as Arc<dyn Cluster>);
         let mut expected = BTreeMap::new();
         for (kind, version) in &policies.kinds {

@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use ephor_admission::http::plain;
 use ephor_background::health::Readiness;
+use ephor_background::results::{WorkResults, queue_settings};
 use ephor_background::serve::{Background, run};
 use ephor_cluster::Cluster;
 use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::events::{EventSettings, Recorder};
 use ephor_runtime::metrics::Metrics;
+use ephor_runtime::results::ResultQueue;
 use ephor_runtime::settings::{BackgroundSettings, CommonSettings};
 use ephor_runtime::watcher::Watcher;
 
@@ -22,6 +24,9 @@ use super::{RoleAnswers, ServeError, counted};
 
 /// How often the stop signal is looked at while the settings are not known.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Results are not written while there are that many `EphemeralReport`s.
+const MAX_EPHEMERAL: usize = 10_000;
 
 /// Takes part in the work until `stop`.
 pub fn background(
@@ -45,8 +50,10 @@ pub fn background(
         plain::listen("probes", (Ipv4Addr::UNSPECIFIED, port).into(), plain::probes(ready), stop)
             .map_err(|error| ServeError::Listen { port, error })?;
     }
+    let queue = ResultQueue::start(&cluster, queue_settings(MAX_EPHEMERAL, Some(common.namespace.clone())), stop);
     let role = Background {
         listener: None,
+        results: Some(WorkResults::new(queue, common.reporting.clone())),
         events: recorder(&cluster, common, &metrics, &config, stop),
         config,
         cluster,

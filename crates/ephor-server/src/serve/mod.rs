@@ -15,7 +15,7 @@ use ephor_admission::certs::{CertSettings, CertStore, CertWatchers};
 use ephor_admission::http::{self, Callers, CallersError, Limits, Reviews};
 use ephor_admission::leading::Leading;
 use ephor_admission::policy_admission::{Accounts, PolicyAdmission};
-use ephor_admission::review::results::{ResultQueue, ResultSettings};
+use ephor_admission::review::results::{RequestResults, queue_settings};
 use ephor_admission::review::roles::Roles;
 use ephor_admission::review::{Effort, HandlerOptions, Handlers, Parts, Waiting};
 use ephor_admission::webhooks::{WebhookSettings, follow_registered, paths};
@@ -28,6 +28,7 @@ use ephor_runtime::decision::{AdmissionRequest, Answer};
 use ephor_runtime::lease::{self, LeaseOptions};
 use ephor_runtime::metrics::{CountedCluster, Metrics};
 use ephor_runtime::policies::{ExceptionScope, PolicyStore, PolicyWatchers};
+use ephor_runtime::results::ResultQueue;
 use ephor_runtime::settings::{AdmissionSettings, CommonSettings};
 use ephor_runtime::threads;
 use ephor_runtime::watcher::Watcher;
@@ -274,14 +275,9 @@ fn observers(
     }
     observers.push(Arc::new(background::recorder(cluster, &settings.common, metrics, config, stop)));
     if settings.admission_reports {
-        let reported = |sort: &str| settings.common.reporting.iter().any(|word| word == sort);
-        let results = ResultSettings {
-            mutate: reported("mutate"),
-            validate: reported("validate"),
-            max_ephemeral: settings.max_admission_reports,
-            lease: Some(settings.common.namespace.clone()),
-        };
-        observers.push(Arc::new(ResultQueue::start(cluster, results, stop)));
+        let queue = queue_settings(settings.max_admission_reports, Some(settings.common.namespace.clone()));
+        let queue = ResultQueue::start(cluster, queue, stop);
+        observers.push(Arc::new(RequestResults::new(queue, settings.common.reporting.clone())));
     }
     observers
 }

@@ -62,6 +62,7 @@ pub fn reports(
         exceptions: common.exceptions.clone(),
         options: ReportOptions {
             dialect: if settings.open_reports { Dialect::OpenReports } else { Dialect::WgPolicy },
+            reported: common.reporting.clone(),
             allowed: Some(settings.allowed_results.clone()).filter(|allowed| !allowed.is_empty()),
             ..ReportOptions::default()
         },

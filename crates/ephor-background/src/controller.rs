@@ -20,7 +20,7 @@ use super::reconcile::{ReconcileContext, ReconcileError};
 use super::state::{State, Subject, Watch};
 use super::writer::Env;
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Something was done; there may be more.
@@ -80,7 +80,7 @@ impl Controller {
         self.state().queue.add(Task::Sweep, now);
     }
 
-    /// Asks for everything once more.
+    /// Enqueues everything again.
     pub fn resync(&self, now: Moment) {
         self.state().enqueue_all(now);
     }

@@ -198,7 +198,7 @@ impl Index {
         }
     }
 
-    /// Forgets a kind that nobody watches any more.
+    /// Forgets a kind that is not watched any more.
     pub fn forget(&mut self, kind: &GroupKind) {
         let table = self.tables.remove(kind).unwrap_or_default();
         for (uid, seen) in &table.by_uid {

@@ -49,7 +49,7 @@ fn changed_places<'t>(target: &'t PatchedTarget, resource: &Resource) -> Vec<Pla
 
 impl ReconcileContext<'_> {
     /// Does what a mutate request asks for, which was first seen that long ago; `None` if what it is about is gone, or
-    /// never came true.
+    /// was not stored.
     pub fn mutate(
         &self,
         info: &Arc<PolicyInfo>,

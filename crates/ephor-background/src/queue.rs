@@ -18,7 +18,7 @@ pub struct WorkKey {
 /// A piece of work.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Task {
-    /// Tell a policy what came of it.
+    /// Write failures to the status of a policy.
     Report(PolicyKey),
     /// Note in a policy's status since when its rules are what they are.
     Note(PolicyKey),

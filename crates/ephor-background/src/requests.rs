@@ -41,7 +41,7 @@ const MAX_MESSAGE: usize = 4_096;
 const SYNC_TIMEOUT: Moment = 10_000;
 const POLL_INTERVAL: Moment = 200;
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Debug, Clone, PartialEq)]
 enum Verdict {
     Completed(Vec<ResourceSpec>),
@@ -109,7 +109,7 @@ impl ReconcileContext<'_> {
                     locked.is_read_by_nobody(&pending.object) && !locked.contexts.needs(name)
                 };
                 if unread {
-                    // One call instead of two: under load that counts, and nobody could read it in time.
+                    // Deletes the request without writing its status first. That saves a call under load.
                     return self.delete_done(name, &pending.object);
                 }
                 let status =

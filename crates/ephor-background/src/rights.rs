@@ -1,6 +1,6 @@
 //! Whether the user of a request has the right to what the request says was done.
 //!
-//! The admission port answers everybody unless client certificates are asked for, so an `UpdateRequest` may follow from
+//! The admission port answers every client unless client certificates are required, so an `UpdateRequest` may stem from
 //! a review that no API server sent, in the name of a user who never asked. Before a request is carried out, the API
 //! server is asked whether that user may do it at all (`SubjectAccessReview`); whether it was done is what the live
 //! trigger tells ([`Pass::find_after`]). What follows from watches needs neither.

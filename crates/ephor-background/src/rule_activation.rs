@@ -40,13 +40,13 @@ impl RuleActivation {
     /// When it began: as the policy's status says, as was `known` before, when the policy was made, or `now`.
     #[must_use]
     pub fn begun(self, rule: &str, policy: &StoredPolicy, known: Option<&Self>, now: impl FnOnce() -> Str) -> Self {
-        // A status can come from a backup: nobody looked before the policy was there.
+        // A status can come from a backup, so ignore times before the policy was created.
         let created = policy.document.str_at(&["metadata", "creationTimestamp"]).unwrap_or_default();
         let noted = noted(&policy.document, rule).filter(|noted| noted.since.as_str() >= created);
         if let Some(known) = noted.as_ref().into_iter().chain(known).find(|known| known.selection == self.selection) {
             return known.clone();
         }
-        // Nobody may say when the policy changed: it was before now.
+        // The time of the last change may be unknown. It was before now.
         let since = if policy.since.is_empty() { now() } else { policy.since.clone() };
         Self { since, version: policy.since_version.clone(), ..self }
     }

@@ -56,7 +56,7 @@ pub struct Background {
     pub events: Recorder,
     /// What is counted.
     pub metrics: Metrics,
-    /// Whether this replica is ready, for whoever asks.
+    /// The readiness of this replica, shared with the probes.
     pub readiness: Readiness,
     /// Who else is told what is done, if anybody.
     pub listener: Option<Observer>,

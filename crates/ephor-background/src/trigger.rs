@@ -84,7 +84,7 @@ impl fmt::Display for TriggerRef {
     }
 }
 
-/// The review of a trigger that exists, by nobody in particular. As admission would ask, so that both render the same.
+/// The review of an existing trigger, without a user. It equals that of admission, so that both render the same.
 pub fn review_of_existing(object: &Value, operation: Operation, policy_uid: &str, now: jiff::Timestamp) -> Review {
     let mut review = Review::of_object(object.clone(), now);
     review.mode = Mode::Admission;

@@ -1,4 +1,4 @@
-//! The one door to the terminal: results to stdout, talk to stderr.
+//! The only access to the terminal: results go to stdout, messages to stderr.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -15,7 +15,7 @@ pub struct Ui {
 }
 
 impl Ui {
-    /// The door for this process. `no_colour` is the user's flag; `quiet` leaves out progress and warnings.
+    /// The terminal of this process. `no_colour` is the user's flag; `quiet` leaves out progress and warnings.
     pub fn new(no_colour: bool, quiet: bool) -> Self {
         let choice = anstream::AutoStream::choice(&io::stdout());
         Self { colour: !no_colour && choice != anstream::ColorChoice::Never, quiet }

@@ -160,7 +160,7 @@ impl Attributes {
     }
 }
 
-/// What came of [`Admission::mutate`].
+/// The result of [`Admission::mutate`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Mutated {
     /// The changed object, if it was changed.
@@ -169,7 +169,7 @@ pub struct Mutated {
     pub warnings: Vec<String>,
 }
 
-/// Somebody who is asked before objects are written. No lock is held meanwhile: the cluster may be asked anything.
+/// Admission plugins: called before objects are written. No lock is held during the call, so they may use the cluster.
 pub trait Admission: Send + Sync {
     /// May change the object, or refuse the write.
     fn mutate(&self, attributes: &Attributes) -> Result<Mutated, ClusterError>;

@@ -19,7 +19,7 @@ use crate::write::{DeleteOptions, Deletion, Part, Patch, WriteOptions};
 /// that live outside of them; a namespaced kind needs one wherever a single object is meant. Objects of one group
 /// and kind are the same objects in every version.
 ///
-/// The calls block. Whoever evaluates policies asks for facts in batches, from threads of its own; in memory the
+/// The calls block. Hosts fetch facts in batches, in threads of their own; in memory the
 /// answer is there at once, and a client of a real cluster waits on its own runtime. So the trait can be used as
 /// `dyn Cluster`, and neither engine nor tests depend on a runtime.
 pub trait Cluster: Send + Sync {

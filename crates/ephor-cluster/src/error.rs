@@ -79,7 +79,7 @@ impl ClusterError {
         Self::new(ErrorKind::Conflict, 409, "Conflict", message, details(resource, name))
     }
 
-    /// The object was written by somebody else since the caller read it.
+    /// The object was changed since the caller read it.
     pub fn modified(resource: &Resource, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(resource, name, why)
@@ -124,7 +124,7 @@ impl ClusterError {
         Self::invalid(&kind, "", causes)
     }
 
-    /// Somebody applies what belongs to others.
+    /// A server-side apply conflicts with other field managers.
     pub fn apply_conflict(message: &str, causes: &[Cause]) -> Self {
         let details = Value::from([("causes", Value::array(causes.iter().map(Cause::value).collect()))]);
         Self::new(ErrorKind::Conflict, 409, "Conflict", message.to_owned(), Some(details))

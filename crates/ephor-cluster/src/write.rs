@@ -13,11 +13,11 @@ pub struct WriteOptions {
     pub part: Part,
     /// Whether an apply patch takes fields away from other managers instead of being refused with a conflict.
     pub force: bool,
-    /// What becomes of fields that the kind does not have.
+    /// What happens to fields that the kind does not have.
     pub field_validation: FieldValidation,
 }
 
-/// What becomes of fields that a kind does not have. They are never stored.
+/// What happens to fields that a kind does not have. They are never stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FieldValidation {
     /// The client is warned.
@@ -113,12 +113,12 @@ pub struct DeleteOptions {
     pub uid: Str,
     /// Only if the object is in this version; empty for any.
     pub resource_version: Str,
-    /// What becomes of the objects that the deleted one owns; `None` for what the object's finalizers say, and
+    /// What happens to the objects that the deleted one owns; `None` for what the object's finalizers say, and
     /// else [`Propagation::Background`].
     pub propagation: Option<Propagation>,
 }
 
-/// What becomes of owned objects.
+/// What happens to owned objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Propagation {
     /// They are deleted later.

@@ -13,7 +13,7 @@ pub enum Severity {
     Warning,
 }
 
-/// A message about one place of a document. The engine knows paths; whoever read the text turns them into
+/// A message about one place of a document. The engine knows paths; the loader of the text turns them into
 /// file, line and column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {

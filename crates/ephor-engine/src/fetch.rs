@@ -112,7 +112,7 @@ pub enum Fact {
     Missing,
     /// It was asked for and the answer is a failure.
     Failed(String),
-    /// Nobody here can answer: offline, not allowed, not configured.
+    /// The host cannot answer: offline, not allowed, not configured.
     Unavailable(String),
 }
 

@@ -1,4 +1,4 @@
-//! What came of a rule.
+//! The outcome of a rule.
 
 use ephor_expr::value::Path;
 use ephor_expr::{Map, Str, Value};
@@ -133,7 +133,7 @@ pub struct Downstream {
     pub form: Form,
 }
 
-/// Where the content of a downstream comes from; what becomes of it later depends on this.
+/// Where the content of a downstream comes from. That decides when the downstream is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Form {
     /// The policy.

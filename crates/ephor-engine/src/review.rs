@@ -53,7 +53,7 @@ pub struct Review {
     pub user: Option<UserInfo>,
     /// Further members of `request` that expressions can read (uid, kind, resource, options and so on).
     pub attributes: Map,
-    /// Labels of the object's namespace, if the host has them at hand; otherwise they are fetched when needed.
+    /// Labels of the object's namespace, if the host has them; otherwise they are fetched when needed.
     pub namespace_labels: Option<Value>,
     /// The time that `time_now()` and its kin give.
     pub now: jiff::Timestamp,

@@ -1,6 +1,6 @@
 //! Why a rule came to its verdict, step by step: what `ephor explain` and the sandbox show.
 //!
-//! Nothing of this is made unless somebody asks ([`Evaluation::traced`](crate::evaluation::Evaluation::traced)).
+//! Traces are recorded only on request ([`Evaluation::traced`](crate::evaluation::Evaluation::traced)).
 
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};

@@ -74,7 +74,7 @@ pub(crate) async fn config(options: &ConnectOptions) -> Result<Config, ConnectEr
 
 /// A client for it. The connection itself is made by the first request.
 pub(crate) fn client(config: Config) -> Result<Client, ConnectError> {
-    // Somebody may have installed a provider already, which then stays.
+    // Fails if a provider is installed already, which then stays.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     Client::try_from(config).map_err(|e| ConnectError::Client(Box::new(e)))
 }

@@ -21,7 +21,7 @@ use crate::runtime::Background;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause, also when the server wants a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// As much of an answer that nobody will read as is read for an error message.
+/// How much of an error response is read for the message.
 const MAX_ERROR: usize = 1 << 20;
 
 /// The way to the server.
@@ -38,7 +38,7 @@ pub(crate) struct Exchange {
 enum Failure {
     /// The request did not reach the server.
     NotSent(String),
-    /// Nobody knows whether the server did what it was asked.
+    /// It is not known whether the server carried out the request.
     Lost(String),
     /// There is an answer, but it is of no use, and would be none the next time.
     Useless(String),
@@ -162,7 +162,7 @@ impl Failure {
 /// How long to wait before the same request is sent again; `None` for never.
 fn retry(error: &ClusterError, asked: Option<Duration>, repeat: Repeat, pause: Duration) -> Option<Duration> {
     match (error.code(), repeat) {
-        // Turned away at the door, or sent away until later by name.
+        // Rejected by rate limiting, or asked to retry later.
         (429, _) => Some(asked.unwrap_or(pause)),
         (500.., _) if asked.is_some() => asked,
         (500 | 502..=504, Repeat::Safe) => Some(pause),

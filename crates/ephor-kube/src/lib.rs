@@ -16,7 +16,7 @@
 //! ```
 //!
 //! A call blocks its thread and nothing else: input and output run on a thread of the cluster's own, so calls may
-//! come from anywhere, also from within somebody else's asynchronous runtime (where they hold a worker up).
+//! be made on any thread, also within another asynchronous runtime (where they block a worker).
 //!
 //! - [`options`]: where to connect to and how much to ask of it. [`connect`]: connecting.
 //! - `request`, `exchange`: one call, with retries. `limit`: how many a second.

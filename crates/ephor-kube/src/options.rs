@@ -84,7 +84,7 @@ pub enum Access {
     InCluster,
 }
 
-/// Somebody else, whom the server treats the client as.
+/// The user that the client impersonates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Impersonation {
     /// The name of the user.
@@ -102,7 +102,7 @@ pub struct RateLimit {
     pub burst: u32,
 }
 
-/// What becomes of `metadata.managedFields` in objects that are read. A write without them leaves them as they are.
+/// What happens to `metadata.managedFields` in objects that are read. A write without them leaves them as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ManagedFields {
     /// They are dropped: they are larger than many objects, and few policies look at them.
@@ -114,7 +114,7 @@ pub enum ManagedFields {
 /// How kinds that are defined later become known. A kind that is asked for and not known is always looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Definitions {
-    /// When somebody asks.
+    /// On demand.
     AskedFor,
     /// At once: a thread watches `CustomResourceDefinition`s. Needs the permission to list and watch them.
     Followed,

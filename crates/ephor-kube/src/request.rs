@@ -11,7 +11,7 @@ use kube::client::Body;
 
 pub(crate) const JSON: &str = "application/json";
 
-/// Whether a request can be sent again when it is not known what became of it.
+/// Whether a request can be sent again when its result is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
     /// Twice is as good as once.

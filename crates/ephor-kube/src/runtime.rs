@@ -28,7 +28,7 @@ impl Background {
     {
         let (answer, answered) = mpsc::sync_channel(1);
         self.runtime.as_ref()?.spawn(async move {
-            // Nobody is there to read it if the caller is gone.
+            // A failed send means that the caller is gone.
             let _ = answer.send(work.await);
         });
         answered.recv().ok()

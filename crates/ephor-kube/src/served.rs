@@ -20,7 +20,7 @@ use crate::request::Request;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
-/// How long a table is good when nobody says what changed.
+/// How long a discovery table is valid without a watch of definitions.
 const CACHE_TTL: Duration = Duration::from_secs(30);
 /// How long it is good when the definitions are followed. Extension servers still come and go.
 const WATCHED_CACHE_TTL: Duration = Duration::from_mins(10);
@@ -128,7 +128,7 @@ impl Served {
     }
 }
 
-/// Asks the server for everything.
+/// Reads the whole discovery from the server.
 fn fetch(exchange: &Exchange) -> Result<Discovery, ClusterError> {
     let mut table = Discovery::default();
     for root in ["/api", "/apis"] {

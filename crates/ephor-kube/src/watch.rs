@@ -1,4 +1,4 @@
-//! What happens to objects, for as long as somebody wants to know.
+//! Watches of the API server: reconnects, timeouts and bookmarks.
 //!
 //! A server ends each watch after some minutes; here it goes on from the last version seen. Without a version to
 //! start from, the present objects are listed page by page first, since a stream of them could not be resumed.

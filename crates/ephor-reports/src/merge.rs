@@ -31,7 +31,7 @@ impl<'r> Rule<'r> {
     }
 }
 
-/// What becomes of a stored result of a rule.
+/// What happens to a stored result of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stored {
     /// New results say everything about the rule.

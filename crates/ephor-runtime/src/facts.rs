@@ -29,7 +29,7 @@ use crate::cancellation::CancellationToken;
 use crate::config::ConfigStore;
 use crate::watcher::{StoreEvent, WatchTarget, Watcher, list};
 
-/// Somebody who answers the questions of policies.
+/// Answers the fetches of policies.
 pub trait Answers: Send + Sync {
     /// The answer to a question that the engine's gate let through. May block.
     fn answer(&self, fetch: &AllowedFetch) -> Fact;
@@ -148,7 +148,7 @@ fn until_done<T>(
     }
 }
 
-/// Somebody who answers questions of one family, such as service calls; `None` for all others.
+/// Answers fetches of one family, such as service calls; returns `None` for all others.
 pub trait Source: Send + Sync {
     /// The answer. May block.
     fn answer(&self, fetch: &Fetch) -> Option<Fact>;
@@ -218,7 +218,7 @@ impl ClusterFacts {
                 Fetch::Service { url, .. } => format!("services are not called here (`{url}`)"),
                 Fetch::Image { reference, .. } => format!("image registries are not used here (`{reference}`)"),
                 Fetch::Host { name } => format!("names are not looked up here (`{name}`)"),
-                other => format!("nobody answers {other:?} here"),
+                other => format!("no source answers {other:?}"),
             })
         })
     }

@@ -94,7 +94,7 @@ pub fn is_for_any_kind(kinds: Option<&[KindSelector]>) -> bool {
     kinds.is_none_or(|kinds| kinds.iter().any(any))
 }
 
-/// Kinds that change all the time and that nobody's objects depend on: only rules that name them are about them.
+/// Kinds that change all the time. Only rules that name them match them.
 const RESTLESS: [&str; 3] = ["Event", "Lease", "UpdateRequest"];
 
 /// The kinds that a rule's triggers can have and that can be listed, each in its best version.

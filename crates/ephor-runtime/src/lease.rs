@@ -18,7 +18,7 @@ use ephor_expr::{Str, Value};
 
 use crate::cancellation::CancellationToken;
 
-/// The lease of the reports role: other roles leave it results while somebody holds it.
+/// The lease of the reports role: other roles write results for it while the lease is held.
 pub const REPORTS_LEASE: &str = "kyverno-reports-controller";
 
 /// How often a write of the lease is tried when another write comes between.
@@ -49,7 +49,7 @@ impl LeaseOptions {
     }
 }
 
-/// The time during which somebody leads.
+/// A period of leadership.
 #[derive(Debug, Clone)]
 pub struct Term(Arc<TermState>);
 
@@ -179,7 +179,7 @@ fn hold(cluster: &dyn Cluster, options: &LeaseOptions, seen: &mut Option<Observe
     let mut conflict = None;
     for _ in 0..TRIES {
         match attempt(cluster, options, seen) {
-            // Somebody wrote the lease meanwhile: another holder, or just a label on it.
+            // The lease was changed in between: by another holder, or only its labels.
             Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::AlreadyExists) => {
                 conflict = Some(error);
             }
@@ -397,7 +397,7 @@ mod tests {
         let term = leader.terms.lock().unwrap()[0].clone();
         stalls.store(true, Ordering::Release);
         let stalled = Instant::now();
-        // Nobody ends the term: its own clock does, whatever the thread that should renew it waits for.
+        // The term ends by its own clock, even if the thread that renews it is blocked.
         eventually(|| term.fence().is_err());
         let deadline = options("first").deadline();
         assert!(stalled.elapsed() <= deadline + Duration::from_millis(100), "{:?}", stalled.elapsed());

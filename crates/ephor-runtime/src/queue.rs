@@ -6,7 +6,7 @@ use std::ops::RangeFrom;
 /// A moment, in milliseconds.
 pub type Moment = u64;
 
-/// What became of a piece of work.
+/// The result of a piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
     /// It is done.
@@ -39,7 +39,7 @@ struct Item {
     since: Moment,
     failures: u32,
     running: bool,
-    /// When it is to be done again, if somebody asked for that while it was under way.
+    /// When it is to be done again, if it was enqueued while it was being done.
     again: Option<Moment>,
     order: u64,
 }
@@ -96,7 +96,7 @@ impl<T: Ord + Clone> Queue<T> {
         Some(task)
     }
 
-    /// Says what became of work that was taken.
+    /// Reports the result of work that was taken.
     pub fn settle(&mut self, task: T, settled: Settled, now: Moment) -> Ended {
         let Some(item) = self.items.get_mut(&task) else { return Ended { lag: 0, failures: 0 } };
         item.running = false;
@@ -138,7 +138,7 @@ impl<T: Ord + Clone> Queue<T> {
         self.items.contains_key(task)
     }
 
-    /// Forgets work that nobody has taken.
+    /// Removes work that has not been taken.
     pub fn forget(&mut self, task: &T) {
         if let Some(item) = self.items.get(task).copied().filter(|item| !item.running) {
             self.ready.remove(&(item.due, item.order, task.clone()));

@@ -211,7 +211,7 @@ impl Writer {
             .and_then(|kind| self.cluster.create(&kind, object, &WriteOptions::default()));
         match created {
             Ok(_) => {}
-            // Without its namespace, or without reports, there is nobody to tell.
+            // The namespace or the report definitions do not exist.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 tracing::debug!(%error, "results cannot be reported");
             }

@@ -1,8 +1,8 @@
-//! Threads that do not die in silence.
+//! Starts threads whose panics end the process.
 //!
-//! A process that has lost one of its threads goes on half deaf: it answers, but by policies of yesterday. So a thread
+//! A process that has lost a thread would go on with stale data: it answers, but by outdated policies. So a thread
 //! that panics, or cannot be started, fails the [`CancellationToken`] it works under: the process ends with the reason and an exit
-//! code, and whatever runs it starts it again. Work that a stranger can cause to panic is caught before that, one piece
+//! code, and Kubernetes restarts it. Work in which user input can cause a panic is caught before that, one piece
 //! at a time: reviews, audits, and work of the background controller (`catch_unwind`).
 //!
 //! Locks follow one of two rules. Where one step changes a value or a map, a panic cannot leave half of the change, and
@@ -19,7 +19,7 @@ pub const LARGE: usize = 4 << 20;
 /// The stack of a thread of which there are many.
 pub const SMALL: usize = 512 << 10;
 
-/// Runs `run` in a thread with a stack of so many bytes. If it panics, or there can be no thread, `stop` fails.
+/// Runs `run` in a thread with a stack of `stack` bytes. If it panics or cannot be started, `stop` fails.
 pub fn spawn(
     name: impl Into<String>,
     stack: usize,

@@ -134,7 +134,7 @@ impl Reads {
 }
 
 impl Traits {
-    /// Whether what such a request brings about can only be judged with it at hand, so that it must be remembered.
+    /// Whether the rule needs data of such a request for its evaluation, so that the request must be kept.
     pub fn remembers(&self, operation: Operation) -> bool {
         match operation {
             _ if self.only_events => false,

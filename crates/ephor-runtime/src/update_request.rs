@@ -293,7 +293,7 @@ impl UpdateRequest {
         Ok(object)
     }
 
-    /// The state; pending while nobody wrote one.
+    /// The state; pending if there is none.
     pub fn state(&self) -> State {
         self.status.as_ref().map_or(State::Pending, |status| status.state)
     }

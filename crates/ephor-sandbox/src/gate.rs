@@ -63,7 +63,7 @@ impl Gate {
 
 fn impersonated(headers: &HeaderMap) -> Result<User, ClusterError> {
     let asked: Vec<_> = headers.iter().filter(|(name, _)| name.as_str().starts_with("impersonate-")).collect();
-    // One that is left out would make the request that of somebody with more rights.
+    // Without this check the request would run with the rights of another user.
     if let Some((name, _)) = asked.iter().find(|(_, value)| value.to_str().is_err()) {
         return Err(ClusterError::bad_request(format!("the header {name} is no text")));
     }

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use ephor_expr::yaml::to_yaml;
 use ephor_expr::{Str, Value};
 
-/// A token that nobody guesses. The error says that the system has no randomness to give.
+/// A random token. Fails if the system has no randomness.
 pub fn token() -> Result<Str, io::Error> {
     let mut bytes = [0_u8; 32];
     let provider = rustls::crypto::aws_lc_rs::default_provider();

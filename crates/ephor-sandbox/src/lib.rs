@@ -75,7 +75,7 @@ pub struct Refused {
     pub error: ClusterError,
 }
 
-/// What came of objects that were added.
+/// The result of adding objects.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Added {
     /// Those that are not there.

@@ -43,7 +43,7 @@ fn ensure(controller: &MemoryCluster, kind: &str, wanted: Value) -> Result<(), C
         return controller.patch(&resource, Some(&namespace), &name, &Patch::merge(wanted), &options).map(drop);
     }
     match controller.create(&resource, wanted, &WriteOptions::default()) {
-        // Somebody else made it, or the namespace is gone.
+        // It was created in between, or the namespace is gone.
         Err(error) if matches!(error.kind(), ErrorKind::AlreadyExists | ErrorKind::NotFound) => Ok(()),
         made => made.map(drop),
     }

@@ -1,4 +1,4 @@
-//! Decisions for the live view: what handlers said about one write, brought together, and what rules did by themselves.
+//! Decisions for the live view: the answers of all handlers to one write, and the changes of background rules.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

@@ -9,7 +9,7 @@ use ephor_cluster::schema::kubernetes;
 use ephor_cluster::{Cluster as _, Discovery, MemoryCluster};
 use ephor_expr::{Map, Str, Value};
 
-/// The types of Kubernetes with descriptions, kept while somebody asks for them.
+/// The types of Kubernetes with descriptions, cached while they are requested.
 static DOCUMENTED: Mutex<Option<Arc<Value>>> = Mutex::new(None);
 
 fn documented() -> Arc<Value> {

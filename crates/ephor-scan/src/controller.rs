@@ -299,7 +299,7 @@ impl Controller {
         let resource = self.reports_kind(self.env().options.dialect, namespaced)?;
         match self.env().cluster.get(&resource, namespaced.then_some(&*report.namespace), &name) {
             Ok(report) => Ok(Some(Scope::of_report(&report)).filter(|scope| {
-                // Elsewhere it would be somebody else's report about something else.
+                // A report in another namespace belongs to another object.
                 scope.uid == *uid && scope.namespace == ephor_cluster::object::namespace(&report)
             })),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -395,7 +395,7 @@ pub(crate) fn failed(failure: &Failure, about: &str) -> Settled {
             tracing::warn!(%error, "reports cannot be written: install the definitions of reports");
             Settled::Retry(NO_REPORTS_PAUSE)
         }
-        // Somebody else wrote meanwhile; what he wrote comes by its watcher or is read again.
+        // Another writer was faster; the watcher delivers its version, or it is read again.
         Failure::Cluster(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::AlreadyExists) => {
             tracing::debug!(%error, about = %shown(about), "a report changed meanwhile");
             Settled::Failed

@@ -23,7 +23,7 @@ use crate::reportable::Reportable;
 /// How long judging one object may take, so that none keeps a worker from the others.
 const MAX_DURATION: Duration = Duration::from_secs(30);
 
-/// What came of judging an object.
+/// The result of evaluating an object.
 #[derive(Debug)]
 pub struct Judged {
     /// Its results, rendered without timestamps, in order of evaluation.

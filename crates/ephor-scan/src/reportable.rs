@@ -69,7 +69,7 @@ impl Reportable {
         reportable
     }
 
-    /// What becomes of a stored result.
+    /// What happens to a stored result.
     pub fn fate(&self, rule: Rule<'_>) -> Stored {
         let Some(policy) = self.policies.get(rule.policy) else { return Stored::Gone };
         let Some(program) = &policy.program else { return Stored::Gone };

@@ -101,7 +101,7 @@ impl Controller {
                 (self.env().fence)()?;
                 match cluster.create(resource, report.clone(), &WriteOptions::default()) {
                     Ok(written) => written,
-                    // One that no watcher has told of yet, or one of somebody else.
+                    // One that no watcher has delivered yet, or one of another engine.
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                         let namespace = Some(object::namespace(&report)).filter(|namespace| !namespace.is_empty());
                         let other = cluster.get(resource, namespace, object::name(&report))?;

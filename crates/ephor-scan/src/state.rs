@@ -97,7 +97,7 @@ pub struct State {
     read: HashMap<Fetch, Read>,
     rounds: HashMap<GroupKind, u64>,
     report_rounds: HashMap<bool, u64>,
-    /// The key of digests: nobody outside can make two contents look the same.
+    /// The random key of digests, so that users cannot craft two contents with one digest.
     hasher: RandomState,
 }
 
@@ -309,7 +309,7 @@ impl State {
         if !report::is_ours(report) {
             return self.report_gone(report, now);
         }
-        // Whoever may write reports in another namespace says nothing about this object.
+        // A report in another namespace says nothing about this object.
         if self.objects.get(&uid).is_some_and(|known| known.namespace != text(report, "namespace")) {
             return;
         }

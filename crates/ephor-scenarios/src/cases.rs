@@ -10,7 +10,7 @@ use ephor_expr::Value;
 
 use crate::scenario::read_objects;
 
-/// A scenario at hand.
+/// A scenario to run.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// Its directory below the conformance folder: `chainsaw/generate/…`.

@@ -1,6 +1,6 @@
 //! Runs chainsaw scenarios against a control plane and a policy engine.
 //!
-//! A scenario is a `chainsaw-test.yaml`: steps that write objects, look at what became of them, and run scripts. The
+//! A scenario is a `chainsaw-test.yaml`: steps that write objects, check the results, and run scripts. The
 //! ones that count are upstream's, beside the project; `cargo xtask scenarios` runs them.
 //!
 //! - [`cases`]: which scenarios there are, and why some are not run. [`scenario`]: their form. [`known`]: those that

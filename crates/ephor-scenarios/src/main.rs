@@ -1,4 +1,4 @@
-//! `cargo xtask scenarios`: runs chainsaw scenarios on control planes side by side and says what came of them.
+//! `cargo xtask scenarios`: runs chainsaw scenarios on several control planes and reports the results.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -36,7 +36,7 @@ struct Arguments {
     /// Only scenarios of this area: `admission`, `generate`, `mutate-existing`.
     #[arg(long)]
     area: Option<String>,
-    /// The longest wait for something to come true, in seconds, where the scenario itself does not say.
+    /// The longest wait for a condition, in seconds, if the scenario sets none.
     #[arg(long, default_value_t = 15)]
     patience: u64,
     /// Lists the scenarios with the reasons of those that are not run.
@@ -64,7 +64,7 @@ struct Arguments {
     conformance: PathBuf,
 }
 
-/// What came of one scenario.
+/// The result of one scenario.
 struct Verdict {
     case: Case,
     time: Duration,

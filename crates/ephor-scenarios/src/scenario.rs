@@ -173,7 +173,7 @@ pub struct Write {
     pub file: Option<String>,
     /// An object.
     pub resource: Option<Value>,
-    /// What should come of it; without, success.
+    /// The expected result; success by default.
     pub expect: Vec<Expectation>,
     /// How long to try.
     pub timeout: Option<String>,
@@ -187,7 +187,7 @@ pub struct Write {
     pub dry_run: Option<bool>,
 }
 
-/// What should come of a write.
+/// The expected result of a write.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Expectation {
@@ -223,7 +223,7 @@ pub struct Delete {
     /// Which ones.
     #[serde(rename = "ref")]
     pub reference: Option<Reference>,
-    /// What should come of it; without, success.
+    /// The expected result; success by default.
     pub expect: Vec<Expectation>,
     /// How long to wait.
     pub timeout: Option<String>,
@@ -231,7 +231,7 @@ pub struct Delete {
     pub template: Option<bool>,
     /// Values for expressions.
     pub bindings: Vec<Binding>,
-    /// What becomes of owned objects.
+    /// What happens to owned objects.
     pub deletion_propagation_policy: Option<String>,
 }
 
@@ -261,7 +261,7 @@ pub struct Command {
     pub args: Vec<String>,
     /// How long it may take.
     pub timeout: Option<String>,
-    /// What should come of it; without, status 0.
+    /// The expected exit status; 0 by default.
     pub check: Option<Value>,
     /// Variables for it.
     pub env: Vec<Binding>,
@@ -280,7 +280,7 @@ pub struct Script {
     pub content: String,
     /// How long it may take.
     pub timeout: Option<String>,
-    /// What should come of it; without, status 0.
+    /// The expected exit status; 0 by default.
     pub check: Option<Value>,
     /// Variables for it.
     pub env: Vec<Binding>,

@@ -30,7 +30,7 @@ impl Run<'_> {
         for document in self.documents(write.file.as_deref(), write.resource.as_ref())? {
             let document = if self.templating(write.template) { render(&document, &self.bindings) } else { document };
             let mut written = Value::Null;
-            // What was done against expectation is told, not what comes of trying it again.
+            // Reports the first unexpected result, not that of a retry.
             let mut done = None;
             let outcome = until(patience, || {
                 let result = self.write_one(verb, &document);

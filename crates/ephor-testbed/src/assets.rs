@@ -1,7 +1,7 @@
 //! The executables of a control plane: found where the environment says, or built once from their Go modules.
 //!
 //! `control-plane/go.mod` pins them. Building takes minutes, so it is asked for (`cargo xtask cluster build`) and never
-//! happens behind somebody's back.
+//! is installed silently.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ const TOOLS: [(&str, &str); 4] = [
 #[derive(Clone, Debug)]
 pub struct Assets {
     directory: PathBuf,
-    /// Whether somebody else put them there: then they are used as they are.
+    /// Whether they were installed beforehand: then they are used as they are.
     given: bool,
 }
 

@@ -16,7 +16,7 @@ use crate::{Assets, Error};
 
 /// How long a part may take until it is ready; a loaded machine is slow.
 const TIMEOUT: Duration = Duration::from_mins(2);
-/// How often a port that somebody else took meanwhile is replaced by another.
+/// How often another port is tried after a process took the chosen one.
 const ATTEMPTS: usize = 4;
 /// The token of the administrator. The API server is reached from this machine only, and lives as long as a test.
 const ADMIN_TOKEN: &str = "ephor-testbed-admin";
@@ -216,7 +216,7 @@ impl ControlPlane {
             format!("--service-account-private-key-file={}", path("service-account.key")),
             format!("--cluster-signing-cert-file={}", path("ca.crt")),
             format!("--cluster-signing-key-file={}", path("ca.key")),
-            // Nobody renews the lease of a Node here.
+            // No kubelet renews the lease of a Node here.
             "--controllers=*,-node-lifecycle-controller,-node-ipam-controller".to_owned(),
         ];
         let mut controllers = spawn(&self.assets, &self.directory, "kube-controller-manager", &flags)?;
@@ -265,7 +265,7 @@ fn room() -> PathBuf {
     if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
 }
 
-/// A port that nobody uses at this moment. Somebody else may take it before you do.
+/// A port that is free now. Another process may take it before you do.
 pub fn free_port() -> Result<u16, Error> {
     let address = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
     address.map(|address| address.port()).map_err(Error::file("127.0.0.1"))

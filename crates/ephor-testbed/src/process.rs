@@ -27,7 +27,7 @@ kill "$guard" 2>/dev/null
 exit "$status"
 "#;
 
-/// Removes a directory once descriptor 0 ends; whoever writes into it is being killed at the same time.
+/// Removes a directory once descriptor 0 ends; the processes that write into it are being killed at the same time.
 const SWEEP: &str = r#"
 read -r _
 tries=0

@@ -9,12 +9,12 @@ use anyhow::Result;
 pub(super) struct Layer(BTreeMap<String, (u32, Vec<u8>)>);
 
 impl Layer {
-    /// Adds a file that everybody may run.
+    /// Adds an executable file.
     pub(super) fn executable(&mut self, path: &str, content: Vec<u8>) {
         self.0.insert(path.to_owned(), (0o755, content));
     }
 
-    /// Adds a file that everybody may read.
+    /// Adds a readable file.
     pub(super) fn file(&mut self, path: &str, content: Vec<u8>) {
         self.0.insert(path.to_owned(), (0o644, content));
     }

@@ -17,10 +17,10 @@ use crate::say;
 /// How long anything may take.
 const TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Has a replica start before `count` policies that nobody has looked at yet.
+/// Starts a replica with `count` policies that have no status yet.
 pub(super) fn policies(count: usize) -> Result<()> {
     let plane = plane()?;
-    // A first replica makes the certificates; what it registers would refuse policies while nobody serves.
+    // A first replica creates the certificates; its webhooks would refuse policies while no server runs.
     let first = Replica::start(&plane)?;
     first.until_ready()?;
     until("webhooks are registered", || {

@@ -111,7 +111,7 @@ impl CertKeeper {
         match step {
             Step::RenewCa(why) => {
                 let mut issued = ca(self.settings.algorithm, now)?;
-                // Whoever trusts what was issued before goes on doing so.
+                // Certificates that were issued before stay trusted.
                 let before = ca_secret.and_then(|secret| Certificate::all(&secret.certificates).ok());
                 for old in before.iter().flatten().filter(|old| old.holds(now, Duration::ZERO)) {
                     issued.certificate.push_str(&old.pem());

@@ -22,7 +22,7 @@ pub struct CertSettings {
     pub renew_before: Duration,
     /// The host outside of the cluster at which the API server reaches the webhooks: a name or an IP address.
     pub outside_host: Option<Str>,
-    /// Whether Ephor makes the certificates (else somebody else fills the Secrets).
+    /// Whether Ephor creates the certificates. Otherwise another tool writes the Secrets.
     pub makes_them: bool,
 }
 

@@ -23,7 +23,7 @@ pub enum Step {
     Blocked(String),
 }
 
-/// How often what nobody announced is looked at.
+/// How often certificates are checked without an event.
 const CHECK: Duration = Duration::from_hours(12);
 
 /// Decides. `announced` are the certificates that the webhook configurations carry.

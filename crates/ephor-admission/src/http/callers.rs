@@ -28,7 +28,7 @@ use super::sending::Answered;
 /// Whose reviews are answered.
 #[derive(Debug, Clone, Default)]
 pub enum Callers {
-    /// Everybody's.
+    /// Every client.
     #[default]
     All,
     /// Those of callers with a certificate; of one of these names, unless there are none.

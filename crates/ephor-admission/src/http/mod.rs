@@ -54,7 +54,7 @@ mod reading;
 mod room;
 mod sending;
 
-/// Somebody who answers admission requests, by the path of the webhook they came through.
+/// Answers admission requests, by the path of their webhook.
 pub trait Reviews: Send + Sync + 'static {
     /// Whether there is a webhook at this path. Paths come without their token.
     fn serves(&self, path: &str) -> bool;

@@ -1,6 +1,6 @@
 //! HTTP without TLS on a port of its own, for what a cluster asks about a process: metrics and probes.
 //!
-//! Everybody reaches these ports, so that their connections are bounded: 20,000 idle ones took all files of the process.
+//! Every client reaches these ports, so their connections are bounded: 20,000 idle ones used up all file descriptors.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;

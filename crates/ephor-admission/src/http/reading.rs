@@ -15,7 +15,7 @@ const VALUE: usize = size_of::<ephor_expr::Value>();
 /// How much of a body that is too long is kept, to find in it which request it is.
 const HEAD: usize = 64 << 10;
 
-/// What came of a body.
+/// The result of reading a body.
 pub(super) enum Read {
     /// All of it.
     Whole(Vec<u8>),

@@ -10,7 +10,7 @@ use ephor_runtime::decision::Answer;
 
 /// More than so many warnings, and a client shows none of them well.
 const MAX_WARNINGS: usize = 20;
-/// More than so many errors, and nobody reads them.
+/// The number of errors that a message lists at most.
 const MAX_ERRORS: usize = 20;
 
 /// The answer to a request about `document`: denied if an error is among the findings.

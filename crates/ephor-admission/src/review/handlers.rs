@@ -35,7 +35,7 @@ use super::policy_sets::{WebhookPolicySets, WebhookPolicyStore};
 use super::roles::Roles;
 use super::update_requests::{UpdateRequests, Waiting};
 
-/// What handlers work with.
+/// The dependencies of the handlers.
 #[derive(Clone)]
 pub struct Parts {
     /// The cluster.
@@ -169,7 +169,7 @@ impl Handlers {
 
     /// Has waiting `UpdateRequest`s counted: from `updateRequestThreshold` on no more are made.
     pub fn count_update_requests(&self, waiting: Waiting) {
-        // Whoever counts first counts.
+        // The first caller initializes it.
         let _ = self.0.update_requests.waiting.set(waiting);
     }
 

@@ -49,7 +49,7 @@ struct Work {
     status: Value,
 }
 
-/// What came of looking once.
+/// The result of one reconciliation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Looked {
     pub(super) written: usize,

@@ -149,7 +149,7 @@ impl WebhookController {
                     let now = self.sources.cluster.discovery().ok();
                     let same = match (&kinds, &now) {
                         (Some(before), Some(now)) => Arc::ptr_eq(before, now),
-                        // Whoever cannot be asked is asked again later.
+                        // Asks again later if the server cannot be reached.
                         _ => true,
                     };
                     if !same {

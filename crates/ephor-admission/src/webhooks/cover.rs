@@ -57,7 +57,7 @@ fn is_wide(target: &Target) -> bool {
     target.group == "*" || target.version == "*" || target.scope == Scope::Any || target.resource.contains('*')
 }
 
-/// Whether whoever is called for `wide` is called for all of `narrow`.
+/// Whether a webhook for `wide` is also called for all of `narrow`.
 fn covers(wide: &Target, narrow: &Target) -> bool {
     let part = |wide: &str, narrow: &str| wide == narrow || wide == "*";
     wide != narrow

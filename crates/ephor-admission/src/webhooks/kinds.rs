@@ -33,7 +33,7 @@ pub(super) struct Target {
     pub(super) resource: Str,
 }
 
-/// The resources that a selector means. None for a kind that is not served: nobody can make such objects.
+/// The resources that a selector selects. None for a kind that is not served: no such object can be created.
 ///
 /// `within` is the scope of the policy: a namespaced one sees nothing outside of namespaces.
 pub(super) fn targets(selector: &str, within: Scope, discovery: &Discovery) -> Vec<Target> {
@@ -59,7 +59,7 @@ pub(super) fn targets(selector: &str, within: Scope, discovery: &Discovery) -> V
         let below = |name: &str| [resource.plural.as_str(), "/", name].into_iter().collect::<Str>();
         if selector.subresource.matches("") {
             add(resource.plural.clone());
-            // Whoever judges Pods also judges the containers that are added to running ones.
+            // A policy for Pods also sees ephemeral containers that are added to running Pods.
             if resource.plural == "pods" && resource.group.is_empty() {
                 add(below("ephemeralcontainers"));
             }

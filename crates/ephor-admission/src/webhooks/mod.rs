@@ -7,7 +7,7 @@
 //!
 //! The number of entries depends on failure policies, not on policies; only a policy with match conditions
 //! of its own gets one of its own, because the API server evaluates them. The engine's namespace is excluded from the
-//! first write on, by the label that nobody can change, so that Ephor can always start.
+//! first write on, by a label that users cannot change, so that Ephor can always start.
 
 pub mod break_glass;
 mod controller;

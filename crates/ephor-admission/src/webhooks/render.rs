@@ -8,7 +8,7 @@ use ephor_expr::{Map, Value};
 
 use super::settings::{Endpoint, WebhookSettings};
 
-/// The label by which every namespace carries its name; the API server sets it, and nobody can change it.
+/// The label that holds the name of a namespace. The API server sets it, and users cannot change it.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
 /// One webhook.

@@ -20,7 +20,7 @@ pub(super) enum PutError {
     Cluster(#[from] ClusterError),
 }
 
-/// How often a write that somebody else came before is tried again at once.
+/// How often a conflicting write is retried at once.
 const ATTEMPTS: usize = 5;
 
 /// Until when the glass is open, as far as was known before anything is written.
@@ -67,7 +67,7 @@ pub(super) fn put(cluster: &dyn Cluster, term: &Term, wanted: &Configuration, gl
                 tracing::info!(configuration = %wanted.name, "webhooks written");
                 return Ok(stored);
             }
-            // Somebody else wrote, created or deleted it meanwhile: look again.
+            // The configuration was written, created or deleted in between: read it again.
             Err(error)
                 if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::AlreadyExists | ErrorKind::NotFound) =>
             {

@@ -59,7 +59,7 @@ pub struct Removal<'a> {
     pub claim: &'a Claim,
     /// What happened.
     pub cause: Cause,
-    /// What its rule says now, or said when it was last seen; `None` if nobody remembers.
+    /// What its rule says now, or said when it was last seen; `None` if that is not known.
     pub terms: Option<&'a Terms>,
     /// Whether the rule renders or rendered an object of this identity for the claimed trigger.
     pub rendered: bool,

@@ -53,7 +53,7 @@ impl Event {
         }
         let mut requests = Vec::new();
         let generate = info.generate.iter().filter(|rule| may_match(rule.kinds.as_deref(), &gvk));
-        // What an end lets go of is found without a request; a rule acts on it only if it says so.
+        // The controller finds released downstreams without a request. Only rules that match DELETE need one.
         let generate = generate.filter(|rule| self.operation() != Operation::Delete || rule.traits.on_delete);
         let contexts: Vec<RuleContext> = generate
             .map(|rule| RuleContext {

@@ -320,7 +320,7 @@ impl Cluster for OverlayCluster {
             }
             (None, PatchKind::Apply) => self.create(resource, patch.document.clone(), options),
             (None, _) => Err(ClusterError::not_found(resource, name)),
-            // Nobody writes such patches here.
+            // The controller does not send such patches.
             (Some(_), PatchKind::Json | PatchKind::Strategic) => {
                 Err(ClusterError::not_implemented("a plan does not know such patches"))
             }

@@ -35,7 +35,7 @@ impl Recording {
         self.lock().secrets.learn(secrets);
     }
 
-    /// Whoever listens to the controller.
+    /// The observer to pass to the controller.
     pub(super) fn observer(&self) -> Observer {
         let recording = self.clone();
         Arc::new(move |note| recording.lock().notes.push(note.clone()))

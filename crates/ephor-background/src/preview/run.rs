@@ -272,7 +272,7 @@ impl Run {
         let mut triggers = Vec::new();
         for note in notes {
             let Note::Changed { policy, rule, trigger, change, object } = note else { continue };
-            // Whoever has forgotten what it wrote last writes once more; that changes nothing.
+            // After a restart, the controller repeats its last write, which changes nothing.
             let Some(change) = change.as_stored(&object) else { continue };
             if self.in_scope(&policy) {
                 let about = trigger.as_ref().map(in_words).unwrap_or_default();

@@ -80,7 +80,7 @@ impl PolicyReconciler<'_, '_> {
                             }
                         }
                         self.met.insert(wanted.id.clone(), ResourceSpec::of_object(&stored));
-                        // Whoever has forgotten what it wrote last writes once more; that may change nothing.
+                        // After a restart, the controller repeats its last write, which may change nothing.
                         if live.as_ref().is_some_and(|live| same_version(live, &stored)) {
                             return Ok(());
                         }
@@ -99,7 +99,7 @@ impl PolicyReconciler<'_, '_> {
         Err(ReconcileError::Failed(format!("{} changes all the time", wanted.id)))
     }
 
-    /// Whether a claim is that of the work at hand, or of another event that the same rule is about.
+    /// Whether a claim belongs to this reconciliation, or to another event of the same rule.
     fn is_own(&self, rule: &GenerateInfo, claim: &Claim) -> bool {
         let owner = key_of(&claim.owner);
         let of_event = claim.annotation.as_ref().is_some_and(OwnershipAnnotation::is_of_event);
@@ -112,7 +112,7 @@ impl PolicyReconciler<'_, '_> {
         match self.context.lock().recent_writes.check(id, content, self.context.now) {
             None => Ok(()),
             Some(WriteLimit::Loop) => {
-                Err(ReconcileError::Failed(format!("{id} is changed again and again by somebody else")))
+                Err(ReconcileError::Failed(format!("{id} is changed again and again by another client")))
             }
             Some(WriteLimit::Rate(wait)) => Err(ReconcileError::RetryAfter(wait, format!("{id} changes too often"))),
         }
@@ -122,7 +122,7 @@ impl PolicyReconciler<'_, '_> {
     pub(super) fn known(&self, rule: &GenerateInfo, wanted: &Wanted) -> Option<bool> {
         let mut state = self.context.lock();
         let Some(seen) = state.index.find(&wanted.id) else {
-            // Of kinds that nobody follows nothing is known. For a trigger that changes it was made before, most likely.
+            // Nothing is known about kinds that are not watched. A trigger that changes most likely has its downstream already.
             let admission = self.request.and_then(|request| request.admission.as_ref());
             let changes = admission.is_some_and(|admission| admission.operation == Operation::Update);
             return (changes && !rule.terms.synchronize).then_some(false);

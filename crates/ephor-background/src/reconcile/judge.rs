@@ -97,11 +97,11 @@ impl Answers for Recorder<'_, '_> {
 /// As what a trigger is judged. Rules that see it in the same way share what the engine says.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum View {
-    /// As the request at hand has it.
+    /// With the data of the current request.
     Request,
     /// As the last request had it; its name.
     Remembered(Str),
-    /// As an object that was created: nobody knows better, or what there is was made so.
+    /// As the creation of the object: its request is not known, or its downstream was made by a creation.
     Created,
     /// As an object that was updated: what there is was made so.
     Updated,

@@ -58,7 +58,7 @@ impl ReconcileContext<'_> {
             state.queue.add(Task::Reconcile(key.clone()), self.now);
         }
         if !state.infos.contains_key(&key.policy) {
-            // It went meanwhile, and nobody else knows of what was learned and made just now.
+            // The trigger was deleted in between, so what was recorded about it just now must be dropped here.
             state.queue.add(Task::Reconcile(key.clone()), self.now);
         }
         if let Some(failure) = failure {
@@ -68,7 +68,7 @@ impl ReconcileContext<'_> {
             state.forced.remove(key);
         }
         state.known.remove(key);
-        // Of a kind that cannot be followed nobody else knows the trigger once what was made for it is deleted.
+        // No watch reports triggers of this kind, so the trigger is forgotten once its downstreams are deleted.
         let made = state.rendered.contains_key(key);
         if let Some(trigger) = trigger.filter(|trigger| made && !trigger.uid.is_empty())
             && state.index.find(&trigger.id()).is_none()

@@ -4,7 +4,7 @@
 //! rule's objects are planned against the live ones, and what a synchronizing rule owns and does not want any more
 //! goes. Nothing here depends on what has happened, only on what is; requests add who asked and what was before.
 //!
-//! - `context`: one piece of work at hand, and what comes of it. `key`: one policy and one trigger.
+//! - `context`: inputs and results of one reconciliation. `key`: one policy and one trigger.
 //! - `reconciler`: its rules, one after the other. `judge`: what the engine says about the trigger.
 //! - `want`: what a rule renders, made good. `ensure`: one object of it. `remove`: what is wanted no more.
 

@@ -63,7 +63,7 @@ impl PolicyReconciler<'_, '_> {
             }
         }
         let Some(trigger) = self.trigger.clone() else {
-            // Nobody knows what it was: nothing can be said about it.
+            // The trigger is not known, so its rules cannot be evaluated.
             self.done.trigger_gone = true;
             return Ok(());
         };
@@ -185,7 +185,7 @@ impl PolicyReconciler<'_, '_> {
         by_rule
     }
 
-    /// The trigger, once what a request says about it has come true.
+    /// The trigger, once the API server has stored what the request announces.
     pub(super) fn find(&self, trigger: &TriggerRef) -> Result<Lookup, ReconcileError> {
         match self.request.and_then(|request| Some((request, request.admission.as_ref()?))) {
             Some((request, admission)) => {
@@ -312,7 +312,7 @@ impl PolicyReconciler<'_, '_> {
                     _ => Ok(()),
                 }
             }
-            // Conditions that look at what the rule made hold until it is made: by them it would come and go for ever.
+            // Keep downstreams that the conditions read. Otherwise the rule would create and delete them in a loop.
             Verdict::Skip => {
                 let (looked_at, rest): (Vec<ObjectId>, Vec<ObjectId>) = {
                     let state = self.context.lock();
@@ -325,7 +325,7 @@ impl PolicyReconciler<'_, '_> {
         }
     }
 
-    /// Whether a trigger's kind is served; `None` if nobody can tell.
+    /// Whether a trigger's kind is served; `None` if discovery fails.
     fn is_served(&self, trigger: &TriggerRef) -> Option<bool> {
         match self.context.env.resource(&trigger.api_version, &trigger.kind) {
             Ok(_) => Some(true),

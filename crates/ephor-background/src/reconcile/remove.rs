@@ -55,7 +55,7 @@ impl ReconcileContext<'_> {
                 action => matches!(action, Action::Delete { .. }),
             };
             if !others.is_empty() && lets_go {
-                // Somebody else wants it: it changes hands instead.
+                // Another trigger wants it: it takes the object over.
                 let mut state = self.lock();
                 for other in others {
                     state.queue.add(Task::Reconcile(other), self.now);

@@ -1,8 +1,8 @@
 //! The requests that rules cannot be judged without: who asked, what was done, what was there before.
 //!
-//! Each is the last one that came true for a rule and a trigger, and counts for as long as the trigger is there. The
+//! Each is the last stored request for a rule and a trigger, and is kept as long as the trigger exists. The
 //! `UpdateRequest` stays in the cluster for as long, in Ephor's own namespace and marked as kept, so that a controller
-//! that starts anew knows it. Nobody who may edit what a rule made has a say in for whom it was made.
+//! that starts again finds it. A user who can edit a downstream cannot change whose request it was made for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -101,7 +101,7 @@ impl State {
         }
     }
 
-    /// Takes in a request that was kept, or that is done: whoever starts anew learns of it here.
+    /// Takes in a kept or finished request. After a restart, this is where they are found.
     pub(super) fn recall(&mut self, object: &Value, now: Moment) {
         let Ok(request) = UpdateRequest::from_value(object) else { return };
         let Some(admission) = admission_request(&request).filter(|a| a.sub_resource.is_empty()) else { return };
@@ -113,7 +113,7 @@ impl State {
             let rule = self.infos.get(&policy).and_then(|info| info.rule(&context.rule));
             let needed = rule.is_some_and(|r| r.terms.synchronize && r.traits.remembers(admission.operation));
             let known = self.contexts.get(&key, &context.rule).is_some();
-            // Of a kept one that nobody needs is found out when its key is looked at.
+            // A kept request without use is found when its key is reconciled.
             if (needed || kept) && self.remember(&key, &context.rule, &request, now) && !known {
                 self.queue.add(Task::Reconcile(key), now);
             }

@@ -46,7 +46,7 @@ const REPORT_DELAY: Moment = 800;
 const PACE: Moment = 5_000;
 
 impl State {
-    /// Notes what became of something that a policy wants; `None` if it does not fail (any more).
+    /// Records the failure of a task of a policy; `None` if it succeeded.
     pub fn set_failure(&mut self, policy: &PolicyKey, subject: Subject, failure: Option<String>, now: Moment) {
         let known = self.failures.get(policy).and_then(|failures| failures.get(&subject));
         if known == failure.as_ref() {

@@ -108,7 +108,7 @@ impl GivenUp {
         self.work.iter().filter(|_| self.needs_trigger).map(|work| &work.trigger)
     }
 
-    /// Whether it ends at this moment, whatever became of its trigger.
+    /// Whether it ends now, with or without its trigger.
     pub fn is_over(&self, now: Moment) -> bool {
         let created = self.created.parse::<jiff::Timestamp>().ok();
         let created = created.and_then(|created| Moment::try_from(created.as_millisecond()).ok());

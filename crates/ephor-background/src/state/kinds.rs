@@ -46,7 +46,7 @@ impl State {
         watch.is_some_and(|watch| watch.wide || seen.downstream.is_some())
     }
 
-    /// Forgets a kind that nobody follows any more.
+    /// Forgets a kind that is not watched any more.
     pub fn forget_kind(&mut self, kind: &GroupKind) {
         self.index.forget(kind);
         self.written.retain(|id, _| id.group_kind() != *kind);

@@ -69,7 +69,7 @@ pub struct State {
     pub(super) wanted_by: BTreeMap<ObjectId, BTreeSet<WorkKey>>,
     /// What keys read when they were judged.
     pub(super) reads: Reads,
-    /// The labels of namespaces before a change that nobody has looked at yet.
+    /// The labels of namespaces before a change that is still to be processed.
     pub(super) changed_labels: BTreeMap<Str, Value>,
     /// What was written last.
     pub written: BTreeMap<ObjectId, Written>,

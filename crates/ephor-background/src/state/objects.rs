@@ -32,7 +32,7 @@ impl State {
         }
     }
 
-    /// Takes in an object that was read or written. What no watcher tells of is not kept: nobody would say that it is gone.
+    /// Takes in an object that was read or written. Objects without a watcher are not kept: their deletion would be missed.
     pub fn note(&mut self, object: &Value, now: Moment) {
         let seen = Seen::of(object);
         if self.is_followed(&seen) || self.index.find(&seen.id).is_some() {
@@ -42,7 +42,7 @@ impl State {
         }
     }
 
-    /// Takes in an object that was written by this controller: nobody need look at it again because of that.
+    /// Takes in an object that this controller wrote, without enqueuing work for it.
     pub fn note_own(&mut self, written: Written, stored: &Value, now: Moment) {
         let seen = Seen::of(stored);
         if self.is_followed(&seen) {
@@ -124,7 +124,7 @@ impl State {
         }
     }
 
-    /// The labels of a namespace before they changed, and as they are now; `None` if nobody need look at them.
+    /// The labels of a namespace before and after a change; `None` if no rule reads them.
     pub fn take_changed_labels(&mut self, namespace: &str) -> Option<(Value, Value)> {
         let before = self.changed_labels.remove(namespace)?;
         let seen = self.index.find(&ObjectId::new("v1", "Namespace", "", namespace))?;
@@ -163,7 +163,7 @@ impl State {
         };
         let forced = self.forced.get(&key).is_some_and(|rules| rules.contains(&rule.name));
         let rendered = || self.rendered.get(&key).is_some_and(|ids| ids.values().any(|by| *by == rule.name));
-        // What it rendered once it goes on with, also when somebody has deleted that.
+        // A downstream that was rendered before stays wanted, also after a user has deleted it.
         if forced || rendered() || self.contexts.get(&key, &rule.name).is_some() {
             return true;
         }

@@ -99,7 +99,7 @@ impl State {
         }
     }
 
-    /// Asks for everything that a policy may have to do with.
+    /// Enqueues all work of a policy.
     pub fn enqueue_policy(&mut self, key: &PolicyKey, now: Moment) {
         let (namespace, name) = label_parts(key);
         let mut triggers: BTreeSet<Str> = self.index.triggers_of(namespace, name).into_iter().collect();
@@ -125,7 +125,7 @@ impl State {
         }
     }
 
-    /// Asks for everything once more.
+    /// Enqueues everything again.
     pub fn enqueue_all(&mut self, now: Moment) {
         let mut keys: BTreeSet<PolicyKey> = self.infos.keys().cloned().collect();
         keys.extend(self.index.policies().into_iter().map(|(namespace, name)| policy_key(&namespace, &name)));

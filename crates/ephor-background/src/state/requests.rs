@@ -115,7 +115,7 @@ impl State {
         self.requests.len() + self.finished.len() > MAX_FINISHED
     }
 
-    /// Whether nobody is left who would read a request once it is done: so many wait, or the namespace of what it is
+    /// Whether a finished request can be deleted at once: too many are kept, or the namespace of what it is
     /// about is on its way out.
     pub fn is_read_by_nobody(&self, request: &Value) -> bool {
         self.has_many_requests() || self.is_going(&trigger_namespace(request))
@@ -186,7 +186,7 @@ impl State {
                 }
             }
             RequestState::Failed | RequestState::Pending => {
-                // One that asks for something else now waits anew for what it is about to come true.
+                // A changed request waits again until its object is stored.
                 let known = self.requests.get(&name).filter(|pending| pending.object.get("spec") == object.get("spec"));
                 let since = known.map_or(now, |pending| pending.since);
                 // Its writer and this controller both touch it: what is known of it must not go backwards.
@@ -194,7 +194,7 @@ impl State {
                 if self.requests.get(&name).is_some_and(|known| older(&object, &known.object)) {
                     return;
                 }
-                // Its writer asks anew by a change of what it says, whatever became of it until now.
+                // A changed spec is a new request, even if the previous one is finished.
                 let asks = |object: &Value| {
                     let again = object.at(&["metadata", "annotations", ANNOTATION_ASKED_AGAIN]).cloned();
                     (object.get("spec").cloned(), again)

@@ -192,7 +192,7 @@ impl Resource<'_> {
         for batch in &plan.mutations {
             let own = plan.with_values(review, batch)?;
             let after = self.mutate(batch, &own);
-            // Nothing comes of a deletion.
+            // A deletion results in no object.
             if !after.is_null() {
                 review.object = after;
             }

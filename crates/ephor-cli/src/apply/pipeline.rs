@@ -26,7 +26,7 @@ use crate::locate::{Located, SourceFile};
 pub enum Input {
     /// A file.
     File(PathBuf),
-    /// Text at hand.
+    /// Text in memory.
     Text(Arc<SourceFile>),
     /// The objects of a kind in a cluster.
     Existing(KindOfObjects),
@@ -50,7 +50,7 @@ struct Chunk {
 /// A chunk has about this much text: enough that handing it over costs nothing, little enough that the cores stay
 /// busy to the end.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Of objects, whose size nobody counted, a chunk has so many.
+/// The number of objects in a chunk if their size is not known.
 const CHUNK_OBJECTS: usize = 25;
 /// So many chunks for each worker are under way, from reading to taking their results.
 const CHUNKS_UNDER_WAY: usize = 8;
@@ -112,7 +112,7 @@ fn work(plan: &Plan, queue: &Mutex<Receiver<Chunk>>, done: &SyncSender<Judged>) 
     }
 }
 
-/// Nobody takes documents any more.
+/// The receiver of documents is gone.
 struct Stopped;
 
 struct Reader {
@@ -148,7 +148,7 @@ impl Reader {
                 return;
             }
         }
-        // A failed send means that nobody waits for the rest.
+        // A failed send means that the receiver has stopped.
         let _ = self.send(Vec::new());
     }
 

@@ -21,7 +21,7 @@ pub struct OutputError {
     pub source: io::Error,
 }
 
-/// More faults than these are only counted: somebody gave a file of something else.
+/// More faults than these are only counted: the file most likely holds something else.
 const MOST_FAULTS: usize = 100;
 
 /// Judges all resources. Objects go to `output` if it is given. A `lenient` run takes documents that are no resources

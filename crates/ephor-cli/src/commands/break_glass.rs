@@ -51,7 +51,7 @@ fn opened(cluster: &dyn Cluster, now: Timestamp, period: SignedDuration, ui: &Ui
     if changed == 0 {
         bail!("there are no resource webhooks in this cluster");
     }
-    // The glass is open; that nobody is told is worth saying, and no reason to fail.
+    // Break-glass is active. A failed Event is a warning, not an error.
     if let Err(error) = announce(cluster, now, until) {
         ui.say(&format!("warning: no Event tells of it: {error}"));
     }

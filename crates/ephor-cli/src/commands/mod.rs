@@ -121,7 +121,7 @@ pub fn run(cli: Cli) -> Exit {
     };
     match result {
         Ok(exit) => exit,
-        // Whoever read the output has seen enough.
+        // The reader of the output closed the pipe.
         Err(CommandError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Clean,
         Err(error) => {
             ui.say(&format!("error: {error}"));

@@ -9,7 +9,7 @@ use ephor_expr::jmespath::{Expression, FixedRuntime};
 use ephor_expr::value::decode;
 use ephor_runtime::facts::{api, fact, objects};
 
-/// What becomes of entries that call an API.
+/// How entries that call an API are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Calls {
     /// There is no API.
@@ -108,7 +108,7 @@ fn existing(cluster: &dyn Cluster, watched: &WatchedResource) -> Fact {
             let namespace = watched.namespace.as_deref().unwrap_or_default();
             fact(objects(cluster, &resource.api_version(), &resource.kind, namespace))
         }
-        // Nothing of a kind that nobody knows exists.
+        // There are no objects of an unknown kind.
         None => Fact::Found(Value::array(Vec::new())),
     }
 }

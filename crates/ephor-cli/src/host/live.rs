@@ -31,7 +31,7 @@ impl fmt::Debug for Live {
 }
 
 impl Live {
-    /// The cluster, and global context entries at hand.
+    /// The cluster, and the given global context entries.
     pub fn new(cluster: Arc<ReadOnly>, entries: Vec<Value>) -> Self {
         Self { cluster, entries, answers: Mutex::default() }
     }

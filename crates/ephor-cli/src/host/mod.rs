@@ -55,7 +55,7 @@ impl Answers for Host {
         self.sources.iter().find_map(|source| source.answer(fetch)).unwrap_or_else(|| unanswered(fetch))
     }
 
-    /// Unlimited: who runs a command waits for nobody else, and the limit is a setting of an installation.
+    /// Unlimited: a command serves one user, and the limit is a setting of an installation.
     fn context_limit(&self) -> u64 {
         0
     }

@@ -1,4 +1,4 @@
-//! Answers from objects at hand, through a cluster in memory.
+//! Answers fetches from given objects, through an in-memory cluster.
 //!
 //! Single objects, lists, calls of the Kubernetes API and global context entries that watch resources are answered as a
 //! server with these objects would.
@@ -14,7 +14,7 @@ use ephor_runtime::facts::ask;
 use super::Source;
 use super::globals::{Calls, find, global};
 
-/// Objects at hand. What is not among them does not exist.
+/// The given objects. All others do not exist.
 #[derive(Clone, Default)]
 pub struct ObjectsAtHand {
     objects: Arc<Vec<Value>>,

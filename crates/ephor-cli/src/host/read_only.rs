@@ -18,7 +18,7 @@ pub struct ReadOnly {
     dry_runs: DryRuns,
 }
 
-/// What becomes of writes that store nothing.
+/// How writes are answered that store nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DryRuns {
     /// They are refused, as all writes are.

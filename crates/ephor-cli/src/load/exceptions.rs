@@ -39,7 +39,7 @@ pub fn pick_exceptions(arguments: &[String]) -> LoadedExceptions {
     collect(arguments, true)
 }
 
-/// Picks the exceptions out of a text that holds other objects too. What is no YAML is nobody's exception.
+/// Picks the exceptions out of a text that holds other objects too. Invalid YAML holds none.
 pub fn pick_exceptions_in(file: &Arc<SourceFile>) -> LoadedExceptions {
     let mut loaded = LoadedExceptions::default();
     load_text(file, true, &mut loaded);
@@ -72,7 +72,7 @@ fn load_text(file: &Arc<SourceFile>, others: bool, loaded: &mut LoadedExceptions
     }
     let documents = match parse_documents(&file.text, &Limits::default()) {
         Ok(documents) => documents,
-        // Whoever reads the file for what else it holds reports it.
+        // The loader of the other objects reports the fault.
         Err(_) if others => return,
         Err(error) => return loaded.findings.push(Located::of_yaml(error, file)),
     };

@@ -4,7 +4,7 @@ use ephor_background::plan::diff::hidden;
 use ephor_expr::{Map, Value, yaml};
 use similar::TextDiff;
 
-/// What became of a comparison.
+/// The result of a comparison.
 #[derive(Debug, PartialEq)]
 pub(super) enum Compared {
     /// The objects say the same.

@@ -36,7 +36,7 @@ use crate::load::Typed;
 use crate::locate::Located;
 use suite::{Expectation, Suite};
 
-/// What became of one test document.
+/// The result of one test document.
 #[derive(Debug)]
 pub struct SuiteReport {
     /// The test file.

@@ -26,7 +26,7 @@ pub(super) struct Response {
     pub(super) trigger: usize,
     /// The operation, if results ask for one; `None`: the one that the values give, or CREATE.
     pub(super) operation: Option<Operation>,
-    /// What came of its rules.
+    /// The outcomes of its rules.
     pub(super) outcomes: Vec<Outcome>,
     /// The trigger after the phase.
     pub(super) after: Value,

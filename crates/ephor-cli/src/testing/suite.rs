@@ -72,7 +72,7 @@ const SUITE: Shape = Shape(&[
     ("results", &RESULT),
 ]);
 
-/// One test: policies, what to run them against, and what should come of it. Paths are relative to the file.
+/// One test: policies, resources and expected results. Paths are relative to the file.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Suite {
@@ -114,7 +114,7 @@ pub struct Suite {
     pub api_call_responses: Option<Vec<CallResponse>>,
     /// Data of global context entries.
     pub global_context_entries: Option<Vec<GlobalEntry>>,
-    /// What should come of it.
+    /// The expected results.
     pub results: Option<Vec<Expectation>>,
 }
 
@@ -177,7 +177,7 @@ pub struct Projection {
     pub path: Str,
 }
 
-/// What should come of a policy for some resources.
+/// The expected results of a policy for some resources.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Expectation {

@@ -99,7 +99,7 @@ fn single(group: &str, version: &str, described: &Value, listed: &[Value]) -> Op
     })
 }
 
-/// A server does not say which kinds are its own. Nobody else may define kinds in the groups that are.
+/// A server does not say which kinds are its own. Definitions cannot add kinds to its own groups.
 fn origin(group: &str) -> Origin {
     let own = |r: &Resource| r.group == group && r.origin == Origin::BuiltIn;
     if Discovery::kubernetes().iter().any(own) { Origin::BuiltIn } else { Origin::Custom }

@@ -92,7 +92,7 @@ impl MemoryCluster {
         self.shared.admission.set(admission).is_ok()
     }
 
-    /// A handle of the same cluster for somebody else. It keeps warnings for
+    /// A handle of the same cluster for another user. It keeps warnings for
     /// [`take_warnings`](MemoryCluster::take_warnings).
     #[must_use]
     pub fn acting_as(&self, user: User) -> Self {

@@ -1,4 +1,4 @@
-//! What Kubernetes' own controllers do: empty deleted namespaces, delete what nobody owns.
+//! The controllers of Kubernetes that the in-memory cluster needs: namespace deletion and garbage collection.
 
 use super::cluster::MemoryCluster;
 use super::containers::Container;

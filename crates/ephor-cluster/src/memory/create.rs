@@ -13,7 +13,7 @@ use crate::write::WriteOptions;
 /// The characters of `generateName` that make it into a name; five random ones follow.
 const MAX_GENERATED_BASE: usize = 58;
 
-/// How many names are tried; a server does not try for ever either.
+/// How many generated names are tried before the creation fails.
 const NAME_ATTEMPTS: u64 = 8;
 
 /// What a new object gets from the server, whatever the client says.

@@ -13,7 +13,7 @@ use crate::object;
 use crate::resource::{Resource, split_api_version};
 use crate::write::{DeleteOptions, Propagation};
 
-/// What has become of an owner.
+/// The state of an owner.
 #[derive(PartialEq, Eq)]
 enum Owner {
     /// It exists, or cannot be looked up: better not to touch what it may own.
@@ -24,7 +24,7 @@ enum Owner {
     Gone,
 }
 
-/// What is to become of an object.
+/// What garbage collection does with an object.
 enum Fate {
     /// No owner is left.
     Delete(DeleteOptions),
@@ -116,7 +116,7 @@ impl State {
         }
     }
 
-    /// What is to become of an object that names owners; `None` if it may stay as it is.
+    /// What garbage collection does with an object that has owners; `None` if it stays as it is.
     fn fate(&self, place: &Place, dependents: &BTreeMap<Str, Vec<Place>>) -> Option<Fate> {
         let object = self.find(&place.0, &place.1)?;
         if object::is_deleting(object) {

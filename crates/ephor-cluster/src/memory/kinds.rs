@@ -90,7 +90,7 @@ pub(super) fn prepare(resource: &Resource, object: &mut Value, now: &str) {
     }
 }
 
-/// Namespaces carry their name as a label, which nobody can take off.
+/// Namespaces have their name as a label that cannot be removed.
 pub(super) fn label_namespace(namespace: &mut Value) {
     let name = Value::from(object::name(namespace));
     if let Some(metadata) = object::metadata_mut(namespace) {

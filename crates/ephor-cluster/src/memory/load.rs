@@ -57,7 +57,7 @@ impl State {
         Ok(())
     }
 
-    /// The resource of a kind; one that nobody knows is guessed where that is allowed.
+    /// The resource of a kind; that of an unknown kind is guessed if that is allowed.
     pub(super) fn resolve(&self, api_version: &str, kind: &str) -> Result<Resource, ClusterError> {
         match self.discovery.find(api_version, kind) {
             Some(resource) => Ok(resource.clone()),

@@ -15,11 +15,11 @@ pub struct Options {
     pub seed: u64,
     /// The time at the start, RFC 3339.
     pub now: Str,
-    /// What the time is; without it the time stands still at `now` until somebody sets it.
+    /// The clock; without it the time stands still at `now` until it is set.
     pub clock: Option<Clock>,
     /// Whether objects are held against the schemas of their kinds.
     pub schemas: Schemas,
-    /// When what is in a deleted namespace or definition goes, and what nobody owns any longer.
+    /// When objects are deleted whose namespace, definition or owner was deleted.
     pub collection: Collection,
 }
 

@@ -1,6 +1,6 @@
 //! Reviews and other kinds that are posted and answered.
 //!
-//! There are no permissions in memory: everybody may do everything.
+//! There are no permissions in memory: every user may do everything.
 
 use ephor_expr::Value;
 

@@ -185,7 +185,7 @@ impl State {
     ) -> Result<Value, ClusterError> {
         let mut next = view.back(resource, current, wanted);
         let is_apply = matches!(change, Change::Patch(Patch { kind: PatchKind::Apply, .. }));
-        // Somebody who applies has noted already what is whose.
+        // A server-side apply has updated the managed fields already.
         if !is_apply {
             self.note_writer(resource, Some(current), &mut next, options, view.subresource());
         }

@@ -139,7 +139,7 @@ impl MemoryWatch {
         if self.metadata_only { object::metadata_of(&object) } else { object }
     }
 
-    /// What a change means to somebody who sees only selected objects.
+    /// The event that a change is for a watch with selectors.
     fn event(&self, record: &Record) -> Option<WatchEvent> {
         if record.table != self.table || self.filter.namespace().is_some_and(|n| record.key.namespace != n) {
             return None;

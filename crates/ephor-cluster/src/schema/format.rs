@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeError, Engine as _};
 use ephor_expr::scalar::duration::Duration;
 
-/// Whether `text` has that format; `None` if nobody here knows the format.
+/// Whether `text` has that format; `None` if the format is not supported.
 pub(super) fn fits(format: &str, text: &str) -> Option<bool> {
     Some(match format {
         "byte" => bytes_problem(text).is_none(),

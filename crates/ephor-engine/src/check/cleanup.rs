@@ -79,7 +79,7 @@ fn as_rule(cleanup: &CleanupPolicy, clustered: bool) -> (Policy, Rule) {
     (policy, rule)
 }
 
-/// Nobody asks for a cleanup, so there is no user to select.
+/// A cleanup has no user, so there is none to select.
 fn check_block(block: &Match, path: &Path, found: &mut Vec<Diagnostic>) {
     let listed = block.any.iter().chain(&block.all).flatten();
     let in_filters = listed.into_iter().any(|f| f.roles.is_some() || f.cluster_roles.is_some() || f.subjects.is_some());

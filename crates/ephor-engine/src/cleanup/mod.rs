@@ -1,7 +1,7 @@
 //! Cleanup policies: which existing objects are to be deleted.
 //!
 //! [`CleanupProgram`] is a `CleanupPolicy` or `ClusterCleanupPolicy`, compiled. [`CleanupProgram::evaluate`] says of one
-//! object whether it is selected and whether the conditions hold; deleting it is somebody else's work.
+//! object whether it is selected and whether the conditions hold. The host deletes it.
 
 mod program;
 

@@ -25,7 +25,7 @@ pub struct Compiled {
     /// The program.
     pub program: Option<Program>,
     /// Of a refused policy the rules that nothing is wrong with, if there are any and all errors are inside of rules.
-    /// Nobody loads such a policy anew; one that is stored already goes on with these.
+    /// New policies of this kind are refused; stored ones still use these.
     pub rest: Option<Program>,
     /// Errors and warnings, in document order as far as one pass finds them.
     pub findings: Vec<Diagnostic>,

@@ -65,7 +65,7 @@ pub(super) enum Bodies {
     LeftAlone,
 }
 
-/// What became of it.
+/// The result of a rule.
 pub(super) enum Ran {
     /// It does not apply, or has nothing to say.
     NoResponse,
@@ -313,7 +313,7 @@ impl<'e> RuleRun<'e> {
     }
 
     /// Whether a violation was there before and is let pass: only under Enforce, on UPDATE, for rules
-    /// without preconditions that also match the old object as a CREATE by nobody.
+    /// without preconditions that also match the old object as a CREATE without a user.
     fn tolerated(&self, body: &'e ValidateBody, world: &World<'_>) -> Result<Option<Judgement>, Pending> {
         let review = self.review;
         let both = !review.object.is_null() && !review.old_object.is_null();

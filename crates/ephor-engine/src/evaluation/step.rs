@@ -46,7 +46,7 @@ pub struct Evaluation<'e> {
     phase: Phase,
     /// Candidates, grouped by policy as they come.
     queue: Vec<RuleRef>,
-    /// What came of each candidate, in the order of `queue`.
+    /// The outcome of each candidate, in the order of `queue`.
     outcomes: Vec<Option<Outcome>>,
     /// For each policy in the queue, the rules that are left.
     cursors: Vec<PolicyCursor>,
@@ -185,7 +185,7 @@ impl<'e> Evaluation<'e> {
         Step::Need(needs.into_iter().collect())
     }
 
-    /// The labels of the review's namespace: those at hand, else those that were fetched.
+    /// The labels of the review's namespace: those of the review, else those that were fetched.
     fn namespace_labels(&self, facts: &Facts) -> Option<Value> {
         let fetched = || match facts.get(&Fetch::NamespaceLabels { name: self.review.namespace.clone() }) {
             Some(Fact::Found(labels)) => Some(labels.clone()),

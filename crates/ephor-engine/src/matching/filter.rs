@@ -98,7 +98,7 @@ impl Filter {
         } else if test_user && !self.user.matches(input.user) {
             "subjects"
         } else {
-            // Last, so that labels nobody has fetched matter only where they decide.
+            // Last, so that namespace labels are fetched only if they decide.
             return Ok((!self.matches_namespace_labels(input)?).then_some("namespaceSelector"));
         };
         Ok(Some(unmet))

@@ -24,7 +24,7 @@ pub struct MatchInput<'a> {
     pub object: &'a Value,
     /// What the request does; scans and the command line test as CREATE.
     pub operation: Operation,
-    /// Who asks; `None` when nobody is known to, as in scans.
+    /// The user; `None` if there is none, as in scans.
     pub user: Option<&'a UserInfo>,
     /// Labels of the object's namespace.
     pub namespace_labels: NamespaceLabels<'a>,

@@ -36,7 +36,7 @@ impl UserFilter {
         self.roles.is_empty() && self.cluster_roles.is_empty() && self.subjects.is_empty()
     }
 
-    /// Whether `user` fits; nobody known is a user with an empty name, without groups and roles.
+    /// Whether `user` matches; no user counts as one with an empty name, without groups and roles.
     pub(super) fn matches(&self, user: Option<&UserInfo>) -> bool {
         let username = user.map_or("", |u| u.username.as_str());
         let groups = user.map_or(&[][..], |u| &u.groups);

@@ -76,7 +76,7 @@ pub enum Cause {
     Context {
         /// Which entry and why.
         message: String,
-        /// Whether nobody can give the data, so that no default stands in for it.
+        /// Whether the host cannot provide the data, so that no default replaces it.
         unavailable: bool,
     },
 }

@@ -26,7 +26,7 @@ pub struct World<'e> {
     budget: Budget,
     regexes: RegexCache,
     needs: RefCell<Vec<AllowedFetch>>,
-    /// The steps so far, if somebody wants to know them.
+    /// The steps so far, if the evaluation is traced.
     notes: Option<RefCell<Vec<Note>>>,
 }
 

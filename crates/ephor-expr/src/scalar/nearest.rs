@@ -1,6 +1,6 @@
 //! "Did you mean": the known word nearest to a misspelt one.
 
-/// Words longer than this are not compared: nobody misspells them by a letter.
+/// Words longer than this are not compared.
 const LONGEST: usize = 64;
 
 /// The known word that needs the fewest edits (insert, delete, replace, swap neighbours) to become `word`; the first

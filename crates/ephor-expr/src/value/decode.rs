@@ -37,7 +37,7 @@ pub fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, Vec<DecodeError>>
 }
 
 /// Decodes what can be decoded: after each fault the offending part is taken out of a copy and decoding goes on. Gives
-/// the rest, if it has the shape of a `T`, and the faults. Whoever uses a rest with faults only looks for more to report.
+/// the rest, if it has the shape of a `T`, and the faults. A rest with faults serves only to find more faults.
 pub fn decode_rest<T: DeserializeOwned>(value: &Value) -> (Option<T>, Vec<DecodeError>) {
     if value.is_deeper_than(MAX_LEVELS) {
         let message = format!("the document has more than {MAX_LEVELS} levels of nesting");

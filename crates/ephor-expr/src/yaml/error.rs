@@ -12,7 +12,7 @@ pub struct YamlError {
     pub position: Position,
 }
 
-/// A fault at a byte offset; becomes a [`YamlError`] when the text is at hand.
+/// A fault at a byte offset; becomes a [`YamlError`] with a line and column once the text is known.
 #[derive(Debug)]
 pub(super) struct Fault {
     message: String,

@@ -323,7 +323,7 @@ pub struct GlobalContextStatus {
     pub ready: Option<bool>,
 }
 
-/// The schema of a status that nobody writes.
+/// The schema of a status that is never written.
 fn anything() -> Value {
     kept::<BTreeMap<String, String>>()
 }

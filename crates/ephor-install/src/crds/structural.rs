@@ -5,10 +5,10 @@ use ephor_expr::{Map, Value};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 
-/// What becomes of fields that a schema does not name.
+/// What happens to fields that a schema does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnknownFields {
-    /// They are stored, so that whoever decodes the object can refuse them with their path.
+    /// They are stored, so that the policy webhook can refuse them with their path.
     Kept,
     /// The API server takes them out.
     Pruned,

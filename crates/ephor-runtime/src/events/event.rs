@@ -13,7 +13,7 @@ pub struct Event {
     pub related: Option<Reference>,
     /// Why it was written.
     pub reason: Reason,
-    /// What became of the request or target.
+    /// The result for the request or target.
     pub action: Action,
     /// Who tells.
     pub component: Component,
@@ -101,7 +101,7 @@ impl Reason {
     }
 }
 
-/// What became of a request or target.
+/// The result for a request or target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Action {
     /// The request went through.

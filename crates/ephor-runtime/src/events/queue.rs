@@ -1,4 +1,4 @@
-//! A bounded queue between whoever has something to tell and the threads that write it.
+//! A bounded queue of Events between the code that records them and the threads that write them.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};

@@ -193,7 +193,7 @@ impl Shared {
         for attempt in 1..=ATTEMPTS {
             match self.try_write(cluster, event) {
                 Ok(()) => return,
-                // Namespaces that are being deleted take no events, and nobody would read them.
+                // The API server refuses Events in namespaces that are being deleted.
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Forbidden) => {
                     tracing::debug!(%error, "cannot write an event");
                     return;

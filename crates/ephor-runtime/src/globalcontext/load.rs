@@ -38,9 +38,9 @@ pub(super) struct Entry {
     pub(super) spec: Value,
     stop: CancellationToken,
     state: Arc<State>,
-    /// What has to be read before the first answer, if nobody follows it.
+    /// What has to be read before the first answer, if it is not watched.
     unread: Mutex<Option<GlobalContextSpec>>,
-    /// Whose objects were read, if nobody follows them.
+    /// The kind whose objects were read, if it is not watched.
     about: OnceLock<(Resource, Filter)>,
 }
 

@@ -45,7 +45,7 @@ struct Shared {
 enum Loading {
     /// It is followed, by threads.
     Followed,
-    /// It is read once, when somebody asks; what happens afterwards is told.
+    /// It is read once, on the first fetch; later changes come from the caller.
     OnDemand,
 }
 
@@ -69,7 +69,7 @@ impl GlobalContext {
         (store, watcher)
     }
 
-    /// A store that follows nothing: it is told of entries, and reads the data of one when somebody asks for it.
+    /// A store without watches: the caller adds entries, and their data are read on the first fetch.
     pub fn on_demand(cluster: &Arc<dyn Cluster>) -> Self {
         Self::new(cluster, None, &CancellationToken::new(), Loading::OnDemand)
     }

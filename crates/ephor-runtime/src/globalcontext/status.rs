@@ -75,7 +75,7 @@ fn write(
         document.insert("status", members);
     }
     match cluster.update_status(&kind, document, &WriteOptions::default()) {
-        // Somebody else wrote: the next look sees what.
+        // Another writer was faster: the next round reads the result.
         Err(error) if error.kind() == ErrorKind::Conflict => Ok(()),
         other => other.map(|_| ()),
     }

@@ -128,7 +128,7 @@ impl Metrics {
         self.families().background.changes.inc(&labels);
     }
 
-    /// Rules of a policy judged an object on nobody's request.
+    /// Rules of a policy evaluated an object without a request.
     pub fn background_judged(&self, program: &Program, review: &Review, outcomes: &[Outcome], took: Duration) {
         let families = self.families();
         if outcomes.is_empty() || !families.exposure.counts(&review.namespace) {

@@ -7,7 +7,7 @@ use super::Text;
 /// What stands for a namespace where there is none.
 pub(super) const NO_NAMESPACE: &str = "-";
 
-/// What stands for everything beyond the bound.
+/// The label value for everything beyond the bound.
 pub(super) const OTHER: &str = "_other";
 
 /// A label value as families store it.

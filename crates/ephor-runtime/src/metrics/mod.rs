@@ -150,7 +150,7 @@ impl Metrics {
         self.0.families.load()
     }
 
-    /// The counter of Events that were dropped, for whoever drops them.
+    /// The counter of dropped Events.
     pub fn events_dropped(&self) -> Counter {
         self.0.events_dropped.clone()
     }

@@ -2,7 +2,7 @@
 //!
 //! Names and defaults are upstream's, so that a manifest written for it starts Ephor. What Ephor does
 //! with each is part of the line: a flag without effect here is accepted and mentioned in the log, one whose effect is
-//! missing is refused unless it keeps its default, so that nobody believes in a protection that is not there.
+//! missing is refused unless it keeps its default, so that no operator relies on a missing protection.
 
 /// The roles that a flag belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

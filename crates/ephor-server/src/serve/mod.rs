@@ -255,7 +255,7 @@ impl Admission {
             let draining = drain(stop.clone(), handle.clone());
             serve_and_drain(http::serve(listener, tls, router, limits, handle), draining).await
         });
-        // Whoever waits for the cluster still is not waited for.
+        // Threads that wait for the cluster are not waited for.
         runtime.shutdown_timeout(Duration::from_secs(1));
         Ok(served?)
     }

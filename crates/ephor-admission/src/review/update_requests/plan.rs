@@ -60,7 +60,7 @@ fn trigger(prepared: &Prepared<'_>) -> ResourceSpec {
     }
 }
 
-/// What a rule is to make, or to let go of.
+/// What a rule should generate or release.
 struct Make {
     policy: usize,
     /// Whether nothing but the request tells of it, although the rule synchronizes.
@@ -81,7 +81,7 @@ impl Planner<'_> {
     fn rule(&self, outcome: &Outcome) -> Option<(&Program, &CompiledRule)> {
         let program = self.set.programs().get(outcome.policy)?;
         let rule = program.rules.get(outcome.index)?;
-        // Requests of the background role would feed it for ever.
+        // Requests of the background role would trigger it in a loop.
         let background = self.prepared.request.user.username == self.options.background_account;
         (!(background && rule.skip_background_requests)).then_some((program, rule))
     }
@@ -290,7 +290,7 @@ fn synchronizes(rule: &CompiledRule) -> bool {
 fn payload(request: &AdmissionRequest) -> Value {
     let needed =
         matches!(request.operation, Operation::Delete | Operation::Connect) || !request.sub_resource.is_empty();
-    // Of an update the object before can be read nowhere later; its version also tells when the update has come true.
+    // The old object of an update cannot be read later; its version also tells when the update is stored.
     let updated = request.operation == Operation::Update;
     let members = request.document.as_object().into_iter().flat_map(Map::iter);
     let mut kept: Map = members
@@ -319,7 +319,7 @@ fn payload(request: &AdmissionRequest) -> Value {
     kept.into()
 }
 
-/// An object without what nobody renders from it.
+/// An object without the fields that no rule reads.
 fn trimmed(object: &Value) -> Value {
     let mut object = redact::without_values(object);
     if let Some(metadata) =

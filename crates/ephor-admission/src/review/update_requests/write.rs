@@ -73,7 +73,7 @@ impl Waiting {
 /// The writer of requests.
 pub(in crate::review) struct UpdateRequests {
     later: Option<SyncSender<Work>>,
-    /// How many wait already, where somebody counts.
+    /// The number of waiting requests, if they are counted.
     pub(in crate::review) waiting: OnceLock<Waiting>,
 }
 
@@ -171,7 +171,7 @@ fn create(work: &Work, parts: &Parts) -> Result<(), WriteError> {
         match again(&resource, work, parts) {
             Ok(Again::Asked) => return Ok(()),
             Ok(Again::MadeRoom) => {}
-            // Somebody else was quicker: the background role, or another request.
+            // Another writer was faster: the background role, or another request.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Conflict) => {}
             Err(error) => return Err(error.into()),
         }
@@ -179,7 +179,7 @@ fn create(work: &Work, parts: &Parts) -> Result<(), WriteError> {
     Err(WriteError::Contended { name: work.request.metadata.name.clone() })
 }
 
-/// What became of a request that says what another one says already.
+/// The result of writing a request that exists already.
 enum Again {
     /// The other one is to be done once more.
     Asked,

@@ -31,7 +31,7 @@ pub(in crate::commands) fn expressions(
     Ok(found)
 }
 
-/// All of standard input. Somebody who sits at it is told what is awaited.
+/// Reads all of standard input. On a terminal, a message says what is expected.
 pub(super) fn stdin(what: &str, ui: &Ui) -> Result<Arc<SourceFile>, ReadError> {
     if io::stdin().is_terminal() {
         ui.say(&format!("Reading {what} from the terminal.\nEnter it and press Ctrl-D."));

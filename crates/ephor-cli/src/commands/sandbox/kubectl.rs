@@ -108,7 +108,7 @@ pub(super) enum Answer {
     Done(String),
     /// The server refused.
     Refused(ClusterError),
-    /// It did not come true in time.
+    /// The condition was not met in time.
     TimedOut(String),
 }
 

@@ -21,7 +21,7 @@ impl Operation {
     }
 }
 
-/// Somebody who writes, in one way.
+/// A field manager with its operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Manager {
     pub(super) name: Str,

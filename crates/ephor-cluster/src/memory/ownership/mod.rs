@@ -1,7 +1,7 @@
 //! Who owns which field: server-side apply, and what other writes mean for it.
 //!
 //! The rules are those of Kubernetes' structured merge: a manager that applies owns exactly what it applied last;
-//! what it leaves out goes, unless somebody else owns it; it may not change what others own, or takes it from them
+//! fields that it leaves out are removed unless they have another owner; it may not change fields of others, or forces
 //! by force. Any other write takes what it changes. How far lists and maps are taken apart follows from the schema.
 
 mod fields;
@@ -60,7 +60,7 @@ pub(super) fn is_tracked(object: &Value) -> bool {
     object.at(&["metadata", "managedFields"]).is_some()
 }
 
-/// The object without what the server itself keeps and nobody owns.
+/// The object without the server's own fields, which have no owner.
 fn substance(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(members) = object.as_object_mut() {
@@ -178,7 +178,7 @@ pub(super) fn apply(
     let last = owners.iter().position(|owner| owner.manager == me).map(|place| owners.remove(place));
     let mut merged = merge(schema, &live_object, config);
 
-    // What was applied before, is not any more, and belongs to nobody else.
+    // Fields that were applied before, are not applied now, and have no other owner.
     if let Some(last) = &last {
         let mut owned = wanted.clone();
         for owner in &owners {

@@ -32,7 +32,7 @@ fn parts<'v, 's>(schema: Option<Schema<'s>>, value: &'v Value) -> Parts<'v, 's> 
                 ListKind::Set => Some(items.iter().map(|i| (Str::from(format!("v:{}", i.to_json())), i)).collect()),
                 ListKind::Map(keys) => items.iter().map(|i| Some((key_element(&keys, item, i)?, i))).collect(),
             };
-            // Of items that cannot be told apart nobody owns one alone.
+            // Items without distinct keys are owned together.
             match named.filter(|named| are_distinct(named)) {
                 Some(named) => Parts::Items(named, item),
                 None => Parts::Whole,
@@ -178,7 +178,7 @@ impl Comparison {
             }
             (None, Some(value)) => place_all(&mut self.changed, element, schema, alone, value),
             (Some(value), None) => {
-                // Whoever had any part of it has it no longer.
+                // Owners of any part of it lose that part.
                 self.removed.own(element.clone());
                 place_all(&mut self.removed, element, schema, alone, value);
             }
@@ -188,7 +188,7 @@ impl Comparison {
 }
 
 fn place_all(set: &mut FieldSet, element: Str, schema: Option<Schema<'_>>, alone: bool, value: &Value) {
-    // Maps with free keys are owned as such, so that an empty one is somebody's.
+    // Maps with free keys are owned as a whole, so that an empty one has an owner.
     let is_map = value.as_object().is_some() && schema.is_some_and(|s| s.fields().next().is_none());
     if alone || is_map || is_leaf(schema, value) {
         set.own(element.clone());

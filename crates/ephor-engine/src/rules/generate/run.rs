@@ -82,7 +82,7 @@ impl<'e> Run<'e> {
             let judgement = Judgement::new(Verdict::Pass, "resource generated");
             return Ok(Some(judgement.with(|detail| detail.generated = wanted.objects)));
         };
-        // The others need not suffer: whoever keeps downstreams in step takes them from here.
+        // The other elements still count: the background role synchronizes them.
         let rest = Incomplete { generated: wanted.objects, unsourced: missing.unsourced };
         Ok(Some(Judgement::new(Verdict::Error, message).with(|detail| detail.incomplete = Some(rest))))
     }

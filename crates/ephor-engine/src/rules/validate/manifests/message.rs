@@ -1,6 +1,6 @@
 //! The signed message: base64 of gzip of what is signed, which is YAML, or gzip of a tar archive of YAML files.
 //!
-//! The annotation is in the hands of whoever made the object, so every step is bounded: text, each decompression, and
+//! The author of the object controls the annotation, so every step is bounded: text, each decompression, and
 //! the YAML. Public for the fuzz targets.
 
 use std::io::Read as _;

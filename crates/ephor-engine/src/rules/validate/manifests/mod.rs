@@ -1,4 +1,4 @@
-//! `validate.manifests`: the object is what somebody signed.
+//! `validate.manifests`: the object equals its signed manifest.
 //!
 //! The object carries the signed manifest and its signatures in annotations (`cosign.sigstore.dev/message`,
 //! `…/signature`, `…/signature_1`). It passes if the attestors' public keys verify enough of the signatures, and if it

@@ -17,7 +17,7 @@ pub struct ManifestProblem {
 /// A fault of a `manifests` body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestFault {
-    /// Nobody is named who should have signed.
+    /// The rule names no attestor.
     #[error("`manifests` needs `attestors`")]
     NoAttestors,
     /// A set of attestors is empty.

@@ -12,7 +12,7 @@ use ephor_expr::Str;
 pub(super) trait Log {
     /// A message or path.
     type Text;
-    /// Takes a text that is rendered only if somebody reads it.
+    /// Takes a text that is rendered only if the log is read.
     fn text(&self, render: impl FnOnce() -> String) -> Self::Text;
     /// How many bytes a text has.
     fn length(text: &Self::Text) -> usize;

@@ -1,14 +1,17 @@
-//! What the generate rules of one policy want for one trigger, made good.
+//! Reconciles the generate rules of one policy with one trigger.
 //!
-//! The same way for watch events, requests and existing triggers: the live trigger is judged by the whole policy, each
-//! rule's objects are planned against the live ones, and what a synchronizing rule owns and does not want any more
-//! goes. Nothing here depends on what has happened, only on what is; requests add who asked and what was before.
+//! Watch events, requests and existing triggers take the same path: the whole policy is evaluated for the live trigger,
+//! the objects that each rule renders are planned against the live ones, and downstreams that a synchronizing rule does
+//! not want any more are removed. The result depends on the present state of the cluster, not on events; requests only
+//! add the user and the old object.
 //!
 //! - `context`: inputs and results of one reconciliation. `key`: one policy and one trigger.
-//! - `reconciler`: its rules, one after the other. `judge`: what the engine says about the trigger.
-//! - `want`: what a rule renders, made good. `ensure`: one object of it. `remove`: what is wanted no more.
+//! - `decide`: what a rule does for its trigger, as a pure function. `reconciler`: the rules, one after the other.
+//! - `judge`: what the engine says about the trigger.
+//! - `want`: writes the objects that a rule renders. `ensure`: writes one of them. `remove`: removes unwanted ones.
 
 mod context;
+mod decide;
 mod ensure;
 mod judge;
 mod key;

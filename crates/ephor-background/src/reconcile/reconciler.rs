@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_cluster::query::Filter;
 use ephor_cluster::{ErrorKind, LabelSelector};
-use ephor_engine::outcome::Verdict;
+use ephor_engine::outcome::{Outcome, Verdict};
 use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
 use ephor_runtime::kinds::GroupKind;
-use ephor_runtime::traits::Varying;
 use ephor_runtime::update_request::ResourceSpec;
 
 use super::context::{
     Done, Lookup, NAME_TAKEN_TIMEOUT, POLL_INTERVAL, ReconcileContext, ReconcileError, TriggerRequest,
 };
+use super::decide::{Activation, Decision, Inputs, Request, Requests, Trigger};
 use super::judge::{Judged, View};
 use crate::index::Seen;
 use crate::plan::claim::{POLICY_NAME, POLICY_NAMESPACE};
@@ -195,6 +195,7 @@ impl PolicyReconciler<'_, '_> {
         }
     }
 
+    /// Decides what a rule does for the trigger and does it.
     pub(super) fn rule(
         &mut self,
         rule: &GenerateInfo,
@@ -203,122 +204,151 @@ impl PolicyReconciler<'_, '_> {
         found: &Lookup,
         judged: &mut BTreeMap<View, Judged>,
     ) -> Result<(), ReconcileError> {
-        let mut request = self.request.filter(|request| request.rules.contains(&rule.name));
-        let operation = request.and_then(|request| Some(request.admission.as_ref()?.operation));
-        let payload = request.and_then(|request| request.admission.as_ref()).filter(|admission| {
-            matches!(admission.operation, Operation::Delete | Operation::Connect) || !admission.sub_resource.is_empty()
-        });
+        // The downstream of an event stays unchanged: it follows neither a live trigger nor another event.
+        let (of_events, followed): (Vec<ObjectId>, Vec<ObjectId>) =
+            own.iter().cloned().partition(|id| self.is_of_event(id));
+        let request = self.request.filter(|request| request.rules.contains(&rule.name));
+        let inputs = self.inputs(rule, &followed, found, request);
+        let decision = inputs.decide();
         if !rule.terms.synchronize {
             self.update_annotation(rule, own)?;
-            if request.is_none() && !(self.forced.contains(&rule.name) && rule.traits.namespace_selector) {
-                return Ok(());
-            }
         }
-        // What an event made stays as it is: neither a live trigger nor another event says anything about it.
-        let (of_events, own): (Vec<ObjectId>, Vec<ObjectId>) = own.iter().cloned().partition(|id| self.is_of_event(id));
+        if decision == Decision::Ignore {
+            return Ok(());
+        }
         self.hold(rule, &of_events)?;
-        let own = own.as_slice();
-        let released = request.is_some_and(|request| request.released.contains(&rule.name));
-        if released && !rule.terms.synchronize {
-            return Ok(());
-        }
-        if released && rule.traits.event_bound {
-            return self.remove_all(rule, own, Cause::TriggerUnmatched);
-        }
-        let object = match found {
-            Lookup::Gone if payload.is_some() && !released => Value::Null,
-            Lookup::NotPersisted => return Ok(()),
-            Lookup::Gone => {
-                if rule.terms.synchronize {
-                    if rule.traits.on_delete {
-                        return self.update_annotation(rule, own);
-                    }
-                    return self.remove_all(rule, own, Cause::TriggerGone);
-                }
-                // The trigger was deleted, or another one has its name: of two creations that admission saw at the same
-                // time, one is never stored. There is nothing to do then. A request of another writer says that the
-                // object is there, so that one fails, as it does upstream.
-                let stored = matches!(operation, Some(Operation::Create | Operation::Update));
-                let fails = stored && request.is_some_and(|request| !request.precedes_its_object());
-                return if fails { Err(ReconcileError::TriggerNotFound(trigger.clone())) } else { Ok(()) };
+        match decision {
+            Decision::Ignore | Decision::Keep => Ok(()),
+            Decision::UpdateAnnotations => self.update_annotation(rule, &followed),
+            Decision::Remove(cause) => self.remove_all(rule, &followed, cause),
+            Decision::FailRequest => Err(ReconcileError::TriggerNotFound(trigger.clone())),
+            Decision::Evaluate { remember } => {
+                let superseded = remember && request.is_some_and(|request| !self.remember(rule, request));
+                self.evaluate(rule, &followed, trigger, found, &inputs, superseded, judged)
             }
-            Lookup::Live(object) => object.clone(),
-        };
-        if request.is_none() && !self.in_force(rule, own, &object) {
-            return Ok(());
         }
-        // What a request alone can tell is judged by the last one.
+    }
+
+    /// What the decision about a rule depends on.
+    fn inputs(
+        &self,
+        rule: &GenerateInfo,
+        own: &[ObjectId],
+        found: &Lookup,
+        request: Option<&TriggerRequest>,
+    ) -> Inputs {
+        let activation = match found {
+            _ if self.forced.contains(&rule.name) => Activation::Forced,
+            Lookup::Live(object) if self.in_force(rule, own, object) => Activation::Active,
+            _ => Activation::Inactive,
+        };
+        let request = request.map(|request| Request {
+            operation: request.admission.as_ref().map(|admission| admission.operation),
+            subresource: request.admission.as_ref().is_some_and(|admission| !admission.sub_resource.is_empty()),
+            released: request.released.contains(&rule.name),
+            announced: request.precedes_its_object(),
+        });
+        Inputs {
+            synchronize: rule.terms.synchronize,
+            traits: rule.traits,
+            activation,
+            owns: !own.is_empty(),
+            trigger: match found {
+                Lookup::Live(_) => Trigger::Live,
+                Lookup::Gone => Trigger::Gone,
+                Lookup::NotPersisted => Trigger::NotPersisted,
+            },
+            request,
+        }
+    }
+
+    /// Stores a request for later evaluations of a rule. Returns `false` if a newer one is stored.
+    fn remember(&self, rule: &GenerateInfo, request: &TriggerRequest) -> bool {
+        self.context.lock().remember(self.key, &rule.name, &request.update_request, self.context.now)
+    }
+
+    /// Evaluates a rule and applies the outcome.
+    #[expect(clippy::too_many_arguments, reason = "the second half of `rule`")]
+    fn evaluate(
+        &mut self,
+        rule: &GenerateInfo,
+        own: &[ObjectId],
+        trigger: &TriggerRef,
+        found: &Lookup,
+        inputs: &Inputs,
+        superseded: bool,
+        judged: &mut BTreeMap<View, Judged>,
+    ) -> Result<(), ReconcileError> {
+        let object = if let Lookup::Live(object) = found { object.clone() } else { Value::Null };
         let stored = rule.terms.synchronize && !object.is_null();
-        let told = operation.filter(|operation| stored && payload.is_none() && rule.traits.remembers(*operation));
-        if let Some(last) = request.filter(|_| told.is_some())
-            && !self.context.lock().remember(self.key, &rule.name, &last.update_request, self.context.now)
-        {
-            request = None;
-        }
         let remembered = self.context.lock().contexts.get(self.key, &rule.name).filter(|_| stored).cloned();
-        if request.is_none() && rule.traits.event_bound && remembered.is_none() {
-            return self.update_annotation(rule, own);
-        }
-        // What was made once is judged as it was made then, whatever request comes later.
-        // One that is rendered once goes on as its request began.
-        let through = rule.traits.varying != Varying::Identity && !own.is_empty();
-        if stored && told.is_none() && !rule.traits.event_bound && through {
-            request = None;
-        }
         let made = own.iter().find_map(|id| self.operation_of(id));
-        let view = match (request, &remembered) {
-            (Some(_), _) => View::Request,
-            (None, Some(request)) => View::Remembered(request.metadata.name.clone()),
-            (None, None) if made.as_deref() == Some(Operation::Update.as_str()) => View::Updated,
-            (None, None) => View::Created,
-        };
+        let view = inputs.view(Requests {
+            superseded,
+            remembered: remembered.as_ref().map(|request| request.metadata.name.clone()),
+            made_by_update: made.as_deref() == Some(Operation::Update.as_str()),
+        });
+        let Some(view) = view else { return self.update_annotation(rule, own) };
+        let request = self.request.filter(|_| view == View::Request);
         let judged =
             judged.entry(view.clone()).or_insert_with(|| self.judge(request, trigger, &object, &view, remembered));
         self.verdicts.insert(rule.name.clone());
         let Judged { outcomes, operation, subresource } = &*judged;
-        let made_by = (*operation, subresource.clone());
         let Some(outcome) = outcomes.get(&rule.name) else {
             return self.remove_all(rule, own, Cause::TriggerUnmatched);
         };
+        self.apply(rule, own, trigger, &(*operation, subresource.clone()), outcome, request)
+    }
+
+    /// Creates, updates or removes the downstreams of a rule as its outcome says.
+    fn apply(
+        &mut self,
+        rule: &GenerateInfo,
+        own: &[ObjectId],
+        trigger: &TriggerRef,
+        made_by: &(Operation, Str),
+        outcome: &Outcome,
+        request: Option<&TriggerRequest>,
+    ) -> Result<(), ReconcileError> {
         let detail = outcome.detail.as_deref();
         match outcome.verdict {
             Verdict::Pass => {
                 let wanted = detail.map(|d| d.generated.as_slice()).unwrap_or_default();
-                self.want(rule, own, trigger, &made_by, wanted, &[])
+                self.want(rule, own, trigger, made_by, wanted, &[])
             }
-            Verdict::Error => match detail.and_then(|d| d.incomplete.as_ref()) {
-                Some(incomplete) => {
+            Verdict::Error => {
+                if let Some(incomplete) = detail.and_then(|d| d.incomplete.as_ref()) {
                     let unsourced: Vec<ObjectId> = incomplete
                         .unsourced
                         .iter()
                         .map(|u| ObjectId::new(&u.api_version, &u.kind, &u.namespace, &u.name))
                         .collect();
-                    self.want(rule, own, trigger, &made_by, &incomplete.generated, &unsourced)?;
-                    Err(ReconcileError::Failed(outcome.message.to_string()))
+                    self.want(rule, own, trigger, made_by, &incomplete.generated, &unsourced)?;
                 }
-                None => Err(ReconcileError::Failed(outcome.message.to_string())),
-            },
-            // An exception keeps things as they are.
+                Err(ReconcileError::Failed(outcome.message.to_string()))
+            }
+            // With an exception, the downstreams stay as they are.
             Verdict::Skip if detail.is_some_and(|d| !d.exceptions.is_empty()) => {
                 self.hold(rule, own)?;
-                match request {
-                    // Admission knew of none: the one that is known here may be gone.
-                    Some(request) if request.admission.is_some() && !released && request.age < NAME_TAKEN_TIMEOUT => {
-                        Err(ReconcileError::RetryAfter(
-                            POLL_INTERVAL,
-                            "an exception holds that admission did not know".to_owned(),
-                        ))
-                    }
-                    _ => Ok(()),
+                // Admission knew no exception. The one in the store may have been deleted since.
+                let outdated = request.is_some_and(|request| {
+                    request.admission.is_some()
+                        && !request.released.contains(&rule.name)
+                        && request.age < NAME_TAKEN_TIMEOUT
+                });
+                if outdated {
+                    let reason = "an exception holds that admission did not know".to_owned();
+                    return Err(ReconcileError::RetryAfter(POLL_INTERVAL, reason));
                 }
+                Ok(())
             }
             // Keep downstreams that the conditions read. Otherwise the rule would create and delete them in a loop.
             Verdict::Skip => {
-                let (looked_at, rest): (Vec<ObjectId>, Vec<ObjectId>) = {
+                let (read, rest): (Vec<ObjectId>, Vec<ObjectId>) = {
                     let state = self.context.lock();
                     own.iter().cloned().partition(|id| state.depends_on(self.key, id))
                 };
-                self.hold(rule, &looked_at)?;
+                self.hold(rule, &read)?;
                 self.remove_all(rule, &rest, Cause::TriggerUnmatched)
             }
             _ => self.remove_all(rule, own, Cause::TriggerUnmatched),

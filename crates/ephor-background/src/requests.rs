@@ -17,7 +17,8 @@ use ephor_runtime::decision::AdmissionRequest;
 use ephor_runtime::policies::PolicyKey;
 use ephor_runtime::queue::{Moment, Settled};
 use ephor_runtime::update_request::{
-    ANNOTATION_POLICY_VERSION, RequestType, ResourceSpec, State as RequestState, UpdateRequest, UpdateRequestStatus,
+    ANNOTATION_ASKED_AGAIN, ANNOTATION_POLICY_VERSION, RequestType, ResourceSpec, State as RequestState, UpdateRequest,
+    UpdateRequestStatus,
 };
 
 use super::queue::{Task, WorkKey};
@@ -193,6 +194,7 @@ impl ReconcileContext<'_> {
             triggers.entry(trigger_key(&context.trigger)).or_default().push(context);
         }
         let admission = admission_request(request);
+        let asked_again = request.metadata.annotations.contains_key(ANNOTATION_ASKED_AGAIN);
         let mut generated = Vec::new();
         let mut failure = None;
         let mut changes = 0;
@@ -224,7 +226,12 @@ impl ReconcileContext<'_> {
                 }
                 state.force(&key, trigger_request.rules.iter().cloned());
             }
-            let result = self.reconcile(&key, (!hint).then_some(&trigger_request));
+            let mut result = self.reconcile(&key, (!hint).then_some(&trigger_request));
+            // The request replaced earlier ones. The API server may have stored what those announced.
+            if asked_again && matches!(&result, Ok(done) if done.not_persisted) {
+                self.lock().force(&key, trigger_request.rules.iter().cloned());
+                result = self.reconcile(&key, None);
+            }
             match result {
                 Ok(done) => {
                     generated.extend(done.generated);

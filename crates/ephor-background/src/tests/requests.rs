@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ephor_cluster::MemoryCluster;
 use ephor_cluster::memory::Options;
+use ephor_cluster::{Cluster, DeleteOptions, MemoryCluster};
 use ephor_expr::Value;
 use ephor_faults::FaultyCluster;
 use ephor_runtime::decision::Sender;
@@ -336,4 +336,30 @@ fn a_request_for_a_trigger_that_was_replaced_ends_without_a_word() {
     let failed = |note: &Note| matches!(note, Note::Failed { .. });
     assert!(!harness.notes.lock().unwrap().iter().any(failed), "{:?}", harness.notes);
     assert!(harness.controller.state().failures.is_empty(), "{:?}", harness.controller.state().failures);
+}
+
+/// Somebody else refuses to let the namespace go.
+fn delete_in_vain(harness: &mut Harness, namespace: &str) {
+    harness.admission.refuse(true);
+    let resource = harness.cluster.resolve("v1", "Namespace").unwrap();
+    let deleted = harness.cluster.delete(&resource, None, namespace, &DeleteOptions::default());
+    harness.admission.refuse(false);
+    assert!(deleted.is_err_and(|error| error.code() == 403));
+}
+
+#[test]
+fn a_deletion_that_was_refused_does_not_lose_the_update_before_it() {
+    let mut harness = Harness::new();
+    let made = "{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: ns-a}}";
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: business}}}");
+    harness.apply(&POLICY.replace("synchronize: false", "synchronize: true"));
+    harness.settle();
+    delete_in_vain(&mut harness, "ns-a");
+    harness.settle();
+    assert_eq!(harness.find(made), None, "the trigger is older than the policy");
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: ns-a, labels: {layer: business, a: b}}}");
+    delete_in_vain(&mut harness, "ns-a");
+    harness.settle();
+    assert!(harness.find(made).is_some());
+    assert_eq!(harness.pending_requests(), 0);
 }

@@ -145,32 +145,30 @@ impl ReconcileContext<'_> {
         self.state.lock()
     }
 
-    /// The live trigger.
+    /// The trigger as a watch told it last, or as it is stored where no watch tells of it.
     pub fn find(&self, trigger: &TriggerRef) -> Result<Lookup, ReconcileError> {
+        self.recent(trigger).map_or_else(|| self.stored(trigger), Ok)
+    }
+
+    /// The trigger as a watch told it last; `None` if no watch tells of it.
+    fn recent(&self, trigger: &TriggerRef) -> Option<Lookup> {
         let id = trigger.id();
-        if !trigger.name.is_empty() {
-            let recent = {
-                let state = self.lock();
-                let seen = state.index.find(&id).filter(|seen| seen.uid == trigger.uid);
-                seen.filter(|_| state.index.is_wide(&id.group_kind())).and_then(|seen| state.index.recent.get(seen))
-            };
-            if let Some(object) = recent {
-                return Ok(found(object));
-            }
-            return self.read(trigger);
-        }
-        // Upstream's labels hold no names of triggers, so look for the UID.
-        let resource = self.env.resource(&trigger.api_version, &trigger.kind)?;
-        let filter = Filter { namespace: Some(trigger.namespace.clone()), ..Filter::default() };
-        let objects = self.env.list(&resource, &filter)?;
-        let with_uid = objects.into_iter().find(|o| o.str_at(&["metadata", "uid"]) == Some(&*trigger.uid));
-        Ok(with_uid.map_or(Lookup::Gone, found))
+        let state = self.lock();
+        let seen = state.index.find(&id).filter(|seen| !trigger.name.is_empty() && seen.uid == trigger.uid)?;
+        state.index.recent.get(seen).filter(|_| state.index.is_wide(&id.group_kind())).map(found)
     }
 
     /// The trigger as it is stored now.
-    fn read(&self, trigger: &TriggerRef) -> Result<Lookup, ReconcileError> {
-        let id = trigger.id();
-        let Some(object) = self.env.read(&trigger.api_version, &id)? else { return Ok(Lookup::Gone) };
+    fn stored(&self, trigger: &TriggerRef) -> Result<Lookup, ReconcileError> {
+        if trigger.name.is_empty() {
+            // Upstream's labels hold no names of triggers, so look for the UID.
+            let resource = self.env.resource(&trigger.api_version, &trigger.kind)?;
+            let filter = Filter { namespace: Some(trigger.namespace.clone()), ..Filter::default() };
+            let objects = self.env.list(&resource, &filter)?;
+            let with_uid = objects.into_iter().find(|o| o.str_at(&["metadata", "uid"]) == Some(&*trigger.uid));
+            return Ok(with_uid.map_or(Lookup::Gone, found));
+        }
+        let Some(object) = self.env.read(&trigger.api_version, &trigger.id())? else { return Ok(Lookup::Gone) };
         if !trigger.uid.is_empty() && object.str_at(&["metadata", "uid"]) != Some(&*trigger.uid) {
             return Ok(Lookup::Gone);
         }
@@ -180,6 +178,9 @@ impl ReconcileContext<'_> {
 
     /// The trigger, once the API server has stored what the admission request announces. `age` is the time since the
     /// request was first seen.
+    ///
+    /// Watches lag, and a request is judged only once. So what a watch told can make the request wait, but the result is
+    /// what is stored.
     pub fn find_after(
         &self,
         trigger: &TriggerRef,
@@ -187,24 +188,26 @@ impl ReconcileContext<'_> {
         admission: &AdmissionRequest,
         age: Moment,
     ) -> Result<Lookup, ReconcileError> {
-        let found = self.find(trigger)?;
         // The API server does not store an update without a change.
         let unchanged = request.metadata.annotations.contains_key(ANNOTATION_UNCHANGED);
-        if !admission.sub_resource.is_empty() || unchanged || !is_early(&found, admission) {
+        let early = |found: &Lookup| admission.sub_resource.is_empty() && !unchanged && is_early(found, admission);
+        let expired = age >= PERSISTENCE_TIMEOUT;
+        let found = match self.recent(trigger).filter(|known| !expired && early(known)) {
+            Some(known) => known,
+            None => self.stored(trigger)?,
+        };
+        if !early(&found) {
             return Ok(found);
         }
+        // The API server rejects the creation if another object has the name.
         let in_vain = age >= NAME_TAKEN_TIMEOUT
             && admission.operation == Operation::Create
             && self.env.read(&trigger.api_version, &trigger.id())?.is_some();
-        // The API server rejects the creation if another object has the name.
-        if age < PERSISTENCE_TIMEOUT && !in_vain {
+        if !expired && !in_vain {
             let pause = (age / 8).clamp(POLL_INTERVAL, LONGEST_POLL_INTERVAL);
             return Err(ReconcileError::RetryAfter(pause, "the object of the request is not stored yet".to_owned()));
         }
-        // The watch may be behind, so read the object once.
-        let found = self.read(trigger)?;
-        let refused = matches!(found, Lookup::Live(_)) && is_early(&found, admission);
-        Ok(if refused { Lookup::NotPersisted } else { found })
+        Ok(if matches!(found, Lookup::Live(_)) { Lookup::NotPersisted } else { found })
     }
 
     pub(crate) fn policy_document(&self, key: &WorkKey) -> Result<Option<Value>, ReconcileError> {

@@ -25,6 +25,8 @@ struct Recorder<'r, 'p> {
     context: &'r ReconcileContext<'p>,
     /// `None` for a policy without rules that synchronize: a change of what they read asks for nothing.
     key: Option<&'r WorkKey>,
+    /// Whether the evaluation answers a request.
+    once: bool,
 }
 
 impl Recorder<'_, '_> {
@@ -52,6 +54,10 @@ impl Recorder<'_, '_> {
 
     /// What the index knows without a question to the cluster.
     fn known(&self, fetch: &Fetch) -> Option<Value> {
+        // Watches lag. A late answer is corrected when the change arrives, but a request is judged only once.
+        if self.once {
+            return None;
+        }
         let state = self.context.lock();
         let recent = |id: &ObjectId| state.index.find(id).and_then(|seen| state.index.recent.get(seen));
         match fetch {
@@ -123,10 +129,11 @@ impl PolicyReconciler<'_, '_> {
         view: &View,
         remembered: Option<Arc<UpdateRequest>>,
     ) -> Judged {
+        let once = asked.is_some_and(|asked| asked.admission.is_some());
         let review = self.review(asked, trigger, object, view, remembered);
         let (operation, subresource) = (review.operation, review.subresource.clone());
         let exceptions = Arc::clone(&self.context.lock().snapshot.exceptions);
-        let recorder = Recorder { context: self.context, key: self.info.synchronizes().then_some(self.key) };
+        let recorder = Recorder { context: self.context, key: self.info.synchronizes().then_some(self.key), once };
         let begun = Instant::now();
         let done = evaluate(&self.info.set, &exceptions, review.clone(), Phase::Generate, &recorder);
         if let Some(program) = &self.info.program {

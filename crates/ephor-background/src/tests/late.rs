@@ -25,7 +25,7 @@ const TRIGGER: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: t}, da
 const MADE: &str = "{apiVersion: v1, kind: Secret, metadata: {name: made}}";
 
 /// Tells of requests and nothing else, and works for that many seconds.
-fn hear_requests_alone(harness: &mut Harness, seconds: u64) {
+pub(super) fn hear_requests_alone(harness: &mut Harness, seconds: u64) {
     harness.controller.observe_requests(StoreEvent::Reset(harness.list("kyverno.io/v2", "UpdateRequest")), harness.now);
     for _ in 0..seconds {
         while harness.controller.step(harness.now) == Step::Worked {}
@@ -95,5 +95,41 @@ fn what_was_done_is_not_done_again_because_it_is_told_again() {
         harness.settle();
         assert!(harness.find(MADE).is_none(), "what was deleted stays deleted");
     }
+    assert_eq!(harness.pending_requests(), 0);
+}
+
+/// Has the controller watch `ConfigMap`s, and makes the trigger before the policy of these tests.
+fn watched() -> Harness {
+    let mut harness = Harness::new();
+    harness.apply(&POLICY.replace("{name: p}", "{name: w}").replace("name: made", "name: w").replace("false", "true"));
+    harness.apply(TRIGGER);
+    harness.apply(&POLICY.replace("k: v", "k: '{{ request.object.data.v }}'"));
+    harness.settle();
+    harness
+}
+
+#[test]
+fn an_update_that_changes_nothing_is_judged_by_the_stored_trigger_before_the_watch_tells_of_it() {
+    let mut harness = watched();
+    let changed = TRIGGER.replace("v: x", "v: z");
+    harness.admission.close(true);
+    harness.apply(&changed);
+    harness.admission.close(false);
+    harness.apply(&changed);
+    hear_requests_alone(&mut harness, 30);
+    harness.settle();
+    assert_eq!(harness.find(MADE).unwrap().str_at(&["data", "k"]), Some("z"));
+}
+
+#[test]
+fn an_update_makes_nothing_for_a_deleted_trigger_before_the_watch_tells_of_the_deletion() {
+    let mut harness = watched();
+    harness.apply(&TRIGGER.replace("v: x", "v: z"));
+    harness.pump();
+    harness.admission.close(true);
+    harness.delete(TRIGGER);
+    hear_requests_alone(&mut harness, 30);
+    harness.settle();
+    assert_eq!(harness.find(MADE), None);
     assert_eq!(harness.pending_requests(), 0);
 }

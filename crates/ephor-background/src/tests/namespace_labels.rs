@@ -1,6 +1,7 @@
 //! Namespaces whose labels change, and rules that select by them.
 
 use super::harness::Harness;
+use super::late::hear_requests_alone;
 
 const POLICY: &str = "
 apiVersion: kyverno.io/v1
@@ -84,4 +85,19 @@ fn a_label_that_comes_and_goes_at_once_is_no_event() {
     }
     harness.settle();
     assert_eq!(harness.find(MADE), None);
+}
+
+#[test]
+fn a_request_is_judged_by_the_labels_of_a_new_namespace_before_the_watch_tells_of_it() {
+    let mut harness = Harness::new();
+    label(&mut harness, "on: 'no'");
+    harness.apply(POLICY);
+    harness.settle();
+    harness.delete("{apiVersion: v1, kind: Namespace, metadata: {name: x}}");
+    harness.cluster.reconcile();
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: x, labels: {on: 'yes'}}}");
+    harness.apply(TRIGGER);
+    hear_requests_alone(&mut harness, 30);
+    harness.settle();
+    assert!(harness.find(MADE).is_some());
 }

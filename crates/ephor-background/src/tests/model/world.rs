@@ -96,6 +96,8 @@ pub(super) const SPACES: [&str; 2] = ["one", "two"];
 pub(super) const TRIGGERS: [&str; 2] = ["dog", "cat"];
 /// Where the sources of cluster-wide policies are.
 pub(super) const SOURCES: &str = "sources";
+/// Where the exceptions are: one that is about a Policy counts only in its namespace, which is that of `blue`.
+const EXEMPTING: &str = "one";
 /// Where the boards are.
 pub(super) const BOARDS: &str = "boards";
 
@@ -172,7 +174,7 @@ pub(super) fn policy_document(policy: &str, rules: &BTreeMap<&'static str, Rule>
 }
 
 pub(super) fn exception_reference(name: &str) -> String {
-    format!("{{apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {{name: {name}, namespace: {BOARDS}}}}}")
+    format!("{{apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {{name: {name}, namespace: {EXEMPTING}}}}}")
 }
 
 pub(super) fn exception_document(name: &str, (policy, rule): RuleKey, (space, trigger): Place) -> Value {

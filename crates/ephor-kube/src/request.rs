@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use ephor_cluster::query::Filter;
 use ephor_cluster::{ClusterError, Resource};
 use ephor_expr::Value;
+use ephor_expr::scalar::percent;
 use http::Method;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use kube::client::Body;
@@ -89,7 +90,7 @@ impl Target {
         self.separator = '&';
         self.text.push_str(key);
         self.text.push('=');
-        encode(&mut self.text, value);
+        let _ = write!(self.text, "{}", percent::encode(value, percent::RESERVED));
         self
     }
 
@@ -113,21 +114,7 @@ fn segment(name: &str) -> Result<String, ClusterError> {
     if matches!(name, "." | "..") {
         return Err(ClusterError::bad_request(format!("invalid resource name {name:?}")));
     }
-    let mut encoded = String::with_capacity(name.len());
-    encode(&mut encoded, name);
-    Ok(encoded)
-}
-
-/// Percent-encodes everything but what never needs it.
-fn encode(out: &mut String, text: &str) {
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            _ => {
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
+    Ok(percent::encode(name, percent::RESERVED).to_string())
 }
 
 #[cfg(test)]

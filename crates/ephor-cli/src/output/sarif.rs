@@ -1,9 +1,9 @@
 //! Results as SARIF 2.1.0, for code scanning.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use ephor_engine::outcome::Verdict;
+use ephor_expr::scalar::percent::{self, AsciiSet};
 use ephor_expr::{Map, Value};
 
 use super::plain;
@@ -139,15 +139,9 @@ fn region(file: &str, line: i64, column: Option<i64>) -> Value {
 
 /// A path as a URI reference.
 fn uri(path: &str) -> String {
-    let mut out = String::with_capacity(path.len());
-    for byte in path.trim_start_matches("./").bytes() {
-        match byte {
-            b'\\' => out.push('/'),
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => out.push(byte as char),
-            byte => {
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
-    out
+    let path = path.trim_start_matches("./").replace('\\', "/");
+    percent::encode(&path, IN_PATH).to_string()
 }
+
+/// What is encoded in a path of a URI.
+const IN_PATH: &AsciiSet = &percent::RESERVED.remove(b'/');

@@ -1,5 +1,7 @@
 //! What a URL path of the Kubernetes API is about.
 
+use ephor_expr::scalar::percent;
+
 /// The parts of a path; percent-encoding is undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ApiPath {
@@ -70,20 +72,7 @@ pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
     if !text.contains(['%', '+']) {
         return Some(text.to_owned());
     }
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        out.push(match byte {
-            b'%' => {
-                let digit = |b: Option<u8>| char::from(b?).to_digit(16);
-                let (high, low) = (digit(bytes.next())?, digit(bytes.next())?);
-                (high * 16 + low) as u8
-            }
-            b'+' if plus_is_space => b' ',
-            other => other,
-        });
-    }
-    String::from_utf8(out).ok()
+    String::from_utf8(percent::decode(text, plus_is_space)?).ok()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use std::fmt::{self, Write as _};
 
 use ephor_expr::Str;
+use ephor_expr::scalar::percent::{AsciiSet, RESERVED, encode};
 
 use super::url::Origin;
 
@@ -209,7 +210,7 @@ impl ApiPath {
         let mut out = String::new();
         for segment in self.segments() {
             out.push('/');
-            encode(&mut out, segment, "!$&'()*+,;=:@");
+            let _ = write!(out, "{}", encode(segment, IN_SEGMENT));
         }
         out
     }
@@ -267,9 +268,9 @@ impl fmt::Display for ApiPath {
         let mut out = self.without_query();
         for (i, (key, value)) in self.query.iter().enumerate() {
             out.push(if i == 0 { '?' } else { '&' });
-            encode(&mut out, key, "!*'(),:@/");
+            let _ = write!(out, "{}", encode(key, IN_KEY));
             out.push('=');
-            encode(&mut out, value, "!*'(),:@/=");
+            let _ = write!(out, "{}", encode(value, IN_VALUE));
         }
         f.write_str(&out)
     }
@@ -290,15 +291,33 @@ fn is_version(text: &str) -> bool {
     number(major) && minor.is_none_or(number)
 }
 
-/// Percent-encodes everything but letters, digits, `-._~` and `also`.
-fn encode(out: &mut String, text: &str, also: &str) {
-    for byte in text.bytes() {
-        let plain = char::from(byte);
-        if plain.is_ascii_alphanumeric() || "-._~".contains(plain) || (plain.is_ascii() && also.contains(plain)) {
-            out.push(plain);
-        } else {
-            // Writing to a text cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-}
+/// What is encoded in a segment of a path.
+const IN_SEGMENT: &AsciiSet = &RESERVED
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b':')
+    .remove(b'@');
+
+/// What is encoded in the name of a parameter.
+const IN_KEY: &AsciiSet = &RESERVED
+    .remove(b'!')
+    .remove(b'*')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b',')
+    .remove(b':')
+    .remove(b'@')
+    .remove(b'/');
+
+/// What is encoded in the value of a parameter.
+const IN_VALUE: &AsciiSet = &IN_KEY.remove(b'=');

@@ -5,6 +5,7 @@
 //! the place of group and version (`/apis/{{ apiVersion }}/…`), the value may hold the slash between them.
 
 use ephor_expr::Str;
+use ephor_expr::scalar::percent;
 
 use super::path::{ApiPath, InvalidPath, Segment};
 
@@ -195,19 +196,6 @@ fn write_query(parameters: &mut Vec<Parameter>, text: &str) -> Option<()> {
 
 /// Undoes percent-encoding, and in queries `+` for a space. `None` if the result is no text.
 fn decode(text: &str, plus_is_space: bool) -> Option<String> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        out.push(match byte {
-            b'%' => {
-                let mut digit = || char::from(bytes.next()?).to_digit(16);
-                let (high, low) = (digit()?, digit()?);
-                (high * 16 + low) as u8
-            }
-            b'+' if plus_is_space => b' ',
-            other => other,
-        });
-    }
-    let text = String::from_utf8(out).ok()?;
+    let text = String::from_utf8(percent::decode(text, plus_is_space)?).ok()?;
     (!text.contains(char::is_control)).then_some(text)
 }

@@ -3,8 +3,9 @@
 //! Which host a URL names decides whether it may be called, so this reader accepts and refuses what the reference
 //! does instead of following the more forgiving rules of browsers.
 
-use std::fmt::Write as _;
 use std::net::Ipv6Addr;
+
+use super::percent::{self, AsciiSet};
 
 /// The parts of a URL, decoded unless their name says `raw`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -242,19 +243,27 @@ fn bad_escape(text: &str, at: usize) -> UrlFault {
 }
 
 fn encode(text: &str, part: Part) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        let plain = byte.is_ascii_alphanumeric()
-            || b"-_.~$&+,/:;=@".contains(&byte)
-            || part == Part::Fragment && b"!()*?".contains(&byte);
-        if plain {
-            out.push(byte as char);
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+    let set = match part {
+        Part::Path => IN_PATH,
+        Part::Fragment => IN_FRAGMENT,
+    };
+    percent::encode(text, set).to_string()
 }
+
+/// What Go encodes in a path.
+const IN_PATH: &AsciiSet = &percent::RESERVED
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b'/')
+    .remove(b':')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'@');
+
+/// What Go encodes in a fragment.
+const IN_FRAGMENT: &AsciiSet = &IN_PATH.remove(b'!').remove(b'(').remove(b')').remove(b'*').remove(b'?');
 
 #[cfg(test)]
 mod tests {

@@ -8,6 +8,7 @@
 //! - [`go_time`]: moments with an offset, RFC 3339 and Go layouts.
 //! - [`go_url`]: URLs as Go reads them.
 //! - [`image_ref`]: container image references.
+//! - [`percent`]: escapes in URLs.
 //! - [`nearest`]: "did you mean".
 //! - [`unseen`]: characters that a reader does not see.
 //!
@@ -22,6 +23,7 @@ pub mod image_ref;
 pub mod nearest;
 pub mod networks;
 pub mod number;
+pub mod percent;
 pub mod quantity;
 pub mod range;
 pub mod semver;

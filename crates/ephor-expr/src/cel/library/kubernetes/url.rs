@@ -2,12 +2,12 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use super::super::super::error::EvalError;
 use super::super::super::value::{Key, Opaque, Val};
 use super::super::{Call, Overload, cost, global, member};
-use crate::scalar::go_url;
+use crate::scalar::percent::AsciiSet;
+use crate::scalar::{go_url, percent};
 
 type Result<'v> = std::result::Result<Val<'v>, EvalError>;
 
@@ -87,16 +87,27 @@ fn escaped_path(url: &go_url::Url) -> String {
     if !url.raw_path.is_empty() && url.raw_path.is_ascii() {
         return url.raw_path.clone();
     }
-    let mut out = String::new();
-    for byte in url.path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@!'()*[]".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+    percent::encode(&url.path, IN_PATH).to_string()
 }
+
+/// What Go encodes in a path.
+const IN_PATH: &AsciiSet = &percent::RESERVED
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b'/')
+    .remove(b':')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'@')
+    .remove(b'!')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'[')
+    .remove(b']');
 
 /// The parameters; what cannot be decoded is left out.
 fn query<'v>(call: &Call<'_, 'v>) -> Result<'v> {
@@ -115,17 +126,5 @@ fn query<'v>(call: &Call<'_, 'v>) -> Result<'v> {
 }
 
 fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let mut digit = || char::from(rest.next()?).to_digit(16);
-                (digit()? * 16 + digit()?) as u8
-            }
-            other => other,
-        });
-    }
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    Some(String::from_utf8_lossy(&percent::decode(text, true)?).into_owned())
 }

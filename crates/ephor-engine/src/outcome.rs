@@ -4,6 +4,7 @@ use ephor_expr::value::Path;
 use ephor_expr::{Map, Str, Value};
 
 use crate::policy::Operation;
+use crate::rules::validate::admission::Decision;
 use crate::rules::validate::pod_security::PodSecurityFailure;
 
 /// The verdict of one rule.
@@ -81,6 +82,8 @@ pub struct Detail {
     pub properties: Map,
     /// What a podSecurity rule found violated.
     pub pod_security: Option<Box<PodSecurityFailure>>,
+    /// What a `ValidatingAdmissionPolicy` says, binding by binding.
+    pub decisions: Vec<Decision>,
     /// Objects that a generate rule wants to exist.
     pub generated: Vec<Downstream>,
     /// Objects that a mutate-existing rule changes.

@@ -1,6 +1,6 @@
 //! One result of one rule, as an entry of a report.
 
-use ephor_engine::compile::Program;
+use ephor_engine::compile::{Program, ProgramKind};
 use ephor_engine::outcome::{Detail, Outcome, Verdict};
 use ephor_engine::rules::validate::pod_security::PodSecurityFailure;
 use ephor_expr::{Map, Str, Value};
@@ -12,6 +12,8 @@ pub const SOURCE: &str = "kyverno";
 /// What a report says about the policy of a result.
 #[derive(Debug, Clone, Copy)]
 pub struct PolicyFacts<'p> {
+    /// Which kind of policy made it.
+    pub source: &'static str,
     /// `namespace/name`, or the name.
     pub key: &'p Str,
     /// `policies.kyverno.io/category`.
@@ -28,6 +30,7 @@ impl<'p> PolicyFacts<'p> {
     /// The facts about a compiled policy.
     pub fn of(program: &'p Program) -> Self {
         Self {
+            source: source(program.kind),
             key: &program.key,
             category: program.scoring.category.as_ref(),
             severity: program.scoring.severity.as_ref(),
@@ -37,9 +40,19 @@ impl<'p> PolicyFacts<'p> {
     }
 }
 
+/// The source of a policy's results, as upstream calls it.
+pub fn source(kind: ProgramKind) -> &'static str {
+    match kind {
+        ProgramKind::ClusterPolicy | ProgramKind::Policy => SOURCE,
+        ProgramKind::ValidatingAdmissionPolicy => "ValidatingAdmissionPolicy",
+    }
+}
+
 /// One result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
+    /// Which kind of policy made it.
+    pub source: &'static str,
     /// `namespace/name` of the policy, or its name.
     pub policy: Str,
     /// The rule; `None` for policies without rules.
@@ -79,6 +92,7 @@ impl Entry {
     ) -> Self {
         let properties = properties(policy, detail);
         Self {
+            source: policy.source,
             policy: policy.key.clone(),
             rule,
             result,
@@ -93,7 +107,7 @@ impl Entry {
     /// The members of the entry but `timestamp`. Absent ones are left out, `scored` if it is false.
     pub fn members(&self) -> Map {
         let mut map = Map::new();
-        map.insert("source", SOURCE);
+        map.insert("source", self.source);
         map.insert("policy", self.policy.clone());
         map.insert("result", self.result.as_str());
         for (key, text) in [("rule", &self.rule), ("category", &self.category), ("severity", &self.severity)] {

@@ -105,6 +105,7 @@ mod tests {
 
     fn entry(policy: &str, rule: &str, result: Verdict) -> Value {
         let entry = Entry {
+            source: crate::entry::SOURCE,
             policy: policy.into(),
             rule: Some(rule.into()),
             result,

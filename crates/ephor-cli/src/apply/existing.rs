@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use ephor_cluster::query::Filter;
 use ephor_cluster::{Cluster, ClusterError, Discovery, ListQuery, Resource};
-use ephor_engine::matching::{Gvk, KindSelector};
+use ephor_engine::compile::{Body, ValidateCheck};
+use ephor_engine::matching::{Gvk, KindSelector, RequestResource};
+use ephor_engine::rules::validate::admission::AdmissionCheck;
 use ephor_expr::{Str, Value};
 
 use super::plan::Plan;
@@ -118,16 +120,41 @@ impl KindOfObjects {
 /// the cluster prefers.
 fn wanted(plan: &Plan, discovery: &Discovery) -> Vec<Resource> {
     let rules = plan.policies.iter().filter_map(|policy| policy.program.as_ref()).flat_map(|program| &program.rules);
-    let kinds = rules.map(|rule| rule.matches.kinds());
-    let kinds = kinds.chain(plan.cleanups.iter().map(|(_, program)| program.kinds()));
-    let any = [KindSelector::parse("*")];
     let mut chosen = BTreeSet::new();
+    let mut kinds = Vec::new();
+    for rule in rules {
+        if let Body::Validate(body) = &rule.body
+            && let ValidateCheck::Admission(check) = &body.check
+        {
+            choose_resources(check, discovery, &mut chosen);
+        } else {
+            kinds.push(rule.matches.kinds());
+        }
+    }
+    let kinds = kinds.into_iter().chain(plan.cleanups.iter().map(|(_, program)| program.kinds()));
+    let any = [KindSelector::parse("*")];
     for kinds in kinds {
         for selector in kinds.unwrap_or_else(|| any.iter().collect()) {
             choose(selector, discovery, &mut chosen);
         }
     }
     discovery.iter().enumerate().filter(|(i, _)| chosen.contains(i)).map(|(_, r)| r.clone()).collect()
+}
+
+/// The resources that an admission policy names.
+fn choose_resources(check: &AdmissionCheck, discovery: &Discovery, chosen: &mut BTreeSet<usize>) {
+    let mut seen = BTreeSet::new();
+    for (i, resource) in discovery.iter().enumerate().filter(|(_, resource)| resource.stored) {
+        let named = RequestResource {
+            group: &resource.group,
+            version: &resource.version,
+            resource: &resource.plural,
+            subresource: "",
+        };
+        if check.may_match(&named) && seen.insert((&resource.group, &resource.plural)) {
+            chosen.insert(i);
+        }
+    }
 }
 
 fn choose(selector: &KindSelector, discovery: &Discovery, chosen: &mut BTreeSet<usize>) {

@@ -1,6 +1,8 @@
 //! The sub-commands, a file each: its arguments and what it does.
 
 mod access;
+#[cfg(test)]
+mod admission_tests;
 mod apply;
 #[cfg(test)]
 mod apply_tests;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ephor_cluster::Discovery;
 use ephor_engine::check::{check_cleanup, check_exception, check_global_context};
-use ephor_engine::compile::{Compiled, Program, compile};
+use ephor_engine::compile::{ADMISSION_GROUP, AdmissionBinding, Compiled, Program, compile, compile_admission_policy};
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::exceptions::Exception;
 use ephor_expr::Value;
@@ -50,6 +50,10 @@ pub struct LoadedPolicies {
     pub cleanup: Vec<(Value, Origin)>,
     /// The files that were read.
     pub files: Vec<Arc<SourceFile>>,
+    /// Kubernetes' own admission policies, as documents: they are compiled when all bindings are known.
+    admission: Vec<(Value, Origin)>,
+    /// Bindings of such policies, with their places.
+    bindings: Vec<(AdmissionBinding, Origin)>,
     /// Global context entries, as documents.
     pub globals: Vec<(Value, Origin)>,
     /// Exceptions found beside the policies.
@@ -84,8 +88,11 @@ enum Foreign {
 const KNOWN: [&str; 6] =
     ["ClusterPolicy", "Policy", "CleanupPolicy", "ClusterCleanupPolicy", "PolicyException", "GlobalContextEntry"];
 
+/// Kubernetes' own policies.
+const ADMISSION: [&str; 2] = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
+
 /// The kinds of `policies.kyverno.io` and Kubernetes that are recognised so that they are refused by name.
-const NOT_BUILT: [&str; 14] = [
+const NOT_BUILT: [&str; 12] = [
     "ValidatingPolicy",
     "MutatingPolicy",
     "GeneratingPolicy",
@@ -96,15 +103,13 @@ const NOT_BUILT: [&str; 14] = [
     "NamespacedGeneratingPolicy",
     "NamespacedDeletingPolicy",
     "NamespacedImageValidatingPolicy",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
     "MutatingAdmissionPolicy",
     "MutatingAdmissionPolicyBinding",
 ];
 
 /// Whether [`load_policies`] knows what to do with a kind.
 pub(super) fn is_policy_kind(kind: &str) -> bool {
-    KNOWN.contains(&kind) || NOT_BUILT.contains(&kind)
+    KNOWN.contains(&kind) || ADMISSION.contains(&kind) || NOT_BUILT.contains(&kind)
 }
 
 /// Loads the policies that `arguments` (files, directories, globs, `-`) hold, for where `served` is
@@ -128,12 +133,15 @@ pub fn load_policies(arguments: &[String], served: Arc<Discovery>) -> LoadedPoli
             Err(error) => loaded.findings.push(Located::of_read(error)),
         }
     }
+    loaded.link();
+    loaded.warn_of_unused_bindings();
     loaded
 }
 
 /// Adds what one file holds.
 pub fn load_file(file: &Arc<SourceFile>, loaded: &mut LoadedPolicies) {
     load_documents(file, Foreign::Refused, loaded);
+    loaded.link();
 }
 
 /// What `ephor check` says of one document; nothing if the document is no policy.
@@ -143,6 +151,7 @@ pub fn check_document(document: &Value, origin: &Origin, served: Arc<Discovery>)
     }
     let mut loaded = LoadedPolicies::for_served(served);
     load_document(document.clone(), origin.clone(), Foreign::PassedOver, &mut loaded);
+    loaded.link();
     loaded.findings
 }
 
@@ -179,6 +188,16 @@ fn load_document(document: Value, origin: Origin, foreign: Foreign, loaded: &mut
             }
             Err(findings) => loaded.report(findings, &origin),
         },
+        (ADMISSION_GROUP, "ValidatingAdmissionPolicy") => loaded.admission.push((document, origin)),
+        (ADMISSION_GROUP, "ValidatingAdmissionPolicyBinding") => {
+            let (binding, findings) = AdmissionBinding::of_document(&document);
+            if let Some(reason) = findings.iter().find(|finding| finding.is_error()) {
+                let name = document.str_at(&["metadata", "name"]).unwrap_or_default().to_owned();
+                loaded.refused.push(Refused { name, reason: reason.message.clone() });
+            }
+            loaded.report(findings, &origin);
+            loaded.bindings.extend(binding.map(|binding| (binding, origin)));
+        }
         ("v1", "List") => {
             let items = FieldPath::root().key("items");
             for (i, item) in document.get("items").and_then(Value::as_array).unwrap_or_default().iter().enumerate() {
@@ -228,23 +247,54 @@ impl LoadedPolicies {
     fn report(&mut self, found: Vec<Diagnostic>, origin: &Origin) {
         self.findings.extend(found.into_iter().map(|finding| Located::of_diagnostic(finding, origin)));
     }
+
+    /// Compiles the admission policies read so far with the bindings read so far.
+    fn link(&mut self) {
+        let bindings: Vec<AdmissionBinding> = self.bindings.iter().map(|(binding, _)| binding.clone()).collect();
+        for (document, origin) in std::mem::take(&mut self.admission) {
+            self.add(compile_admission_policy(&document, &bindings), document, origin);
+        }
+    }
+
+    /// A binding without its policy does nothing.
+    fn warn_of_unused_bindings(&mut self) {
+        let mut found = Vec::new();
+        let known = || self.policies.iter().map(|policy| policy.program.name.as_str());
+        for (binding, origin) in &self.bindings {
+            let refused = self.refused.iter().any(|refused| binding.policy == refused.name.as_str());
+            if !refused && !known().any(|name| binding.policy == name) {
+                let message = format!("the policy `{}` is not among those loaded", binding.policy);
+                let path = FieldPath::root().keys(&["spec", "policyName"]);
+                let mut finding = Diagnostic::warning("unused-binding", path, message);
+                finding.help = nearest(&binding.policy, known()).map(|near| format!("did you mean `{near}`?"));
+                found.push(Located::of_diagnostic(finding, origin));
+            }
+        }
+        self.findings.extend(found);
+    }
+
+    /// Adds a policy that compiled, or notes that it is refused.
+    fn add(&mut self, compiled: Compiled, document: Value, origin: Origin) {
+        let reason = compiled.findings.iter().find(|f| f.is_error()).map(|f| f.message.clone());
+        self.report(compiled.findings, &origin);
+        if let (Some(program), None) = (compiled.program, &reason) {
+            self.policies.push(LoadedPolicy { program: Arc::new(program), document, origin });
+        } else {
+            let name = document.str_at(&["metadata", "name"]).unwrap_or_default().to_owned();
+            self.refused.push(Refused { name, reason: reason.unwrap_or_default() });
+        }
+    }
 }
 
 fn load_policy(document: Value, origin: Origin, loaded: &mut LoadedPolicies) {
     // A target that leaves its group to discovery gets it as in a cluster.
     let completed = with_api_versions(&document, &loaded.served);
-    let Compiled { program, mut findings, .. } = compile(completed.as_ref().unwrap_or(&document));
+    let mut compiled = compile(completed.as_ref().unwrap_or(&document));
+    let findings = &mut compiled.findings;
     for finding in missing_groups(&document, &loaded.served) {
         findings.retain(|general| general.code != finding.code || general.path != finding.path);
         findings.push(finding);
     }
     findings.extend(misspelt_kinds(&document, &loaded.served));
-    let reason = findings.iter().find(|f| f.is_error()).map(|f| f.message.clone());
-    loaded.report(findings, &origin);
-    if let (Some(program), None) = (program, &reason) {
-        loaded.policies.push(LoadedPolicy { program: Arc::new(program), document, origin });
-    } else {
-        let name = document.str_at(&["metadata", "name"]).unwrap_or_default().to_owned();
-        loaded.refused.push(Refused { name, reason: reason.unwrap_or_default() });
-    }
+    loaded.add(compiled, document, origin);
 }

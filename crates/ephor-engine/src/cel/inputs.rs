@@ -57,7 +57,7 @@ impl<'e> Inputs<'e> {
     }
 
     /// `authorizer.requestResource`: the resource of the request.
-    pub(super) fn request_resource(&self) -> Attributes {
+    pub(crate) fn request_resource(&self) -> Attributes {
         let request = self.request();
         let text = |keys: &[&str]| request.str_at(keys).unwrap_or_default().to_owned();
         Attributes {

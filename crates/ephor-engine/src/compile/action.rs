@@ -24,6 +24,11 @@ struct Override {
 }
 
 impl FailureActions {
+    /// Every violation denies.
+    pub(super) fn enforcing() -> Self {
+        Self { rule: Some(FailureAction::Enforce), ..Self::default() }
+    }
+
     /// The actions of a validate rule under its policy's spec; `rule_path` is where the rule's `validate` stands.
     pub fn compile(spec: &Spec, validate: &Validate, rule_path: &Path) -> Result<Self, SelectorError> {
         let spec_path = Path::root().keys(&["spec", "validationFailureActionOverrides"]);

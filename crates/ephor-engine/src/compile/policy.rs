@@ -117,7 +117,7 @@ fn program(policy: &Policy, document: &Value, findings: &mut Vec<Diagnostic>) ->
     // What does not compile is reported by the policy's check.
     let requests = check::compile_match_conditions(&match_conditions, &conditions_path()).unwrap_or_default();
     Program {
-        kind: policy.kind,
+        kind: policy.kind.into(),
         name: metadata.name.clone(),
         key: namespace.as_ref().map_or_else(|| metadata.name.clone(), |ns| format!("{ns}/{}", metadata.name).into()),
         namespace,
@@ -128,11 +128,7 @@ fn program(policy: &Policy, document: &Value, findings: &mut Vec<Diagnostic>) ->
         match_conditions,
         requests,
         emit_warning: spec.emit_warning.unwrap_or(false),
-        scoring: Scoring {
-            unscored: metadata.annotation("policies.kyverno.io/scored") == Some("false"),
-            category: metadata.annotation("policies.kyverno.io/category").map(Str::new),
-            severity: metadata.annotation("policies.kyverno.io/severity").map(Str::new),
-        },
+        scoring: Scoring::of(metadata),
         rules,
     }
 }

@@ -4,13 +4,13 @@ use ephor_expr::{Str, Value};
 
 use super::rule::CompiledRule;
 use crate::cel::Body;
-use crate::policy::{ApplyRules, FailurePolicy, PolicyKind};
+use crate::policy::{ApplyRules, FailurePolicy, Metadata, PolicyKind};
 
 /// A policy, compiled: immutable, shared by all evaluations.
 #[derive(Debug)]
 pub struct Program {
     /// Which kind of document it was.
-    pub kind: PolicyKind,
+    pub kind: ProgramKind,
     /// The policy's name.
     pub name: Str,
     /// The namespace of a `Policy`; it bounds what the policy matches and reads.
@@ -38,6 +38,26 @@ pub struct Program {
     pub rules: Vec<CompiledRule>,
 }
 
+/// Which kind of document a program comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProgramKind {
+    /// `ClusterPolicy` of `kyverno.io`.
+    ClusterPolicy,
+    /// `Policy` of `kyverno.io`.
+    Policy,
+    /// `ValidatingAdmissionPolicy` of Kubernetes.
+    ValidatingAdmissionPolicy,
+}
+
+impl From<PolicyKind> for ProgramKind {
+    fn from(kind: PolicyKind) -> Self {
+        match kind {
+            PolicyKind::ClusterPolicy => Self::ClusterPolicy,
+            PolicyKind::Policy => Self::Policy,
+        }
+    }
+}
+
 /// How reports rate a policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scoring {
@@ -47,4 +67,15 @@ pub struct Scoring {
     pub category: Option<Str>,
     /// `policies.kyverno.io/severity`.
     pub severity: Option<Str>,
+}
+
+impl Scoring {
+    /// What the annotations of a policy say.
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        Self {
+            unscored: metadata.annotation("policies.kyverno.io/scored") == Some("false"),
+            category: metadata.annotation("policies.kyverno.io/category").map(Str::new),
+            severity: metadata.annotation("policies.kyverno.io/severity").map(Str::new),
+        }
+    }
 }

@@ -9,6 +9,7 @@ use crate::matching::{Matcher, Selector};
 use crate::outcome::RuleKind;
 use crate::policy::Order;
 use crate::rules::mutate::JsonPatch;
+use crate::rules::validate::admission::AdmissionCheck;
 use crate::rules::validate::cel::CelCheck;
 use crate::rules::validate::manifests::ManifestCheck;
 use crate::rules::validate::pattern::Pattern;
@@ -105,6 +106,8 @@ pub enum ValidateCheck {
     Manifests(Box<ManifestCheck>),
     /// CEL expressions.
     Cel(Box<CelCheck>),
+    /// A `ValidatingAdmissionPolicy`.
+    Admission(Box<AdmissionCheck>),
 }
 
 /// A pattern, compiled ahead if it has no variables.

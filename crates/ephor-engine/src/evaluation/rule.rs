@@ -7,7 +7,7 @@ use ephor_expr::{Map, Str, Value};
 
 use super::step::Meter;
 use crate::cel::{self, Matched, Stop};
-use crate::compile::{Body, CompiledRule, Program, ValidateBody, ValidateCheck};
+use crate::compile::{Body, CompiledRule, Program, ProgramKind, ValidateBody, ValidateCheck};
 use crate::exceptions::ExceptionSet;
 use crate::fetch::{Fact, Facts, Fetch};
 use crate::gate::{AllowedFetch, Asker};
@@ -255,7 +255,8 @@ impl<'e> RuleRun<'e> {
     }
 
     fn excepted(&self, scope: &mut Scope<'e>) -> Result<Option<Judgement>, Pending> {
-        if self.exceptions.is_empty() {
+        // Exceptions are for policies of `kyverno.io`: an API server knows none.
+        if self.exceptions.is_empty() || self.program.kind == ProgramKind::ValidatingAdmissionPolicy {
             return Ok(None);
         }
         let scanning = self.review.mode == Mode::Scan;
@@ -318,7 +319,8 @@ impl<'e> RuleRun<'e> {
         let review = self.review;
         let both = !review.object.is_null() && !review.old_object.is_null();
         // Without a signature the old object is no reason to admit the new one, and CEL compares the two itself.
-        let strict = matches!(body.check, ValidateCheck::Manifests(_) | ValidateCheck::Cel(_));
+        let strict =
+            matches!(body.check, ValidateCheck::Manifests(_) | ValidateCheck::Cel(_) | ValidateCheck::Admission(_));
         if strict || !body.allow_existing_violations || !body.actions.enforces() || !both {
             return Ok(None);
         }

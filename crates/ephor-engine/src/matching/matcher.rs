@@ -35,6 +35,12 @@ enum Join {
 }
 
 impl Matcher {
+    /// A block that selects every request, for policies that select by themselves.
+    pub(crate) fn everything() -> Self {
+        // All of no filters hold.
+        Self { mode: MatchMode::Rule, join: Join::All, key: None, filters: Vec::new() }
+    }
+
     /// Compiles a block. Of `any`, `all` and direct attributes only the first that is not empty counts; that a policy
     /// has just one of them is checked elsewhere. Errors carry their place within the block.
     pub fn compile(block: &Match, mode: MatchMode) -> Result<Self, SelectorError> {

@@ -4,6 +4,7 @@
 //! ([`ephor_expr::value::decode`]); what they mean is checked in [`crate::check`] and given effect in
 //! [`crate::compile`].
 
+mod admission;
 mod attestors;
 mod blocks;
 mod cel;
@@ -23,6 +24,11 @@ mod validate;
 
 use blocks::filled;
 
+pub use admission::{
+    MatchPolicy, MatchResources, NamedRule, RuleOperation, RuleScope, ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec,
+    ValidationAction,
+};
 pub use attestors::{Attestor, AttestorSet, StaticKeys};
 pub use cel::{
     AuditAnnotation, Cel, CelValidation, CelVariable, MatchCondition, ParamKind, ParamRef, ParameterNotFound,

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
-use ephor_engine::compile::{Compiled, compile};
+use ephor_engine::compile::{AdmissionBinding, Compiled, compile, compile_admission_policy};
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::evaluation::{Evaluation, Step};
 use ephor_engine::exceptions::{Exception, ExceptionSet};
@@ -81,15 +81,21 @@ impl Trial {
 
 /// A set of policies that must compile.
 pub(crate) fn set(policies: &[Value]) -> PolicySet {
-    PolicySet::new(
-        policies
-            .iter()
-            .map(|document| {
-                let Compiled { program, findings, .. } = compile(document);
-                Arc::new(program.unwrap_or_else(|| panic!("refused: {:#?}", texts(&findings))))
-            })
-            .collect(),
-    )
+    let (bindings, policies): (Vec<&Value>, Vec<&Value>) =
+        policies.iter().partition(|policy| policy.str_at(&["kind"]) == Some("ValidatingAdmissionPolicyBinding"));
+    let binding = |document: &&Value| {
+        let (binding, findings) = AdmissionBinding::of_document(document);
+        binding.unwrap_or_else(|| panic!("refused: {:#?}", texts(&findings)))
+    };
+    let bindings: Vec<AdmissionBinding> = bindings.iter().map(binding).collect();
+    let compiled = policies.into_iter().map(|document| {
+        let Compiled { program, findings, .. } = match document.str_at(&["kind"]) {
+            Some("ValidatingAdmissionPolicy") => compile_admission_policy(document, &bindings),
+            _ => compile(document),
+        };
+        Arc::new(program.unwrap_or_else(|| panic!("refused: {:#?}", texts(&findings))))
+    });
+    PolicySet::new(compiled.collect())
 }
 
 /// Findings as `code path: message`.
@@ -115,6 +121,9 @@ pub(crate) fn policy(given: &Value) -> Value {
     fill(&mut document, "kind", "ClusterPolicy");
     let metadata = member(&mut document, "metadata");
     fill(metadata, "name", "p");
+    if document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.contains("Admission")) {
+        return Value::object(document);
+    }
     let spec = member(&mut document, "spec");
     fill(spec, "background", false);
     if let Some(rules) = spec.get_mut("rules").and_then(Value::as_array_mut) {

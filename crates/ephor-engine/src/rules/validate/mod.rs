@@ -1,5 +1,6 @@
 //! Bodies of `validate` rules.
 
+pub mod admission;
 pub mod cel;
 pub mod manifests;
 mod messages;

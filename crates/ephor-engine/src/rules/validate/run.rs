@@ -56,6 +56,7 @@ impl<'e> Run<'e> {
             ValidateCheck::Pattern(pattern) => self.pattern(pattern, path, subject, scope),
             ValidateCheck::AnyPattern(patterns) => self.any_pattern(patterns, path, subject, scope),
             ValidateCheck::Cel(check) => check.judge(scope, &self.body.pass_message),
+            ValidateCheck::Admission(check) => check.judge(scope),
             _ if deleting => Ok(None),
             ValidateCheck::PodSecurity(check) => {
                 Ok(Some(pod_security_judgement(check.evaluate(at.subject, &self.rule.name, &[]))))

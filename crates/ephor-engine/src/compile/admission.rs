@@ -1,0 +1,335 @@
+//! Kubernetes' own admission policies into programs.
+//!
+//! In go a `ValidatingAdmissionPolicy` and the bindings that name it, out comes a program with one rule, which is
+//! called after the policy. So the engine judges them like any other policy.
+
+use ephor_expr::value::{Path, decode_rest};
+use ephor_expr::{Str, Value};
+
+use super::action::FailureActions;
+use super::policy::decode_finding;
+use super::program::{Program, Scoring};
+use super::rule::{Body, CompiledRule, ValidateBody, ValidateCheck};
+use super::{Compiled, ProgramKind};
+use crate::cel::{self, Listed, Params, Place, Source};
+use crate::diagnostic::Diagnostic;
+use crate::matching::{Matcher, RequestMatcher, SelectorError};
+use crate::policy::{
+    ApplyRules, MatchResources, ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidationAction,
+};
+use crate::rules::validate::admission::{AdmissionCheck, Binding};
+
+/// The group of Kubernetes' own admission policies.
+pub const ADMISSION_GROUP: &str = "admissionregistration.k8s.io";
+/// Its versions that have these policies.
+const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
+/// The reasons that a violation may have.
+const REASONS: [&str; 4] = ["Unauthorized", "Forbidden", "Invalid", "RequestEntityTooLarge"];
+
+/// A `ValidatingAdmissionPolicyBinding`, checked by itself. It is compiled with the policy that it names.
+#[derive(Debug, Clone)]
+pub struct AdmissionBinding {
+    /// Its name.
+    pub name: Str,
+    /// The policy that it puts to work.
+    pub policy: Str,
+    parameters: Option<ParamRef>,
+    matcher: Option<RequestMatcher>,
+    actions: Vec<ValidationAction>,
+}
+
+impl AdmissionBinding {
+    /// Reads a document. There is a binding unless there is an error among the findings.
+    pub fn of_document(document: &Value) -> (Option<Self>, Vec<Diagnostic>) {
+        let (binding, faults) = decode_rest::<ValidatingAdmissionPolicyBinding>(document);
+        let mut findings: Vec<Diagnostic> = faults.into_iter().map(decode_finding).collect();
+        let Some(binding) = binding else { return (None, findings) };
+        check_version(&binding.api_version, &mut findings);
+        let (spec, path) = (binding.spec, Path::root().key("spec"));
+        if spec.policy_name.is_empty() {
+            let message = "the binding names no policy";
+            findings.push(Diagnostic::error("admission-binding", path.key("policyName"), message));
+        }
+        check_actions(&spec.validation_actions, &path.key("validationActions"), &mut findings);
+        if let Some(reference) = &spec.param_ref {
+            check_parameters(reference, &path.key("paramRef"), &mut findings);
+        }
+        let matcher = spec.match_resources.as_ref().and_then(|block| {
+            let path = path.key("matchResources");
+            check_rules(block, &path, &mut findings);
+            matcher(block, &path, &mut findings)
+        });
+        if findings.iter().any(Diagnostic::is_error) {
+            return (None, findings);
+        }
+        let binding = Self {
+            name: binding.metadata.name,
+            policy: spec.policy_name,
+            parameters: spec.param_ref,
+            matcher,
+            actions: spec.validation_actions,
+        };
+        (Some(binding), findings)
+    }
+}
+
+/// Compiles a `ValidatingAdmissionPolicy` with those of `bindings` that name it.
+pub fn compile_admission_policy(document: &Value, bindings: &[AdmissionBinding]) -> Compiled {
+    let (policy, faults) = decode_rest::<ValidatingAdmissionPolicy>(document);
+    let mut findings: Vec<Diagnostic> = faults.into_iter().map(decode_finding).collect();
+    let Some(policy) = policy else { return Compiled { program: None, rest: None, findings } };
+    let check = check(&policy, bindings, &mut findings);
+    let program = check.filter(|_| !findings.iter().any(Diagnostic::is_error)).map(|check| program(&policy, check));
+    Compiled { program, rest: None, findings }
+}
+
+fn check(
+    policy: &ValidatingAdmissionPolicy,
+    bindings: &[AdmissionBinding],
+    findings: &mut Vec<Diagnostic>,
+) -> Option<AdmissionCheck> {
+    check_version(&policy.api_version, findings);
+    let (spec, path) = (&policy.spec, Path::root().key("spec"));
+    if spec.validations.is_empty() && spec.audit_annotations.is_empty() {
+        let message = "the policy has neither `validations` nor `auditAnnotations`";
+        findings.push(Diagnostic::error("admission-policy", path.key("validations"), message));
+    }
+    for (i, validation) in spec.validations.iter().enumerate() {
+        let reason = validation.reason.as_ref().filter(|reason| !REASONS.contains(&reason.as_str()));
+        if let Some(reason) = reason {
+            let message = format!("unknown reason `{reason}`; known: {}", REASONS.join(", "));
+            let path = path.key("validations").index(i).key("reason");
+            findings.push(Diagnostic::error("admission-policy", path, message));
+        }
+    }
+    let at = path.key("matchConstraints");
+    let block = spec.match_constraints.as_ref().filter(|block| !block.resource_rules.is_empty());
+    let constraints = if let Some(block) = block {
+        check_rules(block, &at, findings);
+        matcher(block, &at, findings)
+    } else {
+        let message = "the policy matches nothing: `matchConstraints.resourceRules` is empty";
+        findings.push(Diagnostic::error("admission-policy", at.key("resourceRules"), message));
+        None
+    };
+    let source = Source {
+        variables: Listed { items: &spec.variables, path: path.key("variables") },
+        conditions: Listed { items: &spec.match_conditions, path: path.key("matchConditions") },
+        validations: Listed { items: &spec.validations, path: path.key("validations") },
+        annotations: Listed { items: &spec.audit_annotations, path: path.key("auditAnnotations") },
+        ..Source::at(Place::Validation { params: spec.param_kind.is_some() })
+    };
+    let body = match cel::Body::compile(&source) {
+        Ok(body) => Some(body),
+        Err(faults) => {
+            findings.extend(faults.into_iter().map(|fault| Diagnostic {
+                offset: fault.offset,
+                ..Diagnostic::error("cel", fault.path, fault.message)
+            }));
+            None
+        }
+    };
+    let mut own: Vec<&AdmissionBinding> = bindings.iter().filter(|b| b.policy == policy.metadata.name).collect();
+    own.sort_by(|a, b| a.name.cmp(&b.name));
+    let bindings = own.into_iter().map(|given| {
+        let kind_and_reference = spec.param_kind.as_ref().zip(given.parameters.as_ref());
+        let params = kind_and_reference.map(|(kind, reference)| Params::compile(kind, reference, &Path::root()));
+        Ok(Binding {
+            name: given.name.clone(),
+            matcher: given.matcher.clone(),
+            params: params.transpose()?,
+            actions: given.actions.clone(),
+        })
+    });
+    match bindings.collect::<Result<Vec<_>, SelectorError>>() {
+        Ok(bindings) => Some(AdmissionCheck { constraints: constraints?, body: body?, bindings }),
+        // The finding stands in the binding, which is refused for it.
+        Err(_) => None,
+    }
+}
+
+fn program(policy: &ValidatingAdmissionPolicy, check: AdmissionCheck) -> Program {
+    let (name, metadata) = (&policy.metadata.name, &policy.metadata);
+    let body = ValidateBody {
+        check: ValidateCheck::Admission(Box::new(check)),
+        message: None,
+        actions: FailureActions::enforcing(),
+        allow_existing_violations: false,
+        pass_message: Str::default(),
+        path: Path::root().key("spec"),
+    };
+    let rule = CompiledRule {
+        name: name.clone(),
+        declared: name.clone(),
+        path: Path::root().key("spec"),
+        autogen: None,
+        matches: Matcher::everything(),
+        exclude: None,
+        context: Vec::new(),
+        preconditions: None,
+        properties: Vec::new(),
+        skip_background_requests: false,
+        body: Body::Validate(Box::new(body)),
+    };
+    Program {
+        kind: ProgramKind::ValidatingAdmissionPolicy,
+        name: name.clone(),
+        namespace: None,
+        key: name.clone(),
+        admission: true,
+        background: true,
+        apply_rules: ApplyRules::All,
+        failure_policy: policy.spec.failure_policy.unwrap_or_default(),
+        match_conditions: Vec::new(),
+        requests: cel::Body::default(),
+        emit_warning: false,
+        scoring: Scoring::of(metadata),
+        rules: vec![rule],
+    }
+}
+
+fn check_version(api_version: &str, findings: &mut Vec<Diagnostic>) {
+    let version = api_version.strip_prefix(ADMISSION_GROUP).and_then(|rest| rest.strip_prefix('/'));
+    if !version.is_some_and(|version| VERSIONS.contains(&version)) {
+        let message = format!("unknown version `{api_version}`; known of `{ADMISSION_GROUP}`: {}", VERSIONS.join(", "));
+        findings.push(Diagnostic::error("admission-policy", Path::root().key("apiVersion"), message));
+    }
+}
+
+fn check_actions(actions: &[ValidationAction], path: &Path, findings: &mut Vec<Diagnostic>) {
+    let message = if actions.is_empty() {
+        // The command line judges under such a binding, as upstream does; an API server refuses it.
+        findings.push(Diagnostic::warning("admission-binding", path.clone(), "an API server requires an action"));
+        return;
+    } else if actions.contains(&ValidationAction::Deny) && actions.contains(&ValidationAction::Warn) {
+        "`Deny` and `Warn` exclude each other: a refusal carries its message"
+    } else if actions.iter().enumerate().any(|(i, action)| actions.iter().take(i).any(|before| before == action)) {
+        "an action stands here twice"
+    } else {
+        return;
+    };
+    findings.push(Diagnostic::error("admission-binding", path.clone(), message));
+}
+
+fn check_parameters(reference: &ParamRef, path: &Path, findings: &mut Vec<Diagnostic>) {
+    let named = reference.name.as_ref().is_some_and(|name| !name.is_empty());
+    if named == reference.selector.is_some() {
+        let message = "parameters have either a `name` or a `selector`";
+        findings.push(Diagnostic::error("admission-binding", path.clone(), message));
+    }
+    // An API server refuses the binding; it takes what upstream writes without the field on the command line.
+    if reference.parameter_not_found_action.is_none() {
+        let message = "an API server requires `parameterNotFoundAction`; here it is `Deny`";
+        findings.push(Diagnostic::warning("admission-binding", path.clone(), message));
+    }
+}
+
+/// Rules that can match nothing are mistakes.
+fn check_rules(block: &MatchResources, path: &Path, findings: &mut Vec<Diagnostic>) {
+    let lists = [("resourceRules", &block.resource_rules), ("excludeResourceRules", &block.exclude_resource_rules)];
+    for (key, rules) in lists {
+        for (i, rule) in rules.iter().enumerate() {
+            if rule.operations.is_empty() {
+                // Upstream's command line takes such a rule, for all operations; an API server refuses it.
+                let message = "an API server requires `operations`; here it is all of them";
+                findings.push(Diagnostic::warning(
+                    "admission-policy",
+                    path.key(key).index(i).key("operations"),
+                    message,
+                ));
+            }
+            let parts = [
+                ("apiGroups", rule.api_groups.is_empty()),
+                ("apiVersions", rule.api_versions.is_empty()),
+                ("resources", rule.resources.is_empty()),
+            ];
+            for (part, _) in parts.into_iter().filter(|(_, empty)| *empty) {
+                let path = path.key(key).index(i).key(part);
+                findings.push(Diagnostic::error("admission-policy", path, format!("`{part}` must not be empty")));
+            }
+        }
+    }
+}
+
+fn matcher(block: &MatchResources, path: &Path, findings: &mut Vec<Diagnostic>) -> Option<RequestMatcher> {
+    match RequestMatcher::compile(block, path) {
+        Ok(matcher) => Some(matcher),
+        Err(error) => {
+            findings.push(Diagnostic::error("invalid-selector", error.path().clone(), error.to_string()));
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ephor_expr::yaml::parse_value;
+
+    use super::*;
+
+    fn lines(findings: &[Diagnostic]) -> String {
+        findings.iter().map(|finding| format!("{} {finding}", finding.code)).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_policy_is_refused_for_all_that_is_wrong_with_it() {
+        let policy = "
+apiVersion: admissionregistration.k8s.io/v2
+kind: ValidatingAdmissionPolicy
+metadata: {name: p}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [apps], operations: [CREATE], resources: [deployments]}]
+    objectSelector: {matchExpressions: [{key: a, operator: In}]}
+  matchConditions: [{name: c, expression: 'object.x +'}]
+  variables: [{name: v, expression: '1'}]
+  validations:
+    - {expression: 'variables.v', reason: Bad}
+    - {expression: 'variables.w == 1'}
+    - {expression: 'params.x == 1', massage: no}
+";
+        let compiled = compile_admission_policy(&parse_value(policy).unwrap(), &[]);
+        assert!(compiled.program.is_none());
+        insta::assert_snapshot!(lines(&compiled.findings), @r"
+        unknown-field spec.validations[2].massage: unknown field `massage` (did you mean `message`?)
+        admission-policy apiVersion: unknown version `admissionregistration.k8s.io/v2`; known of `admissionregistration.k8s.io`: v1, v1beta1, v1alpha1
+        admission-policy spec.validations[0].reason: unknown reason `Bad`; known: Unauthorized, Forbidden, Invalid, RequestEntityTooLarge
+        admission-policy spec.matchConstraints.resourceRules[0].apiVersions: `apiVersions` must not be empty
+        invalid-selector spec.matchConstraints.objectSelector.matchExpressions[0]: operator `In` of a label selector needs `values`
+        cel spec.matchConditions[0].expression: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}
+        cel spec.validations[0].expression: must evaluate to bool but got int
+        cel spec.validations[1].expression: undefined field 'w'
+        cel spec.validations[2].expression: undeclared reference to 'params' (in container '')
+        ");
+        let empty =
+            "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: p}}";
+        let compiled = compile_admission_policy(&parse_value(empty).unwrap(), &[]);
+        insta::assert_snapshot!(lines(&compiled.findings), @r"
+        admission-policy spec.validations: the policy has neither `validations` nor `auditAnnotations`
+        admission-policy spec.matchConstraints.resourceRules: the policy matches nothing: `matchConstraints.resourceRules` is empty
+        ");
+    }
+
+    #[test]
+    fn a_binding_names_a_policy_one_sort_of_parameters_and_actions_that_go_together() {
+        let binding = "
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: b}
+spec:
+  paramRef: {name: a, selector: {}}
+  validationActions: [Deny, Warn]
+  matchResources: {excludeResourceRules: [{apiGroups: [''], apiVersions: [v1], resources: []}]}
+";
+        let (binding, findings) = AdmissionBinding::of_document(&parse_value(binding).unwrap());
+        assert!(binding.is_none());
+        insta::assert_snapshot!(lines(&findings), @r"
+        admission-binding spec.policyName: the binding names no policy
+        admission-binding spec.validationActions: `Deny` and `Warn` exclude each other: a refusal carries its message
+        admission-binding spec.paramRef: parameters have either a `name` or a `selector`
+        admission-binding spec.paramRef: an API server requires `parameterNotFoundAction`; here it is `Deny`
+        admission-policy spec.matchResources.excludeResourceRules[0].operations: an API server requires `operations`; here it is all of them
+        admission-policy spec.matchResources.excludeResourceRules[0].resources: `resources` must not be empty
+        ");
+    }
+}

@@ -5,6 +5,7 @@ pub mod exceptions;
 pub mod findings;
 pub mod github;
 pub mod junit;
+mod junit_xml;
 pub mod markdown;
 pub mod paint;
 pub mod plain;

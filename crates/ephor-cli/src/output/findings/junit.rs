@@ -1,44 +1,42 @@
 //! Findings as `JUnit` XML: a suite for each file, a failed case for each finding that counts.
 
-use std::fmt::Write as _;
-
 use super::{level, message};
 use crate::locate::Located;
-use crate::output::junit::escape;
+use crate::output::junit_xml::{Case, CaseResult, Problem, Suite, document};
 
 /// The suites of `files`. Warnings fail their cases only if they `count`; a file without findings is one passed case.
 pub fn junit(findings: &[Located], files: &[String], count: bool) -> String {
-    let is_of = |finding: &Located, name: &str| finding.file.as_ref().is_some_and(|file| file.name == name);
-    let failed = |finding: &&Located| count || finding.is_error();
-    let nowhere: Vec<&Located> = findings.iter().filter(|finding| finding.file.is_none()).collect();
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
-    let mut suite = |name: &str, found: &[&Located]| {
-        let failures = found.iter().filter(|f| failed(f)).count();
-        // Writing to a string does not fail.
-        let tests = found.len().max(1);
-        let _ = writeln!(out, "  <testsuite name=\"{}\" tests=\"{tests}\" failures=\"{failures}\">", escape(name));
-        if found.is_empty() {
-            let _ = writeln!(out, "    <testcase classname=\"{}\" name=\"check\"/>", escape(name));
-        }
-        for finding in found {
-            let place = finding.place();
-            let place = if place.is_empty() { name } else { place.as_str() };
-            let _ = write!(out, "    <testcase classname=\"{}\" name=\"{}\"", escape(place), finding.code);
-            let text = escape(&message(finding));
-            let _ = if failed(finding) {
-                writeln!(out, ">\n      <failure type=\"{}\" message=\"{text}\"/>\n    </testcase>", level(finding))
-            } else {
-                writeln!(out, ">\n      <system-out>{text}</system-out>\n    </testcase>")
-            };
-        }
-        out.push_str("  </testsuite>\n");
+    let of = |name: Option<&str>| -> Vec<&Located> {
+        findings.iter().filter(|finding| finding.file.as_ref().map(|file| file.name.as_str()) == name).collect()
     };
-    for name in files {
-        suite(name, &findings.iter().filter(|finding| is_of(finding, name)).collect::<Vec<_>>());
+    let mut suites: Vec<Suite> = files.iter().map(|name| suite(name, &of(Some(name)), count)).collect();
+    let elsewhere = of(None);
+    if !elsewhere.is_empty() {
+        suites.push(suite("ephor", &elsewhere, count));
     }
-    if !nowhere.is_empty() {
-        suite("ephor", &nowhere);
+    document(&suites)
+}
+
+fn suite(name: &str, findings: &[&Located], count: bool) -> Suite {
+    let mut cases: Vec<Case> = findings.iter().map(|finding| case(name, finding, count)).collect();
+    if cases.is_empty() {
+        let (class, name) = (name.to_owned(), "check".to_owned());
+        cases.push(Case { class, name, place: None, result: CaseResult::Passed });
     }
-    out.push_str("</testsuites>\n");
-    out
+    Suite { name: name.to_owned(), file: None, cases }
+}
+
+fn case(suite: &str, finding: &Located, count: bool) -> Case {
+    let place = finding.place();
+    Case {
+        class: if place.is_empty() { suite.to_owned() } else { place },
+        name: finding.code.to_string(),
+        place: None,
+        result: if count || finding.is_error() {
+            let problem = Problem { kind: level(finding), message: message(finding), details: String::new() };
+            CaseResult::Failure(problem)
+        } else {
+            CaseResult::Output(message(finding))
+        },
+    }
 }

@@ -196,8 +196,8 @@ fn junit_has_a_suite_for_each_file() {
     let files = ["dir/p,1.yaml".to_owned(), "clean.yaml".to_owned()];
     insta::assert_snapshot!(junit(&findings(), &files, false), @r#"
 <?xml version="1.0" encoding="UTF-8"?>
-<testsuites>
-  <testsuite name="dir/p,1.yaml" tests="2" failures="1">
+<testsuites name="ephor" tests="4" failures="2" errors="0" skipped="0">
+  <testsuite name="dir/p,1.yaml" tests="2" failures="1" errors="0" skipped="0">
     <testcase classname="dir/p,1.yaml:14:32" name="deprecated-operator">
       <system-out>operator `In` is deprecated (spec.rules[0].validate.deny.conditions.any[0].operator); use `AnyIn` or `AllIn`</system-out>
     </testcase>
@@ -205,10 +205,10 @@ fn junit_has_a_suite_for_each_file() {
       <failure type="error" message="policy contains invalid variables: `requst` is not defined (spec.rules[0].validate.message); did you mean `request`?"/>
     </testcase>
   </testsuite>
-  <testsuite name="clean.yaml" tests="1" failures="0">
+  <testsuite name="clean.yaml" tests="1" failures="0" errors="0" skipped="0">
     <testcase classname="clean.yaml" name="check"/>
   </testsuite>
-  <testsuite name="ephor" tests="1" failures="1">
+  <testsuite name="ephor" tests="1" failures="1" errors="0" skipped="0">
     <testcase classname="ephor" name="unreadable">
       <failure type="error" message="no such file or directory: `&lt;x&gt;`"/>
     </testcase>

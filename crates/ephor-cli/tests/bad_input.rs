@@ -326,6 +326,19 @@ fn a_run_without_tests_fails_unless_that_is_accepted() {
         assert!(text.contains("No tests found") && text.contains(why), "{text}");
         assert_eq!(run(&[words, &["--allow-empty"]].concat()).0, Some(0));
     }
+    let directory = TempDir::new().unwrap();
+    file(
+        &directory,
+        "kyverno-test.yaml",
+        "{apiVersion: cli.kyverno.io/v1alpha1, kind: Test, metadata: {name: t}, policies: [p.yaml], resources: [r.yaml], results: []}",
+    );
+    file(&directory, "p.yaml", denies("", "y"));
+    file(&directory, "r.yaml", "{apiVersion: v1, kind: Pod, metadata: {name: p}}");
+    let empty = directory.path().to_str().unwrap();
+    let (code, text) = run(&[empty]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("no test file expects a result"), "{text}");
+    assert_eq!(run(&[empty, "--allow-empty"]).0, Some(0));
     let (code, text) = run(&["examples/tests", "-t", "polcy=foo"]);
     assert_eq!(code, Some(2));
     assert!(text.contains("did you mean `policy`?"), "{text}");

@@ -60,6 +60,39 @@ fn values_operation_and_subresource_make_the_request() {
     assert!(text.contains("pods have no subresource `stauts`; known: "), "{text}");
 }
 
+#[test]
+fn a_rule_that_looks_at_the_user_asks_for_one() {
+    let directory = TempDir::new().unwrap();
+    let policy = |body: &str| {
+        format!(
+            "{{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {{name: p}}, spec: {{background: false, rules: [{{name: r, {body}}}]}}}}"
+        )
+    };
+    for (name, text) in
+        [("pod.yaml", "{apiVersion: v1, kind: Pod, metadata: {name: p}}"), ("user.yaml", "{userInfo: {username: ann}}")]
+    {
+        std::fs::write(directory.path().join(name), text).unwrap();
+    }
+    let exec = "match: {any: [{resources: {kinds: [Pod/exec]}}]}";
+    for (body, asks) in [
+        (
+            format!(
+                "{exec}, exclude: {{any: [{{clusterRoles: [cluster-admin]}}]}}, validate: {{message: no exec, deny: {{}}}}"
+            ),
+            true,
+        ),
+        (format!("{exec}, validate: {{message: 'not {{{{ request.userInfo.username }}}}', deny: {{}}}}"), true),
+        (format!("{exec}, validate: {{message: no exec, deny: {{}}}}"), false),
+    ] {
+        std::fs::write(directory.path().join("policy.yaml"), policy(&body)).unwrap();
+        let words = ["--operation", "CONNECT", "--subresource", "exec"];
+        let (_, text) = explain(directory.path(), &words);
+        assert_eq!(text.contains("name one with `--userinfo FILE`"), asks, "{text}");
+        let (_, text) = explain(directory.path(), &[&words[..], &["--userinfo", "user.yaml"]].concat());
+        assert!(!text.contains("--userinfo"), "{text}");
+    }
+}
+
 const CEL: &str = "apiVersion: kyverno.io/v1
 kind: ClusterPolicy
 metadata: {name: c, annotations: {pod-policies.kyverno.io/autogen-controllers: none}}

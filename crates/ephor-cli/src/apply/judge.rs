@@ -253,8 +253,10 @@ impl Resource<'_> {
         let plan = self.plan;
         let done = facts::evaluate(&batch.set, &plan.exceptions, review.clone(), Phase::Mutate, &self.answers);
         self.answers.learn([&done.object]);
-        let changed = done.outcomes.iter().any(|o| o.verdict == Verdict::Pass);
-        if changed && plan.print_changes {
+        // A rule that fails takes back what the others of its policy patched.
+        let patched = done.outcomes.iter().any(|o| o.verdict == Verdict::Pass);
+        let failed = done.outcomes.iter().any(|o| o.verdict == Verdict::Error);
+        if patched && (!failed || done.object != review.object) && plan.print_changes {
             self.print(batch.first, &done.object, "");
             self.out.changes.push_str("Mutation:\nMutation has been applied successfully.\n");
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use clap::ValueEnum;
+use ephor_expr::scalar::nearest::nearest;
 
 use super::CommandResult;
 use super::cluster::ClusterArgs;
@@ -55,7 +56,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "HOST")]
     allow_net: Vec<AllowedHost>,
     /// Where to write mutated and generated objects: a file (`.yaml`, `.yml`) or a directory. The name of a format
-    /// means `--output-format`, unless a file or directory of that name exists.
+    /// means `--output-format`, unless a file or directory of that name exists; write `./json` for a directory.
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
     /// The format of the results; with `--policy-report` that of the reports, YAML unless said otherwise.
@@ -164,6 +165,9 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     Ok(ran.exit)
 }
 
+/// What other tools call a table.
+const TABLES: [&str; 2] = ["table", "wide"];
+
 /// What `--output` and `--output-format` ask for.
 struct Output<'a> {
     /// Where changed objects go.
@@ -173,15 +177,26 @@ struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// `-o json` means the format, as with other commands. A path that exists, `./json` and `-o json` beside
-    /// `--output-format` keep upstream's meaning.
-    fn of(args: &'a Args) -> Self {
+    /// `-o json` means the format, as with other commands, and `-o jsn` is an error. A path that exists, `./json` and
+    /// `-o json` beside `--output-format` keep upstream's meaning.
+    fn of(args: &'a Args) -> anyhow::Result<Self> {
         let changes = args.output.as_deref();
         let named = changes.filter(|path| args.output_format.is_none() && !path.exists()).and_then(Path::to_str);
-        match named.and_then(|name| Format::from_str(name, true).ok()) {
-            Some(format) => Self { changes: None, format: Some(format) },
-            None => Self { changes, format: args.output_format },
+        let Some(name) = named else { return Ok(Self { changes, format: args.output_format }) };
+        if let Ok(format) = Format::from_str(name, true) {
+            return Ok(Self { changes: None, format: Some(format) });
         }
+        if TABLES.contains(&name) {
+            bail!(
+                "`-o {name}` is no format here: for a table use `--table`, for a directory of that name `-o ./{name}`"
+            );
+        }
+        let formats: Vec<_> = Format::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
+        let near = nearest(name, formats.iter().map(clap::builder::PossibleValue::get_name));
+        if let Some(near) = near.filter(|_| !name.contains(['/', '\\', '.'])) {
+            bail!("`-o {name}` is no format: did you mean `{near}`? For a directory of that name use `-o ./{name}`");
+        }
+        Ok(Self { changes, format: None })
     }
 }
 
@@ -212,7 +227,7 @@ pub(super) fn ran(
         bail!("`-` stands for standard input, which can be read only once");
     }
     let table = args.table || args.detailed_results;
-    let Output { changes, format: asked } = Output::of(args);
+    let Output { changes, format: asked } = Output::of(args)?;
     let format = match asked {
         Some(format) if table && format != Format::Text => bail!("a table is text: `--output-format` does not apply"),
         Some(format) => format,

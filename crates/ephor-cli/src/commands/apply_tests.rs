@@ -413,6 +413,31 @@ spec:
 }
 
 #[test]
+fn a_rule_that_fails_takes_the_patches_of_its_policy_back() {
+    let policy = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: stamp}
+spec:
+  rules:
+  - name: label
+    match: {any: [{resources: {kinds: [ConfigMap]}}]}
+    mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}
+  - name: broken
+    match: {any: [{resources: {kinds: [ConfigMap]}}]}
+    mutate: {patchStrategicMerge: {metadata: {labels: {a: '{{ request.object.data.none }}'}}}}
+";
+    let desk = Desk::new(&[
+        ("p.yaml", policy),
+        ("c.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: b}}"),
+    ]);
+    let (text, exit) = desk.apply("@/p.yaml -r @/c.yaml --detailed-results");
+    assert!(!text.contains("Mutation has been applied"), "{text}");
+    assert!(text.contains("mutated ConfigMap/c in namespace default; not applied: rule `broken` failed"), "{text}");
+    assert_eq!(exit, Exit::Findings);
+}
+
+#[test]
 fn targets_are_patched() {
     let policy = "
 apiVersion: kyverno.io/v1
@@ -469,6 +494,8 @@ fn wrong_arguments_are_refused_with_reasons() {
         ("@/p -r @/pods.yaml -p --output-format sarif", "reports are YAML or JSON"),
         ("@/p -r @/pods.yaml -t --output-format json", "a table is text"),
         ("@/p -r @/pods.yaml -t -o json", "a table is text"),
+        ("@/p -r @/pods.yaml -o jsn", "did you mean `json`?"),
+        ("@/p -r @/pods.yaml -o table", "for a table use `--table`"),
         ("@/p -r @/pods.yaml -f @/v.yaml -s a=b", "cannot be used with"),
         ("https://example.com/p.yaml -r @/pods.yaml", "is a network address"),
     ] {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use ephor_cluster::Discovery;
+use ephor_engine::check::looks_at_user;
 use ephor_engine::compile::Program;
 use ephor_engine::exceptions::ExceptionSet;
 use ephor_engine::matching::Gvk;
@@ -209,6 +210,9 @@ fn before(review: &Review, old: &[Value]) -> Value {
     old.iter().find(same).unwrap_or(&review.object).clone()
 }
 
+/// Said of a rule that looks at the user when none is given.
+const NO_USER: &str = "           the rule looks at the user, and none is given: name one with `--userinfo FILE`\n";
+
 struct Explaining<'a> {
     loaded: &'a LoadedPolicies,
     batches: Vec<PolicyBatch>,
@@ -246,6 +250,7 @@ impl Explaining<'_> {
 
     /// Writes what the rules of some policies make of a resource; whether there was a violation or an error.
     fn batch(&self, batch: &PolicyBatch, review: Review, out: &mut String) -> bool {
+        let no_user = review.user.is_none();
         let explanation = Explanation::of(&batch.set, &self.exceptions, review, &self.host);
         let mut policy = None;
         for rule in &explanation.rules {
@@ -261,6 +266,10 @@ impl Explaining<'_> {
                     let _ = writeln!(out, "{}", plain::line(&policy));
                 }
                 self.rule(rule, &loaded.origin, out);
+                if no_user && rule.path.lookup(&loaded.document).is_some_and(looks_at_user) {
+                    out.push_str(NO_USER);
+                }
+                out.push('\n');
             }
         }
         if !explanation.changed.is_empty() {
@@ -280,7 +289,6 @@ impl Explaining<'_> {
             let place = step.path.as_ref().map(|path| line(origin, path)).unwrap_or_default();
             let _ = writeln!(out, "  {place:>5}    {}", plain::block(&step.text, "           "));
         }
-        out.push('\n');
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) struct Args {
     /// Show the messages of the rules.
     #[arg(long)]
     detailed_results: bool,
-    /// Exit with 0 if there are no tests.
+    /// Exit with 0 if there are no tests, or none that expects a result.
     #[arg(long)]
     allow_empty: bool,
     /// Accepted for scripts: to find no tests is a failure anyhow.
@@ -91,6 +91,10 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
             }
         };
         ui.say(&format!("error: {why}; `--allow-empty` accepts that"));
+        return Ok(Exit::Findings);
+    }
+    if !args.allow_empty && reports.iter().all(|report| report.rows.is_empty() && !report.could_not()) {
+        ui.say("error: no test file expects a result; `--allow-empty` accepts that");
         return Ok(Exit::Findings);
     }
     Ok(if reports.iter().any(SuiteReport::could_not) {

@@ -358,9 +358,9 @@ fn values_stand_in_for_data() {
     let given = values("resources: [{name: good, values: {got.data.a: 'yes'}}]");
     assert_eq!(asked(map, "got.data.a", &given, &[]), [OK]);
     let given = values("rules: [{name: ask, values: {request.mode: 'yes'}}]");
-    // No request has such a member: a warning, as from `apply`.
+    // No request has such a member: a warning about the policy and one about the value, as from `apply`.
     let mocked = asked("variable: {jmesPath: request.mode}", "got", &given, &[]);
-    assert_eq!(mocked, [OK, "undefined-variable"]);
+    assert_eq!(mocked, [OK, "undefined-variable", "undefined-variable"]);
     let file = "apiVersion: v1\nkind: Values\nGlobalValues: {request.operation: PATCH}\n";
     assert_eq!(asked(map, "got.data.a", "variables: v.yaml", &[("v.yaml", file)]).last().unwrap(), "invalid-values");
 }

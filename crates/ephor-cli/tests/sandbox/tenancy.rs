@@ -65,6 +65,17 @@ fn what_a_policy_patches_is_what_it_selected() {
     for (i, operations) in attacks.iter().enumerate() {
         create(&cluster, &policy(&format!("attack-{i}"), "trigger", &json_patch(operations))).expect("a policy");
     }
+    // A policy sees requests from when it is ready.
+    let policies = cluster.resolve("kyverno.io/v1", "Policy").expect("a kind");
+    eventually("all policies are ready", || {
+        let found = cluster.list(&policies, &ListQuery::all()).ok()?.items;
+        let ready = |policy: &&Value| {
+            let conditions = policy.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+            let holds = |c: &Value| c.str_at(&["type"]) == Some("Ready") && c.str_at(&["status"]) == Some("True");
+            conditions.iter().any(holds)
+        };
+        (found.iter().filter(ready).count() == attacks.len()).then_some(())
+    });
     let maps = cluster.resolve("v1", "ConfigMap").expect("a kind");
     let before = cluster.get(&maps, Some("team-b"), "theirs").expect("a map");
     create(&cluster, &config_map("team-a", "trigger")).expect("a trigger");

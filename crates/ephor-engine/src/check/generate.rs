@@ -218,7 +218,7 @@ fn names(parts: &GenerateParts<'_>, path: &Path, found: &mut Vec<Diagnostic>) {
     }
     let listed = parts.clone_list.iter().flat_map(|list| list.kinds.iter().flatten()).enumerate();
     let listed = listed.map(|(i, kind)| {
-        let (api_version, kind) = kind.rsplit_once('/').unwrap_or(("", kind));
+        let (api_version, kind) = split_kind(kind);
         (api_version, kind, list.key("kinds").index(i))
     });
     let own = parts
@@ -229,11 +229,25 @@ fn names(parts: &GenerateParts<'_>, path: &Path, found: &mut Vec<Diagnostic>) {
         let group = kinds::group_of(api_version);
         kinds::check_case(group, kind, &at, found);
         let of_subresource = kinds::is_native_group(group) && kinds::is_of_subresource(kind);
-        if of_subresource || outside_variables(kind).any(|part| part.contains('/')) {
+        // No kind has a dot or a slash in its name: upstream reads `Deployment.scale` and `Deployment/scale` alike.
+        if of_subresource || outside_variables(kind).any(|part| part.contains(['/', '.'])) {
             // Upstream takes such a policy.
             let message = format!("subresources such as `{kind}` cannot be generated");
             found.push(Diagnostic::warning("generate-subresource", at, message));
         }
+    }
+}
+
+/// The API version and the kind in `apps/v1/Deployment`, the kind with a subresource if one is named. Kinds begin with a
+/// capital letter, groups and versions do not.
+fn split_kind(text: &str) -> (&str, &str) {
+    let begins_kind =
+        |at: &usize| text.get(*at..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
+    let starts = text.match_indices('/').map(|(slash, _)| slash + 1);
+    match starts.into_iter().find(begins_kind).filter(|_| !begins_kind(&0)) {
+        Some(start) => (text.get(..start - 1).unwrap_or_default(), text.get(start..).unwrap_or_default()),
+        None if begins_kind(&0) => ("", text),
+        None => text.rsplit_once('/').unwrap_or(("", text)),
     }
 }
 

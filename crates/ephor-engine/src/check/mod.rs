@@ -30,4 +30,4 @@ pub use global_context::check_global_context;
 pub(crate) use match_conditions::compile as compile_match_conditions;
 pub use policy::check_policy;
 pub use update::check_update;
-pub use variables::REQUEST_MEMBERS;
+pub use variables::{REQUEST_MEMBERS, looks_at_user};

@@ -34,9 +34,21 @@ pub const REQUEST_MEMBERS: [&str; 17] = [
     "userInfo",
 ];
 
+/// The members of those members of `request` whose form is fixed.
+const MEMBERS_OF_MEMBERS: [(&str, &[&str]); 5] = [
+    ("kind", &["group", "kind", "version"]),
+    ("requestKind", &["group", "kind", "version"]),
+    ("requestResource", &["group", "resource", "version"]),
+    ("resource", &["group", "resource", "version"]),
+    ("userInfo", &["extra", "groups", "uid", "username"]),
+];
+
 /// What only admission knows: variables, and members of `request`.
 const USER: [&str; 2] = ["serviceAccountName", "serviceAccountNamespace"];
 const USER_OF_REQUEST: [&str; 3] = ["userInfo", "roles", "clusterRoles"];
+
+/// The members of `match` and `exclude` that select users.
+const SELECTS_USERS: [&str; 3] = ["clusterRoles", "roles", "subjects"];
 
 /// Checks all variables of the rule at `path`, whose document is `document`.
 pub(super) fn check(policy: &Policy, rule: &Rule, document: &Value, path: &Path, found: &mut Vec<Diagnostic>) {
@@ -195,24 +207,34 @@ impl Walk<'_> {
                 });
             }
         }
-        for member in expression.members_of("request") {
-            if !REQUEST_MEMBERS.contains(&member.as_str()) && !self.names.iter().any(|name| name == "request") {
-                self.report(place, 0, at, |path| {
-                    let message = format!("`request` has no member `{member}`");
-                    let help = nearest(member, REQUEST_MEMBERS).map(|near| format!("did you mean `request.{near}`?"));
-                    Diagnostic { help, ..Diagnostic::warning("undefined-variable", path, message) }
-                });
-            }
+        self.members_of_request(expression, place, at);
+    }
+
+    /// Warns of members of `request` that do not exist.
+    fn members_of_request(&mut self, expression: &Expression, place: &Found, at: &[Segment]) {
+        if self.names.iter().any(|name| name == "request") {
+            return;
+        }
+        for path in expression.paths_below("request") {
+            let Some((parent, member, known)) = unknown_member(&path) else { continue };
+            self.report(place, 0, at, |path| {
+                let message = format!("`{parent}` has no member `{member}`");
+                let help =
+                    nearest(member, known.iter().copied()).map(|near| format!("did you mean `{parent}.{near}`?"));
+                Diagnostic { help, ..Diagnostic::warning("undefined-variable", path, message) }
+            });
         }
     }
 
     /// Checks an expression without braces around it: a loop's list, or the `jmesPath` of a variable.
     fn bare(&mut self, text: &str, at: &[Segment]) {
         let Ok(expression) = Expression::compile(text) else { return };
+        let place = Found { start: 0, end: text.len(), body_start: 0, body_end: text.len() };
         // A list that reads what does not exist skips its loop in silence.
         if matches!(at.last(), Some(Segment::Key(key)) if key == "list") {
-            let place = Found { start: 0, end: text.len(), body_start: 0, body_end: text.len() };
             self.names(text, &expression, &place, at);
+        } else {
+            self.members_of_request(&expression, &place, at);
         }
         if self.no_user && reads_user(&expression) {
             let mut path = self.base.clone();
@@ -238,6 +260,18 @@ impl Walk<'_> {
     }
 }
 
+/// The first member on a path below `request` that does not exist: what it is read from, the member, and those that
+/// exist.
+fn unknown_member<'p>(path: &[&'p Str]) -> Option<(String, &'p str, &'static [&'static str])> {
+    let member = path.first()?.as_str();
+    if !REQUEST_MEMBERS.contains(&member) {
+        return Some(("request".to_owned(), member, &REQUEST_MEMBERS));
+    }
+    let (_, known) = MEMBERS_OF_MEMBERS.iter().find(|(name, _)| *name == member)?;
+    let below = path.get(1)?.as_str();
+    (!known.contains(&below)).then(|| (format!("request.{member}"), below, *known))
+}
+
 /// `element`, `elementIndex`, and both with a number.
 fn is_element(name: &str) -> bool {
     let rest = name.strip_prefix("elementIndex").or_else(|| name.strip_prefix("element"));
@@ -253,6 +287,34 @@ fn is_bare(at: &[Segment], object: &Map) -> bool {
     match key(0) {
         "jmesPath" => key(1) == "variable" && !object.contains_key("value"),
         "list" => matches!(at.iter().rev().nth(2), Some(Segment::Key(key)) if key == "foreach"),
+        _ => false,
+    }
+}
+
+/// Whether the document of a rule looks at the user of a request: in what it matches, or in a variable.
+pub fn looks_at_user(rule: &Value) -> bool {
+    let matches = || ["match", "exclude"].iter().filter_map(|key| rule.get(key));
+    matches().any(selects_user) || has_user_variable(rule)
+}
+
+fn selects_user(matches: &Value) -> bool {
+    match matches {
+        Value::Array(items) => items.iter().any(selects_user),
+        Value::Object(map) => {
+            map.iter().any(|(key, member)| SELECTS_USERS.contains(&key.as_str()) || selects_user(member))
+        }
+        _ => false,
+    }
+}
+
+fn has_user_variable(value: &Value) -> bool {
+    let reads = |text: &str| Expression::compile(text).is_ok_and(|expression| reads_user(&expression));
+    match value {
+        Value::String(text) => variables(text).iter().any(|place| reads(place.body(text))),
+        Value::Array(items) => items.iter().any(has_user_variable),
+        Value::Object(map) => map.iter().any(|(key, member)| {
+            (key == "jmesPath" && member.as_str().is_some_and(reads)) || has_user_variable(member)
+        }),
         _ => false,
     }
 }

@@ -101,8 +101,8 @@ struct PolicyCursor {
     rest: std::ops::Range<usize>,
     /// The object before the policy's first patch.
     before: Option<Value>,
-    /// Whether a rule of the policy failed to mutate, so that its patches are taken back.
-    failed: bool,
+    /// The place in the queue of the first rule that failed to mutate, because of which all patches are taken back.
+    failed: Option<usize>,
 }
 
 /// How often an evaluation may ask for more facts: each question can depend on an earlier answer, but not without end.
@@ -120,7 +120,7 @@ impl<'e> Evaluation<'e> {
                 Some(cursor) if queue.get(cursor.rest.start).is_some_and(|r| r.policy == reference.policy) => {
                     cursor.rest.end = i + 1;
                 }
-                _ => cursors.push(PolicyCursor { rest: i..i + 1, before: None, failed: false }),
+                _ => cursors.push(PolicyCursor { rest: i..i + 1, before: None, failed: None }),
             }
         }
         let outcomes = queue.iter().map(|_| None).collect();
@@ -244,7 +244,7 @@ impl<'e> Evaluation<'e> {
                             self.review.object = after;
                             self.derived = Derived::default();
                         }
-                        cursor.failed |= failed;
+                        cursor.failed = cursor.failed.or(failed.then_some(position));
                     }
                     if let Some(place) = self.outcomes.get_mut(position) {
                         *place = Some(outcome);
@@ -260,10 +260,23 @@ impl<'e> Evaluation<'e> {
         }
         if let Some(cursor) = self.cursors.get_mut(index) {
             cursor.rest = rest.end..rest.end;
-            // A policy's patches come together or not at all; its other rules report what they would have done.
-            if let Some(before) = cursor.before.take().filter(|_| cursor.failed) {
-                self.review.object = before;
-                self.derived = Derived::default();
+            // A policy's patches come together or not at all; its other rules say that theirs are not applied.
+            if let Some(failed) = cursor.failed.take() {
+                if let Some(before) = cursor.before.take() {
+                    self.review.object = before;
+                    self.derived = Derived::default();
+                }
+                let policy = self.queue.get(failed).map(|reference| reference.policy);
+                let rule = self.outcomes.get(failed).and_then(Option::as_ref).map(|outcome| outcome.rule.clone());
+                let own = self.queue.iter().zip(&mut self.outcomes).filter(|(r, _)| Some(r.policy) == policy);
+                for outcome in own.filter_map(|(_, outcome)| outcome.as_mut()).filter(|o| o.verdict == Verdict::Pass) {
+                    let message = format!(
+                        "{}; not applied: rule `{}` failed",
+                        outcome.message,
+                        rule.as_deref().unwrap_or_default()
+                    );
+                    outcome.message = message.into();
+                }
             }
         }
         false

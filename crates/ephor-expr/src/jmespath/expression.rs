@@ -98,18 +98,12 @@ impl Expression {
         direct || (passed_on && elsewhere)
     }
 
-    /// The members of the root's member `name` that are read from it directly, as `name.member`.
-    pub fn members_of(&self, name: &str) -> Vec<&Str> {
-        let mut members = Vec::new();
-        self.compiled.lowered.node.walk(&mut |node| {
-            if let Node::RootPath(keys) = node
-                && let [root, member, ..] = keys.as_slice()
-                && root == name
-            {
-                members.push(member);
-            }
-        });
-        members
+    /// The paths below the root's member `name` that are read: `name.a.b`, and also `name.[a, b]`, `name.{x: a}` and
+    /// `name | a`. What stands behind an index, a projection or a call is not followed.
+    pub fn paths_below(&self, name: &str) -> Vec<Vec<&Str>> {
+        let mut paths = Vec::new();
+        self.compiled.lowered.node.paths_below(name, None, &mut paths);
+        paths
     }
 
     /// Whether the root is also read as a whole, by `@`, `*` or a bracket at the start.

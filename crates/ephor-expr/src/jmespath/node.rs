@@ -84,6 +84,80 @@ pub(super) enum Argument {
 }
 
 impl Node {
+    /// Adds the paths below the root's member `name` that this node reads from a current value at the path `current`
+    /// below it; `None` if the current value is something else. Gives the path of its own value, if that is one.
+    pub(super) fn paths_below<'n>(
+        &'n self,
+        name: &str,
+        current: Option<&[&'n Str]>,
+        paths: &mut Vec<Vec<&'n Str>>,
+    ) -> Option<Vec<&'n Str>> {
+        match self {
+            Node::Current => current.map(<[_]>::to_vec),
+            Node::RootPath(keys) if keys.first().is_some_and(|key| key == name) => {
+                let path: Vec<&Str> = keys.iter().skip(1).collect();
+                paths.push(path.clone());
+                Some(path)
+            }
+            Node::Path(keys) => {
+                let path: Vec<&Str> = current?.iter().copied().chain(keys).collect();
+                paths.push(path.clone());
+                Some(path)
+            }
+            Node::Sub(a, b) | Node::Pipe(a, b) => {
+                let value = a.paths_below(name, current, paths);
+                b.paths_below(name, value.as_deref(), paths)
+            }
+            Node::And(a, b) | Node::Or(a, b) => {
+                a.paths_below(name, current, paths);
+                b.paths_below(name, current, paths);
+                None
+            }
+            Node::Compare(_, a, b) => {
+                a.node.paths_below(name, current, paths);
+                b.node.paths_below(name, current, paths);
+                None
+            }
+            Node::Flatten(inner) | Node::Not(inner) => {
+                inner.paths_below(name, current, paths);
+                None
+            }
+            Node::Project { source, each } | Node::Values { source, each } => {
+                source.paths_below(name, current, paths);
+                each.as_ref().and_then(|each| each.paths_below(name, None, paths));
+                None
+            }
+            Node::Filter { source, condition, each } => {
+                source.paths_below(name, current, paths);
+                condition.paths_below(name, None, paths);
+                each.as_ref().and_then(|each| each.paths_below(name, None, paths));
+                None
+            }
+            Node::List { items, .. } => {
+                for item in items {
+                    item.paths_below(name, current, paths);
+                }
+                None
+            }
+            Node::Hash { members, .. } => {
+                for (_, member) in members {
+                    member.paths_below(name, current, paths);
+                }
+                None
+            }
+            Node::Call { args, .. } => {
+                for arg in args {
+                    match arg {
+                        Argument::Value(operand) => operand.node.paths_below(name, current, paths),
+                        Argument::Expression(node) => node.paths_below(name, None, paths),
+                    };
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+
     /// Calls `visit` on this node and all nodes in it. Recurses as deep as the expression nests, which parsing bounds.
     pub(super) fn walk<'n>(&'n self, visit: &mut impl FnMut(&'n Node)) {
         visit(self);

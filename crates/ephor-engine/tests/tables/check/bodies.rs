@@ -269,6 +269,17 @@ fn generated_objects_are_maps_with_plain_names() {
             "apiVersion: autoscaling/v1, kind: Scale, name: a, namespace: b, data: {}".into(),
             &["W generate-subresource /generate/kind"],
         ),
+        (
+            "apiVersion: apps/v1, kind: Deployment.scale, name: a, namespace: b, data: {}".into(),
+            &["W generate-subresource /generate/kind"],
+        ),
+        (
+            "namespace: b, cloneList: {namespace: c, kinds: [v1/Secret, v1/Secret/status, apps/v1/Deployment/scale]}".into(),
+            &[
+                "W generate-subresource /generate/cloneList/kinds/1",
+                "W generate-subresource /generate/cloneList/kinds/2",
+            ],
+        ),
         ("apiVersion: ex.io/v1, kind: Scale, name: a, namespace: b, data: {}".into(), &[]),
         ("apiVersion: v1, kind: configmap, name: a, namespace: b, data: {}".into(), &["E kind-case /generate/kind"]),
         ("namespace: b, cloneList: {namespace: c, kinds: [v1/secret]}".into(), &["E kind-case /generate/cloneList/kinds/0"]),

@@ -153,6 +153,20 @@ impl ClusterError {
         Self::new(ErrorKind::Forbidden, 403, "Forbidden", message, details(resource, name))
     }
 
+    /// A policy of the cluster does not allow it, for a reason that the policy may name; else it is `Invalid`.
+    pub fn denied_for(resource: &Resource, name: &str, why: &str, reason: Option<&str>) -> Self {
+        let (kind, code, reason) = match reason {
+            Some("Unauthorized") => (ErrorKind::Forbidden, 401, "Unauthorized"),
+            Some("Forbidden") => (ErrorKind::Forbidden, 403, "Forbidden"),
+            Some("RequestEntityTooLarge") => (ErrorKind::Invalid, 413, "RequestEntityTooLarge"),
+            _ => (ErrorKind::Invalid, 422, "Invalid"),
+        };
+        let message = format!("{} {name:?} is forbidden: {why}", resource.qualified_plural());
+        let mut details = names(&resource.group, &resource.plural, name);
+        details.insert("causes", vec![Value::from([("message", Value::from(why))])]);
+        Self::new(kind, code, reason, message, Some(Value::object(details)))
+    }
+
     /// The state that was asked for is forgotten.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Gone, 410, "Expired", message.into(), None)

@@ -44,6 +44,7 @@ pub mod schema;
 pub mod write;
 
 pub use backoff::Backoff;
+pub use cause::Cause;
 pub use cluster::{Cluster, Watch, WatchEvent};
 pub use discovery::Discovery;
 pub use error::{ClusterError, ErrorKind};

@@ -19,6 +19,7 @@ use ephor_runtime::decision::path::{Webhook, WebhookScope};
 use ephor_runtime::decision::{AdmissionRequest, Answer};
 use rustc_hash::FxHasher;
 
+use super::admission_policies::AdmissionPolicies;
 use super::observe::ShownDecisions;
 use super::{accounts, scheduling};
 
@@ -35,6 +36,7 @@ pub(super) struct InProcess {
     cluster: MemoryCluster,
     handlers: Handlers,
     own: PolicyAdmission,
+    policies: AdmissionPolicies,
     shown: Arc<ShownDecisions>,
 }
 
@@ -46,7 +48,7 @@ impl InProcess {
         own: PolicyAdmission,
         shown: Arc<ShownDecisions>,
     ) -> Self {
-        Self { cluster, handlers, own, shown }
+        Self { policies: AdmissionPolicies::of(&cluster), cluster, handlers, own, shown }
     }
 
     /// What is asked about objects of Ephor's own kinds, under which name.
@@ -175,7 +177,7 @@ impl InProcess {
 
     fn ask_to_validate(&self, attributes: &Attributes) -> Result<Vec<String>, ClusterError> {
         let request = request(attributes)?;
-        let mut warnings = Vec::new();
+        let mut warnings = self.policies.judge(attributes, &request)?;
         if let Some((webhook, answer)) = self.about_own(&request) {
             warnings.extend(judged(webhook, answer)?);
         }

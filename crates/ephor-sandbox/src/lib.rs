@@ -5,6 +5,7 @@
 //! other clients need no more than the kubeconfig.
 
 mod accounts;
+mod admission_policies;
 mod admit;
 mod api;
 mod cells;

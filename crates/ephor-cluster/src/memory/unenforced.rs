@@ -10,7 +10,7 @@ pub(super) fn warnings(resource: &Resource, object: &Value) -> Vec<String> {
     let kind = resource.kind.as_str();
     match (resource.group.as_str(), kind) {
         ("apiextensions.k8s.io", "CustomResourceDefinition") => definition(object),
-        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy") => {
+        ("admissionregistration.k8s.io", "MutatingAdmissionPolicy") => {
             vec![format!("this {kind} is stored, but nothing here evaluates it")]
         }
         ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => {
@@ -42,9 +42,9 @@ mod tests {
             ),
             ("CustomResourceDefinition", r#"{"spec":{"versions":[{"name":"v1"}]}}"#, &[]),
             (
-                "ValidatingAdmissionPolicy",
+                "MutatingAdmissionPolicy",
                 "{}",
-                &["this ValidatingAdmissionPolicy is stored, but nothing here evaluates it"],
+                &["this MutatingAdmissionPolicy is stored, but nothing here evaluates it"],
             ),
             (
                 "MutatingWebhookConfiguration",
@@ -52,8 +52,11 @@ mod tests {
                 &["this MutatingWebhookConfiguration is stored, but nothing here calls its webhooks"],
             ),
         ] {
-            let group =
-                if kind.starts_with("Custom") { "apiextensions.k8s.io/v1" } else { "admissionregistration.k8s.io/v1" };
+            let group = match kind {
+                "CustomResourceDefinition" => "apiextensions.k8s.io/v1",
+                "MutatingAdmissionPolicy" => "admissionregistration.k8s.io/v1beta1",
+                _ => "admissionregistration.k8s.io/v1",
+            };
             let discovery = Discovery::kubernetes();
             let resource = discovery.find(group, kind).unwrap();
             assert_eq!(warnings(resource, &Value::from_json(object).unwrap()), want, "{kind}");

@@ -114,7 +114,7 @@ impl Controller {
         let clock = i64::try_from(now).ok().and_then(|now| jiff::Timestamp::from_millisecond(now).ok());
         let context = ReconcileContext { env: &self.env, state: &self.state, now, clock: clock.unwrap_or_default() };
         let settled = self.state.contain(|| self.work(&context, &task)).unwrap_or_else(|| {
-            tracing::error!(?task, "a piece of work has panicked");
+            tracing::error!(?task, "a task panicked");
             Settled::Failed
         });
         self.settle(task, policy.as_ref(), settled, now);
@@ -143,7 +143,7 @@ impl Controller {
                 Err(ReconcileError::RetryAfter(pause, _)) => Settled::Later(pause),
                 Err(ReconcileError::LostLease | ReconcileError::TriggerNotFound(_)) => Settled::Done,
                 Err(ReconcileError::Failed(message)) => {
-                    tracing::warn!(policy = %key.policy, trigger = %key.trigger, %message, "not made good");
+                    tracing::warn!(policy = %key.policy, trigger = %key.trigger, %message, "cannot be reconciled");
                     let subject = Subject::Trigger(key.trigger.clone());
                     self.state().set_failure(&key.policy, subject, Some(message), now);
                     Settled::Failed

@@ -171,7 +171,7 @@ impl ReconcileContext<'_> {
         ]));
         let limit = self.lock().recent_writes.check(&id, &content, self.now);
         if let Some(limit) = limit {
-            tracing::warn!(policy = %info.key, %rule, target = %id, "patched again and again: a loop");
+            tracing::warn!(policy = %info.key, %rule, target = %id, "patched repeatedly: a loop");
             let message = TargetError::Loop(id.clone()).to_string();
             self.lock().set_failure(&info.key, subject, Some(message), self.now);
             return Err(match limit {

@@ -128,7 +128,7 @@ pub fn lead(background: &Background, term: &Term) {
                 break;
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot find out what is served");
+                tracing::warn!(%error, "discovery failed");
                 stop.wait(Duration::from_secs(1));
             }
         }

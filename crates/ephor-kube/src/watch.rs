@@ -122,7 +122,7 @@ impl KubeWatch {
             Ok(event) => event,
             Err(error) => {
                 self.unread += 1;
-                tracing::warn!(kind = %self.resource.kind, error, unread = self.unread, "an event is passed over");
+                tracing::warn!(kind = %self.resource.kind, error, unread = self.unread, "an event is skipped");
                 return Ok(None);
             }
         };

@@ -121,7 +121,7 @@ impl Sandbox {
         let added = sandbox.add(first);
         debug_assert!(added.refused.is_empty(), "{added:?}");
         for left in sandbox.cluster.load(objects) {
-            tracing::warn!(error = %left.error, "an object of the kept state is left out");
+            tracing::warn!(error = %left.error, "an object of the saved state is skipped");
         }
         Ok(sandbox)
     }

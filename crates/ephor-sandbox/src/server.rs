@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use super::api::{self, Reply};
 use super::gate::Gate;
 use super::tls::Certificate;
-use super::watch::{self, Asked};
+use super::watch::{self, WatchParameters};
 use super::{lists, namespaces};
 use crate::live::{self, Live};
 
@@ -156,7 +156,10 @@ fn may_make_namespace(parts: &axum::http::request::Parts) -> bool {
 }
 
 /// The watch that a request asks for, if it does.
-fn watched(cluster: &MemoryCluster, parts: &axum::http::request::Parts) -> Result<Option<Asked>, ClusterError> {
+fn watched(
+    cluster: &MemoryCluster,
+    parts: &axum::http::request::Parts,
+) -> Result<Option<WatchParameters>, ClusterError> {
     let text = parts.uri.query().unwrap_or_default();
     if parts.method != axum::http::Method::GET || !text.contains("watch=") {
         return Ok(None);
@@ -165,5 +168,5 @@ fn watched(cluster: &MemoryCluster, parts: &axum::http::request::Parts) -> Resul
     let Some(query) = raw::watch(&target, text)? else { return Ok(None) };
     let form = api::form(&parts.headers)
         .ok_or_else(|| ClusterError::denied(406, "NotAcceptable", "only application/json is served"))?;
-    Ok(Some(Asked { target, query, form, text: text.to_owned() }))
+    Ok(Some(WatchParameters { target, query, form, text: text.to_owned() }))
 }

@@ -26,7 +26,7 @@ const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
 const BACKLOG: usize = 64;
 
 /// A watch as it was asked for.
-pub(super) struct Asked {
+pub(super) struct WatchParameters {
     pub(super) target: Target,
     pub(super) query: WatchQuery,
     pub(super) form: Form,
@@ -34,7 +34,7 @@ pub(super) struct Asked {
     pub(super) text: String,
 }
 
-impl Asked {
+impl WatchParameters {
     fn parameter(&self, name: &str) -> Option<&str> {
         self.text.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
     }
@@ -53,7 +53,7 @@ impl Asked {
 /// Starts a watch; its events are the body. The permit is given back at its end.
 pub(super) fn respond(
     cluster: MemoryCluster,
-    mut asked: Asked,
+    mut asked: WatchParameters,
     stop: CancellationToken,
     permit: OwnedSemaphorePermit,
 ) -> Response<Body> {
@@ -73,7 +73,7 @@ pub(super) fn respond(
         Err(error) => return Reply::error(&error).into_response(),
     };
     let (sender, receiver) = mpsc::channel(BACKLOG);
-    let teller = Teller { cluster, asked, sender };
+    let teller = EventWriter { cluster, asked, sender };
     // A thread of its own: a watch waits, and there may be hundreds. Its end is the end of one watch, and nothing else
     // relies on it, so it is not supervised.
     let spawned = std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
@@ -92,21 +92,26 @@ pub(super) fn respond(
     response
 }
 
-struct Teller {
+struct EventWriter {
     cluster: MemoryCluster,
-    asked: Asked,
+    asked: WatchParameters,
     sender: mpsc::Sender<Bytes>,
 }
 
 /// The client has gone.
-struct Gone;
+struct Disconnected;
 
-impl Teller {
+impl EventWriter {
     fn run(&self, mut watch: Box<dyn Watch>, first: Vec<WatchEvent>, stop: &CancellationToken) {
         let _ = self.tell_all(&mut *watch, first, stop);
     }
 
-    fn tell_all(&self, watch: &mut dyn Watch, first: Vec<WatchEvent>, stop: &CancellationToken) -> Result<(), Gone> {
+    fn tell_all(
+        &self,
+        watch: &mut dyn Watch,
+        first: Vec<WatchEvent>,
+        stop: &CancellationToken,
+    ) -> Result<(), Disconnected> {
         for event in first {
             self.tell(&event)?;
         }
@@ -124,7 +129,7 @@ impl Teller {
                     pending = None;
                     self.tell(&event)?;
                 }
-                Ok(None) if self.sender.is_closed() => return Err(Gone),
+                Ok(None) if self.sender.is_closed() => return Err(Disconnected),
                 Ok(None) => {}
                 Err(error) => return self.send("ERROR", error.status()),
             }
@@ -141,18 +146,18 @@ impl Teller {
         }
     }
 
-    fn tell(&self, event: &WatchEvent) -> Result<(), Gone> {
+    fn tell(&self, event: &WatchEvent) -> Result<(), Disconnected> {
         let (word, object) = match event {
             WatchEvent::Added(object) => ("ADDED", object),
             WatchEvent::Modified(object) => ("MODIFIED", object),
             WatchEvent::Deleted(object) => ("DELETED", object),
             WatchEvent::Bookmark(version) => return self.bookmark(version, None),
         };
-        let Asked { target, form, text, .. } = &self.asked;
+        let WatchParameters { target, form, text, .. } = &self.asked;
         self.send(word, shaped(&self.cluster, target, *form, text, object.clone()))
     }
 
-    fn bookmark(&self, version: &Str, annotations: Option<Value>) -> Result<(), Gone> {
+    fn bookmark(&self, version: &Str, annotations: Option<Value>) -> Result<(), Disconnected> {
         let mut metadata = Map::from_iter([
             ("resourceVersion".into(), Value::from(version.clone())),
             ("creationTimestamp".into(), Value::Null),
@@ -166,13 +171,13 @@ impl Teller {
             ("kind", Value::from(resource.kind.clone())),
             ("metadata", Value::object(metadata)),
         ]);
-        let Asked { target, form, text, .. } = &self.asked;
+        let WatchParameters { target, form, text, .. } = &self.asked;
         self.send("BOOKMARK", shaped(&self.cluster, target, *form, text, object))
     }
 
-    fn send(&self, word: &str, object: Value) -> Result<(), Gone> {
+    fn send(&self, word: &str, object: Value) -> Result<(), Disconnected> {
         let mut line = Value::from([("object", object), ("type", Value::from(word))]).to_json();
         line.push('\n');
-        self.sender.blocking_send(Bytes::from(line)).map_err(|_| Gone)
+        self.sender.blocking_send(Bytes::from(line)).map_err(|_| Disconnected)
     }
 }

@@ -177,7 +177,7 @@ impl Controller {
             }
         };
         let settled = self.0.state.contain(|| self.work(&task, now)).unwrap_or_else(|| {
-            tracing::error!(?task, "a piece of work has panicked");
+            tracing::error!(?task, "a task panicked");
             Settled::Failed
         });
         self.lock().queue.settle(task, settled, now);

@@ -144,7 +144,7 @@ impl Role<'_> {
             match self.reports.cluster.discovery() {
                 Ok(discovery) => return Some(discovery),
                 Err(error) => {
-                    tracing::warn!(%error, "cannot find out what is served");
+                    tracing::warn!(%error, "discovery failed");
                     self.stop.wait(Duration::from_secs(1));
                 }
             }

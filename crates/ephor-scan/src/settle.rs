@@ -106,7 +106,7 @@ impl Controller {
                         let namespace = Some(object::namespace(&report)).filter(|namespace| !namespace.is_empty());
                         let other = cluster.get(resource, namespace, object::name(&report))?;
                         if !is_ours(&other) {
-                            tracing::warn!(report = object::name(&report), "a report of another engine is left alone");
+                            tracing::warn!(report = object::name(&report), "a report of another engine is not changed");
                             return Ok(());
                         }
                         let mut state = self.lock();

@@ -117,7 +117,7 @@ impl CertKeeper {
                     issued.certificate.push_str(&old.pem());
                 }
                 self.write(term, &self.settings.ca_secret, &issued, ca_object.as_ref())?;
-                tracing::info!(why, "a new CA was made");
+                tracing::info!(why, "created a new CA");
             }
             Step::RenewPair(why) => {
                 let no_ca = || KeepError::NoCa(self.settings.ca_secret.clone());
@@ -129,7 +129,7 @@ impl CertKeeper {
                 let names = self.settings.names();
                 let issued = leaf(self.settings.algorithm, &names, &self.settings.service, &by, present.ends, now)?;
                 self.write(term, &self.settings.pair_secret, &issued, pair_object.as_ref())?;
-                tracing::info!(why, "a new serving certificate was made");
+                tracing::info!(why, "created a new serving certificate");
             }
             Step::Rest(_) | Step::Announce | Step::Blocked(_) => {}
         }

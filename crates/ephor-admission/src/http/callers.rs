@@ -22,7 +22,7 @@ use tower::Service;
 use x509_parser::extensions::GeneralName;
 
 use super::connections::{Bounded, Connection, Stream};
-use super::room::Peer;
+use super::memory_quota::Peer;
 use super::sending::Answered;
 
 /// Whose reviews are answered.

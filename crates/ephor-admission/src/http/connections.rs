@@ -22,7 +22,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::Limits;
-use super::room::Peer;
+use super::memory_quota::Peer;
 
 /// The connections of a server. Clones are the same.
 #[derive(Debug, Clone)]

@@ -1,8 +1,8 @@
 //! The webhooks over HTTPS.
 //!
 //! Anybody who reaches the port can send anything, so everything is bounded before it is judged ([`Limits`]): the
-//! connections (`connections`), the memory of requests by the bytes that arrived (`room`), the time for a handshake,
-//! for headers and for a body. A request that finds no room in its time is answered 503, and the API server does what
+//! connections (`connections`), the memory of requests by the bytes that arrived (`memory_quota`), the time for a handshake,
+//! for headers and for a body. A request that gets no memory in its time is answered 503, and the API server does what
 //! the webhook's failure policy says. A panic while a review is judged is answered by the failure policy in its path, a
 //! panic before that with 500, which to the API server is a failure of the webhook; other requests of the connection
 //! go on.
@@ -41,17 +41,17 @@ use connections::{Bounded, Connections};
 use ephor_runtime::decision::{AdmissionRequest, AdmissionReview, Answer, RequestError, Sender, proof};
 use head::Head;
 pub use limits::Limits;
+use memory_quota::{MemoryQuota, Share};
 use reading::Read;
-use room::{Room, Share};
 use sending::Reply;
 
 mod callers;
 mod connections;
 mod head;
 mod limits;
+mod memory_quota;
 pub mod plain;
 mod reading;
-mod room;
 mod sending;
 
 /// Answers admission requests, by the path of their webhook.
@@ -91,7 +91,7 @@ struct Served {
     reviews: Arc<dyn Reviews>,
     limits: Limits,
     callers: Callers,
-    room: Room,
+    quota: MemoryQuota,
     /// The reviews that are parsed and judged on threads of their own, at once.
     workers: Arc<Semaphore>,
 }
@@ -105,13 +105,13 @@ impl Served {
 
 /// All paths: webhooks by POST, the probes of the kubelet by GET.
 pub fn router(reviews: Arc<dyn Reviews>, limits: Limits, callers: Callers) -> Router {
-    let room = Room::new(limits.in_work, limits.peer);
+    let quota = MemoryQuota::new(limits.in_work, limits.peer);
     let probed = Arc::clone(&reviews);
     plain::probes(Arc::new(move || probed.is_ready())).fallback(review).with_state(Arc::new(Served {
         reviews,
         limits,
         callers,
-        room,
+        quota,
         workers: Arc::new(Semaphore::new(limits.workers)),
     }))
 }
@@ -211,7 +211,7 @@ async fn review(State(served): State<Arc<Served>>, request: Request<Body>) -> Re
 }
 
 /// The answer to a request whose head was read at `begun`. All that follows counts into its time: the body, waiting for
-/// room, and judging.
+/// quota, and judging.
 async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) -> Result<Reply, Refused> {
     let (parts, body) = request.into_parts();
     let (path, token) = proof::split(parts.uri.path());
@@ -232,7 +232,7 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
     }
     let limits = served.limits;
     let until = begun + deadline(parts.uri.query().unwrap_or_default());
-    let share = served.room.share(caller.peer());
+    let share = served.quota.share(caller.peer());
     let (body, share) = match reading::read(body, share, &limits, until.min(begun + limits.reading)).await? {
         (Read::Whole(body), share) => (body, share),
         (Read::TooMuch(beginning, what), share) => {
@@ -245,7 +245,7 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
     } else {
         // A parsed review takes several times its length, so no more of them are parsed at once than are judged.
         let Some(worker) = served.worker(until).await else { return unread(&path, &body, share) };
-        // Room is kept for as long as the work lasts, also when no caller waits for it any more.
+        // MemoryQuota is kept for as long as the work lasts, also when no caller waits for it any more.
         let parsing = tokio::task::spawn_blocking(move || (AdmissionReview::parse(&body), body, share, Some(worker)));
         timeout_at(until.into(), parsing).await.map_err(|_| Refused::TooSlow)?.map_err(|_| Refused::Internal)?
     };
@@ -264,7 +264,7 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
         return Ok(Reply { json: told(&asked, answer), share });
     }
     let reviews = Arc::clone(&served.reviews);
-    let late = Reply { json: late(&asked, &path), share: served.room.share(caller.peer()) };
+    let late = Reply { json: late(&asked, &path), share: served.quota.share(caller.peer()) };
     let worker = match worker {
         Some(worker) => Some(worker),
         None => served.worker(until).await,

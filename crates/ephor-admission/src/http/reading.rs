@@ -1,4 +1,4 @@
-//! Bodies: read as they arrive, within room and time.
+//! Bodies: read as they arrive, within quota and time.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use axum::body::{Body, Bytes};
 use http_body_util::BodyExt as _;
 use tokio::time::timeout_at;
 
-use super::room::Share;
+use super::memory_quota::Share;
 use super::{Limits, Refused};
 
 /// What a value takes in memory besides its text.
@@ -37,7 +37,7 @@ pub(super) async fn read(
             Ok((too_much, share))
         }
         Err(Refused::NoRoom) => {
-            // The room goes to the body that this one gave way to.
+            // The quota goes to the body that this one gave way to.
             drop(share);
             skip(&mut body, until).await;
             Err(Refused::NoRoom)

@@ -1,6 +1,6 @@
-//! Answers: sent as their callers take them, within room and time.
+//! Answers: sent as their callers take them, within quota and time.
 //!
-//! A caller may ask a lot and read nothing. An answer keeps room until it is sent. A long one is sent in pieces, and cut
+//! A caller may ask a lot and read nothing. An answer keeps quota until it is sent. A long one is sent in pieces, and cut
 //! off when the caller takes no piece for a while. A connection whose caller takes nothing ends ([`Answered`]).
 
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ use futures::{SinkExt as _, Stream, StreamExt as _, stream};
 use tokio::time::timeout;
 
 use super::connections::Unsent;
-use super::room::Share;
+use super::memory_quota::Share;
 
 /// What is handed over at once.
 const PIECE: usize = 4 << 10;
@@ -23,7 +23,7 @@ const PIECE: usize = 4 << 10;
 /// An answer.
 pub(super) struct Reply {
     pub(super) json: String,
-    /// The room of its question.
+    /// The quota of its question.
     pub(super) share: Share,
 }
 
@@ -33,7 +33,7 @@ impl Reply {
         let Self { json, share } = self;
         let length = json.len();
         let mut share = share.resized(length);
-        // The room of what the connection holds: it goes with the body.
+        // The quota of what the connection holds: it goes with the body.
         let held = share.split(PIECE);
         // The last byte goes alone: HTTP/2 sends a piece when the caller's window takes any of it, and keeps the rest. That
         // the last one was sent shows that the caller has taken the others.
@@ -64,10 +64,10 @@ impl Reply {
     }
 }
 
-/// A body whose room goes with it.
-fn from_pieces(pieces: impl Stream<Item = Bytes> + Send + 'static, room: Share) -> Body {
+/// A body whose quota goes with it.
+fn from_pieces(pieces: impl Stream<Item = Bytes> + Send + 'static, quota: Share) -> Body {
     Body::from_stream(pieces.map(move |piece| {
-        let _ = &room;
+        let _ = &quota;
         Ok::<_, Infallible>(piece)
     }))
 }
@@ -110,53 +110,53 @@ impl<B: http_body::Body + Unpin> http_body::Body for Answered<B> {
 mod tests {
     use http_body_util::BodyExt as _;
 
-    use super::super::room::{Peer, Room};
+    use super::super::memory_quota::{MemoryQuota, Peer};
     use super::*;
 
-    async fn reply(room: &Room, length: usize) -> Reply {
-        let mut share = room.share(Peer::default());
+    async fn reply(quota: &MemoryQuota, length: usize) -> Reply {
+        let mut share = quota.share(Peer::default());
         share.grow(2 * length).await;
         Reply { json: "x".repeat(length), share }
     }
 
     #[tokio::test]
     async fn answers_arrive_whole_and_give_their_room_back() {
-        let room = Room::new(1 << 20, 1 << 20);
+        let quota = MemoryQuota::new(1 << 20, 1 << 20);
         for length in [0, 1, PIECE, PIECE + 1, 100_000] {
-            let response = reply(&room, length).await.respond(Duration::from_mins(1));
+            let response = reply(&quota, length).await.respond(Duration::from_mins(1));
             assert_eq!(response.headers()[header::CONTENT_LENGTH], length.to_string());
             assert_eq!(response.into_body().collect().await.unwrap().to_bytes().len(), length);
             // All of it is free again, soon after the last piece.
-            room.share(Peer::default()).grow(1 << 20).await;
+            quota.share(Peer::default()).grow(1 << 20).await;
         }
     }
 
     #[tokio::test]
     async fn an_answer_that_is_not_read_is_cut_off_and_keeps_the_room_of_a_piece() {
-        let room = Room::new(1 << 20, 1 << 20);
-        let unread = reply(&room, 100_000).await.respond(Duration::from_millis(20));
+        let quota = MemoryQuota::new(1 << 20, 1 << 20);
+        let unread = reply(&quota, 100_000).await.respond(Duration::from_millis(20));
         // All but the piece that stays with the connection.
-        room.share(Peer::default()).grow((1 << 20) - PIECE).await;
+        quota.share(Peer::default()).grow((1 << 20) - PIECE).await;
         let length = unread.into_body().collect().await.unwrap().to_bytes().len();
         assert!(length < 100_000, "{length}");
     }
 
     #[tokio::test]
     async fn an_answer_on_its_way_holds_the_room_of_its_length() {
-        let room = Room::new(1 << 20, 1 << 20);
-        let response = reply(&room, 100_000).await.respond(Duration::from_mins(1));
-        let mut other = room.share(Peer::default());
+        let quota = MemoryQuota::new(1 << 20, 1 << 20);
+        let response = reply(&quota, 100_000).await.respond(Duration::from_mins(1));
+        let mut other = quota.share(Peer::default());
         assert!(timeout(Duration::ZERO, other.grow(1 << 20)).await.is_err());
         other.grow((1 << 20) - 100_000).await;
         drop((response, other));
-        room.share(Peer::default()).grow(1 << 20).await;
+        quota.share(Peer::default()).grow(1 << 20).await;
     }
 
     #[tokio::test]
     async fn a_short_answer_holds_room_too_until_it_is_taken() {
-        let room = Room::new(1 << 20, 1 << 20);
-        let response = reply(&room, 1000).await.respond(Duration::from_mins(1));
-        let mut other = room.share(Peer::default());
+        let quota = MemoryQuota::new(1 << 20, 1 << 20);
+        let response = reply(&quota, 1000).await.respond(Duration::from_mins(1));
+        let mut other = quota.share(Peer::default());
         assert!(timeout(Duration::ZERO, other.grow(1 << 20)).await.is_err());
         drop(response);
         other.grow(1 << 20).await;

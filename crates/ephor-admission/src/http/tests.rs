@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::review::tests::Bench;
+use crate::review::tests::Harness;
 use crate::review::{Effort, Handlers};
 
 /// Answers by the name of the object: `slow` waits, `panic` panics, everything else is let in. The path `/panic` panics
@@ -632,8 +632,8 @@ async fn hostile_objects_end_by_the_failure_policy_and_delay_no_other() {
         ),
         hostile("fold", &deny(&format!("{list}[].[@,@,@][].[@,@,@][].[@,@,@][].[@,@,@][] | length(@)"), "Equals", "1")),
     ];
-    let bench = Bench::new(&policies.iter().map(String::as_str).collect::<Vec<_>>());
-    let server = Running::answering(Arc::new(Judging(bench.handlers.clone())), Limits::default());
+    let harness = Harness::new(&policies.iter().map(String::as_str).collect::<Vec<_>>());
+    let server = Running::answering(Arc::new(Judging(harness.handlers.clone())), Limits::default());
     let object = |data: &str| {
         let kind = r#""name":"a","namespace":"default","kind":{"group":"","version":"v1","kind":"ConfigMap"},
             "resource":{"group":"","version":"v1","resource":"configmaps"}"#;

@@ -7,7 +7,7 @@ use ephor_expr::{Map, Str, Value};
 
 /// What one rule has to say: policy, rule, text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Said<'s> {
+pub(super) struct RuleMessage<'s> {
     pub(super) policy: &'s str,
     /// The key to use when another policy has the same name.
     pub(super) policy_key: &'s str,
@@ -16,7 +16,7 @@ pub(super) struct Said<'s> {
 }
 
 /// The denial of a request about an object by what these rules say.
-pub(super) fn denial(kind: &str, namespace: &str, name: &str, said: &[Said<'_>]) -> String {
+pub(super) fn denial(kind: &str, namespace: &str, name: &str, said: &[RuleMessage<'_>]) -> String {
     // Upstream lets a Policy overwrite a ClusterPolicy of the same name; both are shown here.
     let mut keys: BTreeMap<&str, &str> = BTreeMap::new();
     for one in said {
@@ -51,9 +51,9 @@ pub(super) fn warning(policy: &str, rule: &str, message: &str) -> String {
 mod tests {
     use super::*;
 
-    fn said<'s>(policy_key: &'s str, rule: &'s str, message: &'s str) -> Said<'s> {
+    fn said<'s>(policy_key: &'s str, rule: &'s str, message: &'s str) -> RuleMessage<'s> {
         let policy = policy_key.rsplit('/').next().unwrap_or_default();
-        Said { policy, policy_key, rule, message }
+        RuleMessage { policy, policy_key, rule, message }
     }
 
     #[test]

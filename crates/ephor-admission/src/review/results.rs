@@ -125,14 +125,14 @@ mod tests {
 
     use super::*;
 
-    struct Bench {
+    struct Harness {
         cluster: Arc<dyn Cluster>,
         store: PolicyStore,
         queue: ResultQueue,
         observer: RequestResults,
     }
 
-    impl Bench {
+    impl Harness {
         fn new() -> Self {
             let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
             let store = PolicyStore::new(ExceptionScope::Disabled);
@@ -200,33 +200,33 @@ mod tests {
 
     #[test]
     fn only_what_no_scan_knows_is_left_and_once_for_each_object() {
-        let bench = Bench::new();
-        bench.decide("1", "one", "bad", false, false);
-        bench.decide("2", "one", "good", false, false);
-        bench.decide("3", "two", "bad", false, false);
-        assert_eq!(bench.written(), ["one: p-false=pass", "two: p-false=fail"]);
+        let harness = Harness::new();
+        harness.decide("1", "one", "bad", false, false);
+        harness.decide("2", "one", "good", false, false);
+        harness.decide("3", "two", "bad", false, false);
+        assert_eq!(harness.written(), ["one: p-false=pass", "two: p-false=fail"]);
     }
 
     #[test]
     fn requests_that_change_nothing_leave_nothing() {
-        let bench = Bench::new();
-        bench.decide("1", "one", "bad", true, false);
-        bench.decide("2", "two", "bad", false, true);
-        bench.decide("3", "three", "bad", false, false);
+        let harness = Harness::new();
+        harness.decide("1", "one", "bad", true, false);
+        harness.decide("2", "two", "bad", false, true);
+        harness.decide("3", "three", "bad", false, false);
         let request = AdmissionRequest::of_value(&parse_value("{uid: '3', operation: CREATE}").unwrap()).unwrap();
-        bench.observer.answered(&request, Webhook::Validate, &Answer::deny("by another webhook"), Duration::ZERO);
-        assert_eq!(bench.written(), [""; 0]);
+        harness.observer.answered(&request, Webhook::Validate, &Answer::deny("by another webhook"), Duration::ZERO);
+        assert_eq!(harness.written(), [""; 0]);
     }
 
     #[test]
     fn a_review_of_an_unproven_sender_leaves_nothing_and_takes_nothing_away() {
-        let bench = Bench::new();
-        bench.decide_for(Sender::Unproven, ("1", "one", "bad"), false, false);
-        bench.decide("2", "two", "bad", false, false);
-        bench.decide_for(Sender::Unproven, ("2", "two", "bad"), true, false);
+        let harness = Harness::new();
+        harness.decide_for(Sender::Unproven, ("1", "one", "bad"), false, false);
+        harness.decide("2", "two", "bad", false, false);
+        harness.decide_for(Sender::Unproven, ("2", "two", "bad"), true, false);
         let request = AdmissionRequest::of_value(&parse_value("{uid: '2', operation: CREATE}").unwrap()).unwrap();
         let request = AdmissionRequest { sender: Sender::Unproven, ..request };
-        bench.observer.answered(&request, Webhook::Validate, &Answer::deny("forged"), Duration::ZERO);
-        assert_eq!(bench.written(), ["two: p-false=fail"]);
+        harness.observer.answered(&request, Webhook::Validate, &Answer::deny("forged"), Duration::ZERO);
+        assert_eq!(harness.written(), ["two: p-false=fail"]);
     }
 }

@@ -17,7 +17,7 @@ use ephor_runtime::decision::request::AdmissionRequest;
 use super::audit::Job;
 use super::handlers::{Inner, Prepared};
 use super::judge::{Judge, WouldBlock};
-use super::messages::{self, Said};
+use super::messages::{self, RuleMessage};
 use super::policy_sets::WebhookPolicies;
 
 impl Inner {
@@ -145,12 +145,12 @@ fn denial(
     outcomes: &[Outcome],
     weigh: &Weighing<'_>,
 ) -> String {
-    let said: Vec<Said<'_>> = outcomes
+    let said: Vec<RuleMessage<'_>> = outcomes
         .iter()
         .filter(|outcome| !matches!(outcome.verdict, Verdict::Pass | Verdict::Skip))
         .filter_map(|outcome| {
             let program = programs.get(outcome.policy)?;
-            weigh.is_urgent(program, outcome).then(|| Said {
+            weigh.is_urgent(program, outcome).then(|| RuleMessage {
                 policy: &program.name,
                 policy_key: &program.key,
                 rule: &outcome.rule,

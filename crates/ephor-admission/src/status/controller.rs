@@ -29,7 +29,7 @@ pub struct StatusController {
 
 /// How many statuses are written at a time.
 const WRITERS: usize = 8;
-/// How often everything is looked at without a reason.
+/// How often everything is result at without a reason.
 const RESYNC_INTERVAL: Duration = Duration::from_mins(1);
 /// The pause after a write that failed.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ struct Work {
 
 /// The result of one reconciliation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Looked {
+pub(super) struct RoundResult {
     pub(super) written: usize,
     pub(super) failed: usize,
 }
@@ -81,20 +81,20 @@ impl StatusController {
         let mut memory = Memory::default();
         let mut failures = 0;
         loop {
-            let looked = self.look(term, &mut memory, Timestamp::now());
+            let result = self.look(term, &mut memory, Timestamp::now());
             metrics.reconciled("statuses", Reconciled::Done);
-            failures = if looked.failed > 0 { failures + 1 } else { 0 };
+            failures = if result.failed > 0 { failures + 1 } else { 0 };
             if failures > 0 {
                 metrics.reconciled("statuses", Reconciled::Again { failures });
             }
-            if !self.notify.wait(if looked.failed > 0 { RETRY_INTERVAL } else { RESYNC_INTERVAL }, term.token()) {
+            if !self.notify.wait(if result.failed > 0 { RETRY_INTERVAL } else { RESYNC_INTERVAL }, term.token()) {
                 return;
             }
         }
     }
 
     /// Looks at all policies once and writes what differs.
-    pub(super) fn look(&self, term: &Term, memory: &mut Memory, now: Timestamp) -> Looked {
+    pub(super) fn look(&self, term: &Term, memory: &mut Memory, now: Timestamp) -> RoundResult {
         let work = self.work(memory, now);
         let next = AtomicUsize::new(0);
         let done = Mutex::new(Vec::new());
@@ -115,11 +115,11 @@ impl StatusController {
             }
         });
         let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let looked = Looked { written: done.len(), failed: failed.into_inner() };
+        let result = RoundResult { written: done.len(), failed: failed.into_inner() };
         for policy in done {
             memory.written.insert(policy.key.clone(), policy.resource_version().into());
         }
-        looked
+        result
     }
 
     fn work(&self, memory: &mut Memory, now: Timestamp) -> Vec<Work> {

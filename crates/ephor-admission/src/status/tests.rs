@@ -12,7 +12,7 @@ use ephor_runtime::lease::Term;
 use ephor_runtime::policies::{ExceptionScope, PolicyKey, PolicyStore};
 use jiff::Timestamp;
 
-use super::controller::{Looked, Memory};
+use super::controller::{Memory, RoundResult};
 use super::{Description, Readiness, StatusController, describe};
 use crate::registration::{Registered, Registration, RegistrationBoard};
 use crate::webhooks::{RegisteredFrom, WebhookSettings};
@@ -94,7 +94,7 @@ impl World {
         StatusController::new(cluster, self.policies.clone(), self.board.clone(), self.settings.clone())
     }
 
-    fn look(&self) -> Looked {
+    fn look(&self) -> RoundResult {
         self.controller(Arc::clone(&self.cluster)).look(&self.term, &mut Memory::default(), now())
     }
 
@@ -141,13 +141,13 @@ fn is_ready(said: Option<(String, String)>) -> bool {
 #[test]
 fn a_policy_is_ready_when_the_api_server_asks_for_it_and_not_before() {
     let world = World::new([policy("p", SOUND)]);
-    assert_eq!(world.look(), Looked { written: 0, failed: 0 });
+    assert_eq!(world.look(), RoundResult { written: 0, failed: 0 });
     assert_eq!(world.ready("p"), None);
     world.register();
-    assert_eq!(world.look(), Looked { written: 1, failed: 0 });
+    assert_eq!(world.look(), RoundResult { written: 1, failed: 0 });
     assert!(is_ready(world.ready("p")));
     world.catch_up();
-    assert_eq!(world.look(), Looked { written: 0, failed: 0 }, "nothing has changed");
+    assert_eq!(world.look(), RoundResult { written: 0, failed: 0 }, "nothing has changed");
 }
 
 #[test]

@@ -21,7 +21,7 @@ use super::names::Names;
 use super::plan::{Configuration, ConfigurationKind, Inputs, Ownership, Plan, plan};
 use super::quota::OverQuota;
 use super::settings::WebhookSettings;
-use super::write::{Glass, PutError, put};
+use super::write::{BreakGlass, PutError, put};
 use crate::certs::CertStore;
 use crate::registration::{Registered, Registration, RegistrationBoard};
 
@@ -208,7 +208,7 @@ impl WebhookController {
                 token: token.as_ref(),
                 discovery: &discovery,
             });
-            match self.put_all(term, &configurations, Glass { until: open_until, now }) {
+            match self.put_all(term, &configurations, BreakGlass { until: open_until, now }) {
                 Ok(()) => break left_out,
                 Err((configuration, error)) => {
                     if memory.blame(configuration, &error, |why| self.told(why)) == 0 {
@@ -231,7 +231,7 @@ impl WebhookController {
         &self,
         term: &Term,
         wanted: &'w [Configuration],
-        glass: Glass,
+        glass: BreakGlass,
     ) -> Result<(), (&'w Configuration, PutError)> {
         for configuration in wanted {
             put(&*self.sources.cluster, term, configuration, glass).map_err(|error| (configuration, error))?;

@@ -25,12 +25,12 @@ const ATTEMPTS: usize = 5;
 
 /// Until when the glass is open, as far as was known before anything is written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Glass {
+pub(super) struct BreakGlass {
     pub(super) until: Option<Timestamp>,
     pub(super) now: Timestamp,
 }
 
-impl Glass {
+impl BreakGlass {
     /// What a configuration must be. Somebody may have opened the glass since it was looked at: what the configuration
     /// that is written over carries itself counts too.
     fn document(&self, wanted: &Configuration, live: Option<&Value>) -> Value {
@@ -43,7 +43,12 @@ impl Glass {
 }
 
 /// Makes the stored configuration what it must be; gives back what is stored then. Writes nothing if it is so already.
-pub(super) fn put(cluster: &dyn Cluster, term: &Term, wanted: &Configuration, glass: Glass) -> Result<Value, PutError> {
+pub(super) fn put(
+    cluster: &dyn Cluster,
+    term: &Term,
+    wanted: &Configuration,
+    glass: BreakGlass,
+) -> Result<Value, PutError> {
     let resource = cluster.resolve("admissionregistration.k8s.io/v1", wanted.kind.as_str())?;
     let mut last = None;
     for _ in 0..ATTEMPTS {

@@ -12,7 +12,7 @@ use axum::routing::get;
 use futures::stream::{self, Stream, StreamExt as _};
 use tokio::sync::broadcast::error::RecvError;
 
-use super::feed::{Event, Live};
+use super::stream::{Event, Live};
 
 /// What the page may do: load its own script and style, and listen to its own server.
 const CONTENT_POLICY: &str =
@@ -53,14 +53,14 @@ fn file(kind: &'static str, text: &'static str) -> Response {
 }
 
 #[derive(serde::Deserialize)]
-struct Asked {
+struct Parameters {
     #[serde(default)]
     token: String,
     #[serde(default)]
     path: String,
 }
 
-async fn events(State(served): State<Served>, Query(asked): Query<Asked>) -> Response {
+async fn events(State(served): State<Served>, Query(asked): Query<Parameters>) -> Response {
     // An event source of a browser cannot set headers.
     if !same(asked.token.as_bytes(), served.token.as_bytes()) {
         return StatusCode::UNAUTHORIZED.into_response();
@@ -68,7 +68,7 @@ async fn events(State(served): State<Served>, Query(asked): Query<Asked>) -> Res
     Sse::new(follow(&served.live)).keep_alive(KeepAlive::default()).into_response()
 }
 
-async fn object(State(served): State<Served>, Query(asked): Query<Asked>) -> Response {
+async fn object(State(served): State<Served>, Query(asked): Query<Parameters>) -> Response {
     if !same(asked.token.as_bytes(), served.token.as_bytes()) {
         return StatusCode::UNAUTHORIZED.into_response();
     }

@@ -5,10 +5,10 @@
 //! gets all of it first and every change after, as server-sent events. The page needs no network beyond this server.
 
 mod decision;
-mod feed;
 mod http;
+mod stream;
 
 pub use decision::{Decision, Ended};
-pub use feed::{Live, Topic};
 pub(crate) use http::same;
 pub use http::{Lookup, router};
+pub use stream::{Live, Topic};

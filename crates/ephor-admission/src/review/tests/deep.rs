@@ -50,8 +50,8 @@ fn policies_decide_on_what_is_deep_also_where_failures_are_ignored() {
         (denies("{key: '{{ request.object.spec[0].a[0].a | length(@) }}', operator: Equals, value: 1}"), false),
         (denies("{key: '{{ length(to_string(request.object.spec)) }}', operator: GreaterThan, value: 100}"), false),
     ] {
-        let answer = Bench::new(&[&rule]).validate(&request);
-        let told = || Bench::new(&[&rule.replace("failurePolicy: Ignore, ", "")]).validate(&request);
+        let answer = Harness::new(&[&rule]).validate(&request);
+        let told = || Harness::new(&[&rule.replace("failurePolicy: Ignore, ", "")]).validate(&request);
         assert_eq!(answer.allowed, allowed, "{rule}: {:?}", told());
     }
 }
@@ -66,7 +66,7 @@ fn json_patches_change_what_is_deep_also_where_failures_are_ignored() {
         "{op: move, from: /spec, path: /metadata/more}",
     ] {
         let rule = policy(&format!("mutate: {{patchesJson6902: '[{operation}]'}}"));
-        let answer = Bench::new(&[&rule]).handlers.mutate(&request, &WebhookScope::All).review("", "", "u");
+        let answer = Harness::new(&[&rule]).handlers.mutate(&request, &WebhookScope::All).review("", "", "u");
         assert!(answer.at(&["response", "patch"]).is_some(), "{operation}");
     }
 }
@@ -109,10 +109,10 @@ fn no_policy_takes_the_stack_for_the_levels_of_an_object() {
                 "generate: {{apiVersion: v1, kind: ConfigMap, name: c, namespace: default, data: {{data: {{a: '{value}'}}}}}}"
             ),
         ] {
-            let bench = Bench::new(&[&policy(&rule)]);
+            let harness = Harness::new(&[&policy(&rule)]);
             for operation in ["CREATE", "UPDATE"] {
                 let request = asked(operation);
-                for answer in [bench.handlers.mutate(&request, &WebhookScope::All), bench.validate(&request)] {
+                for answer in [harness.handlers.mutate(&request, &WebhookScope::All), harness.validate(&request)] {
                     answer.review("", "", "u").to_json();
                 }
             }

@@ -24,7 +24,7 @@ use super::{Effort, WouldBlock};
 mod deep;
 
 /// Handlers, their cluster, and what observers saw.
-pub(crate) struct Bench {
+pub(crate) struct Harness {
     cluster: Arc<dyn Cluster>,
     pub(crate) handlers: Handlers,
     config: ConfigStore,
@@ -62,7 +62,7 @@ fn yaml(text: &str) -> Value {
     parse_values(text, &Limits::default()).unwrap().remove(0)
 }
 
-impl Bench {
+impl Harness {
     pub(crate) fn new(policies: &[&str]) -> Self {
         Self::with(policies, |_| {})
     }
@@ -164,16 +164,16 @@ fn an_exception_of_one_namespace_lets_nothing_off_the_policies_of_another() {
         )
     };
     for (namespace, allowed) in [("team-a", false), ("default", true)] {
-        let bench = Bench::new(&[&policy, &exception(namespace)]);
-        let answer = bench.validate(&request("CREATE", "Pod", "", &pod("{a: b}")));
+        let harness = Harness::new(&[&policy, &exception(namespace)]);
+        let answer = harness.validate(&request("CREATE", "Pod", "", &pod("{a: b}")));
         assert_eq!(answer.allowed, allowed, "an exception of {namespace}");
     }
 }
 
 #[test]
 fn a_violation_of_an_enforced_rule_is_denied() {
-    let bench = Bench::new(&[&wants_team("require", "", "Enforce")]);
-    let answer = bench.validate(&request("CREATE", "Pod", "", &pod("{a: b}")));
+    let harness = Harness::new(&[&wants_team("require", "", "Enforce")]);
+    let answer = harness.validate(&request("CREATE", "Pod", "", &pod("{a: b}")));
     assert!(!answer.allowed);
     insta::assert_snapshot!(answer.message.unwrap(), @r"
 
@@ -182,41 +182,42 @@ fn a_violation_of_an_enforced_rule_is_denied() {
     require:
       team: 'validation error: label team is missing. rule team failed at path /metadata/labels/team/'
     ");
-    assert_eq!(bench.seen(), ["require/team fail blocked", "validate false"]);
-    assert_eq!(bench.validate(&request("CREATE", "Pod", "", &pod("{team: x}"))), Answer::allow());
-    assert_eq!(bench.seen(), ["require/team pass", "validate true"]);
+    assert_eq!(harness.seen(), ["require/team fail blocked", "validate false"]);
+    assert_eq!(harness.validate(&request("CREATE", "Pod", "", &pod("{team: x}"))), Answer::allow());
+    assert_eq!(harness.seen(), ["require/team pass", "validate true"]);
 }
 
 #[test]
 fn audit_rules_are_judged_and_let_pass() {
-    let bench = Bench::new(&[&wants_team("audit", "", "Audit"), &wants_team("warn", "emitWarning: true,", "Audit")]);
-    let answer = bench.validate(&request("CREATE", "Pod", "", &pod("{a: b}")));
+    let harness =
+        Harness::new(&[&wants_team("audit", "", "Audit"), &wants_team("warn", "emitWarning: true,", "Audit")]);
+    let answer = harness.validate(&request("CREATE", "Pod", "", &pod("{a: b}")));
     let message =
         "policy warn.team: validation error: label team is missing. rule team failed at path /metadata/labels/team/";
     assert_eq!(answer, Answer::allow().with_warnings([message.to_owned()]));
-    assert_eq!(bench.seen(), ["warn/team fail", "audit/team fail", "validate true"]);
+    assert_eq!(harness.seen(), ["warn/team fail", "audit/team fail", "validate true"]);
 }
 
 #[test]
 fn a_review_that_panics_is_answered_by_the_failure_policy_and_counted() {
     for (failure, allowed) in [("Fail", false), ("Ignore", true)] {
-        let bench = Bench::new(&[&wants_team("panics", &format!("failurePolicy: {failure},"), "Enforce")]);
+        let harness = Harness::new(&[&wants_team("panics", &format!("failurePolicy: {failure},"), "Enforce")]);
         let scope = WebhookScope::ByFailurePolicy(if allowed { FailurePolicy::Ignore } else { FailurePolicy::Fail });
-        let answer = bench.handlers.validate(&request("CREATE", "Pod", "", &pod("{a: b}")), &scope);
+        let answer = harness.handlers.validate(&request("CREATE", "Pod", "", &pod("{a: b}")), &scope);
         assert_eq!((answer.allowed, answer.code), (allowed, (!allowed).then_some(500)), "{failure}: {answer:?}");
-        assert_eq!(bench.seen(), [format!("validate {allowed}")], "{failure}");
+        assert_eq!(harness.seen(), [format!("validate {allowed}")], "{failure}");
     }
 }
 
 #[test]
 fn an_audit_that_panics_is_counted_as_dropped_and_the_next_one_is_judged() {
-    let bench = Bench::with(&[&wants_team("panics", "", "Audit")], |options| options.audit_workers = 1);
+    let harness = Harness::with(&[&wants_team("panics", "", "Audit")], |options| options.audit_workers = 1);
     let pod = request("CREATE", "Pod", "", &pod("{a: b}"));
     for _ in 0..2 {
-        assert!(bench.validate(&pod).allowed);
+        assert!(harness.validate(&pod).allowed);
         let mut seen = Vec::new();
         while seen.len() < 2 {
-            seen.extend(bench.seen());
+            seen.extend(harness.seen());
             std::thread::yield_now();
         }
         seen.sort();
@@ -242,9 +243,9 @@ fn each_policy_answers_for_its_own_errors() {
         ("emitWarning: true,", "Audit", true),
     ] {
         // The neighbour fails closed and has nothing to complain about.
-        let bench = Bench::new(&[&broken("broken", spec, action), &wants_team("neighbour", "", "Audit")]);
-        assert_eq!(bench.validate(&create).allowed, allowed, "{spec} {action}");
-        let forced = Bench::with(&[&broken("broken", spec, action)], |o| o.force_failure_policy_ignore = true);
+        let harness = Harness::new(&[&broken("broken", spec, action), &wants_team("neighbour", "", "Audit")]);
+        assert_eq!(harness.validate(&create).allowed, allowed, "{spec} {action}");
+        let forced = Harness::with(&[&broken("broken", spec, action)], |o| o.force_failure_policy_ignore = true);
         assert!(forced.validate(&create).allowed);
     }
 }
@@ -252,7 +253,7 @@ fn each_policy_answers_for_its_own_errors() {
 #[test]
 fn lanes_split_policies_by_failure_policy() {
     let ignore = wants_team("ignore", "failurePolicy: Ignore,", "Enforce");
-    let bench = Bench::new(&[&wants_team("fail", "", "Enforce"), &ignore]);
+    let harness = Harness::new(&[&wants_team("fail", "", "Enforce"), &ignore]);
     let create = request("CREATE", "Pod", "", &pod("{}"));
     for (scope, verdicts) in [
         (WebhookScope::All, &["fail/team fail blocked", "ignore/team fail blocked", "validate false"][..]),
@@ -265,8 +266,8 @@ fn lanes_split_policies_by_failure_policy() {
         (WebhookScope::OnePolicy(FailurePolicy::Fail, PolicyKey::parse("gone")), &["validate false"]),
         (WebhookScope::OnePolicy(FailurePolicy::Ignore, PolicyKey::parse("gone")), &["validate true"]),
     ] {
-        bench.handlers.validate(&create, &scope);
-        assert_eq!(bench.seen(), verdicts, "{scope:?}");
+        harness.handlers.validate(&create, &scope);
+        assert_eq!(harness.seen(), verdicts, "{scope:?}");
     }
 }
 
@@ -276,12 +277,12 @@ const LABELS: &str = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata:
 
 #[test]
 fn a_mutation_is_one_patch_and_perhaps_a_warning() {
-    let bench = Bench::new(&[LABELS]);
-    let answer = bench.handlers.mutate(&request("CREATE", "Pod", "", &pod("{a: b}")), &WebhookScope::All);
+    let harness = Harness::new(&[LABELS]);
+    let answer = harness.handlers.mutate(&request("CREATE", "Pod", "", &pod("{a: b}")), &WebhookScope::All);
     assert_eq!(answer.patch.unwrap().to_json(), r#"[{"op":"add","path":"/metadata/labels/team","value":"none"}]"#);
     assert_eq!(answer.warnings, ["policy label.team: mutated Pod/p in namespace default"]);
     for request in [request("CREATE", "Pod", "", &pod("{team: x}")), request("DELETE", "Pod", &pod("{}"), "")] {
-        assert_eq!(bench.handlers.mutate(&request, &WebhookScope::All), Answer::allow());
+        assert_eq!(harness.handlers.mutate(&request, &WebhookScope::All), Answer::allow());
     }
 }
 
@@ -295,11 +296,11 @@ fn a_mutation_that_fails_denies_unless_its_policy_ignores_errors() {
         )
     };
     let create = request("CREATE", "Pod", "", &pod("{a: b}"));
-    let answer = Bench::new(&[&broken("b", ""), LABELS]).handlers.mutate(&create, &WebhookScope::All);
+    let answer = Harness::new(&[&broken("b", ""), LABELS]).handlers.mutate(&create, &WebhookScope::All);
     let message = answer.message.unwrap();
     assert!(message.starts_with("mutation policy b error: failed to apply policy b rules [r: "), "{message}");
     let answer =
-        Bench::new(&[&broken("b", "failurePolicy: Ignore,"), LABELS]).handlers.mutate(&create, &WebhookScope::All);
+        Harness::new(&[&broken("b", "failurePolicy: Ignore,"), LABELS]).handlers.mutate(&create, &WebhookScope::All);
     assert_eq!(answer.patch.unwrap().as_array().unwrap().len(), 1);
 }
 
@@ -307,31 +308,31 @@ fn a_mutation_that_fails_denies_unless_its_policy_ignores_errors() {
 fn hidden_requests_are_let_pass_and_own_objects_protected() {
     let deny = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: d}, spec: {validationFailureAction: \
          Enforce, rules: [{name: r, match: {any: [{resources: {kinds: [Pod, Namespace]}}]}, validate: {deny: {}}}]}}";
-    let bench = Bench::with(&[deny], |options| options.protect_managed_resources = true);
+    let harness = Harness::with(&[deny], |options| options.protect_managed_resources = true);
     let in_system = pod("{}").replace("namespace: default", "namespace: kube-system");
-    assert!(bench.validate(&request("CREATE", "Pod", "", &in_system)).allowed);
+    assert!(harness.validate(&request("CREATE", "Pod", "", &in_system)).allowed);
     let namespace = |name: &str| format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}");
-    assert!(bench.validate(&request("CREATE", "Namespace", "", &namespace("kube-system"))).allowed);
-    assert!(!bench.validate(&request("CREATE", "Namespace", "", &namespace("x"))).allowed);
+    assert!(harness.validate(&request("CREATE", "Namespace", "", &namespace("kube-system"))).allowed);
+    assert!(!harness.validate(&request("CREATE", "Namespace", "", &namespace("x"))).allowed);
 
     let managed = pod("{app.kubernetes.io/managed-by: kyverno}").replace("default", "kube-system");
     let mut delete = request("DELETE", "Pod", &managed, "");
-    assert_eq!(bench.validate(&delete).message.unwrap(), super::filter::PROTECTED);
+    assert_eq!(harness.validate(&delete).message.unwrap(), super::filter::PROTECTED);
     for user in ["system:serviceaccount:kyverno:x", "system:serviceaccount:kube-system:namespace-controller"] {
         delete.user.username = user.into();
-        assert!(bench.validate(&delete).allowed, "{user}");
+        assert!(harness.validate(&delete).allowed, "{user}");
     }
 }
 
 #[test]
 fn a_shadow_allows_everything_and_writes_nothing() {
-    let bench = Bench::with(&[&wants_team("require", "", "Enforce"), GENERATE], |options| options.shadow = true);
+    let harness = Harness::with(&[&wants_team("require", "", "Enforce"), GENERATE], |options| options.shadow = true);
     // The webhooks of a shadow ask so, whatever the failure policies are.
     let scope = WebhookScope::ByFailurePolicy(FailurePolicy::Ignore);
-    assert_eq!(bench.handlers.validate(&request("CREATE", "Pod", "", &pod("{}")), &scope), Answer::allow());
-    assert_eq!(bench.validate(&request("DELETE", "Pod", &pod("{team: x}"), "")), Answer::allow());
-    assert_eq!(bench.seen()[..2], ["require/team fail blocked", "shadow validate false"]);
-    assert!(bench.update_requests().is_empty());
+    assert_eq!(harness.handlers.validate(&request("CREATE", "Pod", "", &pod("{}")), &scope), Answer::allow());
+    assert_eq!(harness.validate(&request("DELETE", "Pod", &pod("{team: x}"), "")), Answer::allow());
+    assert_eq!(harness.seen()[..2], ["require/team fail blocked", "shadow validate false"]);
+    assert!(harness.update_requests().is_empty());
 }
 
 #[test]
@@ -341,7 +342,7 @@ fn values_of_secrets_are_not_told() {
          request.object.data.k | base64_decode(@) }}\", deny: {}}}]}}";
     // "topsecret" in base64.
     let secret = "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: default}, data: {k: dG9wc2VjcmV0}}";
-    let answer = Bench::new(&[policy]).validate(&request("CREATE", "Secret", "", secret));
+    let answer = Harness::new(&[policy]).validate(&request("CREATE", "Secret", "", secret));
     let message = answer.message.unwrap();
     assert!(message.ends_with("r: it is <redacted>\n"), "{message}");
 }
@@ -352,16 +353,16 @@ fn context_data_have_a_limit() {
          Enforce, rules: [{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, context: [{name: teams, configMap: \
          {name: teams, namespace: default}}], validate: {message: nay, deny: {conditions: {all: [{key: '{{ \
          teams.data.a }}', operator: Equals, value: z}]}}}}]}}";
-    let bench = Bench::new(&[policy]);
+    let harness = Harness::new(&[policy]);
     let teams = "{apiVersion: v1, kind: ConfigMap, metadata: {name: teams, namespace: default}, data: {a: b}}";
-    let kind = bench.cluster.resolve("v1", "ConfigMap").unwrap();
-    bench.cluster.create(&kind, yaml(teams), &WriteOptions::default()).unwrap();
+    let kind = harness.cluster.resolve("v1", "ConfigMap").unwrap();
+    harness.cluster.create(&kind, yaml(teams), &WriteOptions::default()).unwrap();
     let create = request("CREATE", "Pod", "", &pod("{}"));
-    assert!(bench.validate(&create).allowed);
-    bench.config.apply(StoreEvent::Apply(yaml(
+    assert!(harness.validate(&create).allowed);
+    harness.config.apply(StoreEvent::Apply(yaml(
         "{apiVersion: v1, kind: ConfigMap, metadata: {name: kyverno, namespace: kyverno}, data: {maxContextSize: '20'}}",
     )));
-    let message = bench.validate(&create).message.unwrap();
+    let message = harness.validate(&create).message.unwrap();
     assert!(message.contains("context data exceed 20 bytes (maxContextSize)"), "{message}");
 }
 
@@ -393,26 +394,26 @@ fn work_for_the_background_is_handed_over() {
         // A deletion is an event for rules that name it, and the end of the trigger for those that synchronize.
         (request("DELETE", "Pod", &pod("{team: x}"), ""), &[("once", false, false), ("sync", true, true)]),
     ] {
-        let bench = Bench::new(&[GENERATE]);
-        assert!(bench.validate(&request).allowed);
-        assert_eq!(contexts(&bench.update_requests()), want, "{:?}", request.operation);
+        let harness = Harness::new(&[GENERATE]);
+        assert!(harness.validate(&request).allowed);
+        assert_eq!(contexts(&harness.update_requests()), want, "{:?}", request.operation);
     }
 }
 
 #[test]
 fn nothing_is_handed_over_for_dry_runs_denials_and_the_background_itself() {
-    let denied = Bench::new(&[GENERATE, &wants_team("require", "", "Enforce")]);
+    let denied = Harness::new(&[GENERATE, &wants_team("require", "", "Enforce")]);
     assert!(!denied.validate(&request("CREATE", "Pod", "", &pod("{a: b}"))).allowed);
     assert!(denied.update_requests().is_empty());
 
-    let bench = Bench::new(&[GENERATE]);
+    let harness = Harness::new(&[GENERATE]);
     let mut dry = request("CREATE", "Pod", "", &pod("{team: x}"));
     dry.dry_run = true;
-    bench.validate(&dry);
+    harness.validate(&dry);
     let mut own = request("CREATE", "Pod", "", &pod("{team: x}"));
     own.user.username = "system:serviceaccount:kyverno:kyverno-background-controller".into();
-    bench.validate(&own);
-    assert!(bench.update_requests().is_empty());
+    harness.validate(&own);
+    assert!(harness.update_requests().is_empty());
 }
 
 #[test]
@@ -423,22 +424,22 @@ fn work_that_others_write_at_each_try_counts_as_not_recorded() {
         let taken = write.kind == KIND && write.verb == "create";
         taken.then(|| ClusterError::already_exists(&requests, &write.name))
     });
-    let bench = Bench::over(Arc::new(contended), &[GENERATE], |_| {});
-    let answer = bench.validate(&request("CREATE", "Pod", "", &pod("{team: x}")));
+    let harness = Harness::over(Arc::new(contended), &[GENERATE], |_| {});
+    let answer = harness.validate(&request("CREATE", "Pod", "", &pod("{team: x}")));
     assert_eq!((answer.allowed, answer.code), (false, Some(500)), "{answer:?}");
     assert!(answer.message.unwrap().contains("could not be recorded"));
 }
 
 #[test]
 fn synchronizing_work_coalesces_and_events_stay_apart() {
-    let bench = Bench::new(&[GENERATE]);
+    let harness = Harness::new(&[GENERATE]);
     let mut create = request("CREATE", "Pod", "", &pod("{team: x}"));
-    bench.validate(&create);
-    bench.validate(&create);
-    assert_eq!(bench.update_requests().len(), 2);
+    harness.validate(&create);
+    harness.validate(&create);
+    assert_eq!(harness.update_requests().len(), 2);
     create.uid = "uid-2".into();
-    bench.validate(&create);
-    let requests = bench.update_requests();
+    harness.validate(&create);
+    let requests = harness.update_requests();
     assert_eq!(contexts(&requests), [("once", false, false), ("once", false, false), ("sync", false, true)]);
     let trigger = &requests[0].spec.rule_context[0].trigger;
     assert_eq!((trigger.api_version.as_str(), trigger.kind.as_str(), trigger.uid.as_str()), ("v1", "Pod", "u1"));
@@ -447,39 +448,39 @@ fn synchronizing_work_coalesces_and_events_stay_apart() {
 
 #[test]
 fn beyond_the_threshold_nothing_is_handed_over_and_the_client_is_told() {
-    let bench = Bench::new(&[GENERATE]);
+    let harness = Harness::new(&[GENERATE]);
     let (stop, create) = (ephor_runtime::CancellationToken::new(), request("CREATE", "Pod", "", &pod("{team: x}")));
     let full = yaml("{data: {updateRequestThreshold: '0'}}");
-    bench.config.apply(StoreEvent::Apply(full));
-    assert_eq!(bench.validate(&create), Answer::allow(), "nobody counts");
-    let (waiting, watcher) = super::Waiting::follow(&bench.cluster, "kyverno", |_| (), &stop);
+    harness.config.apply(StoreEvent::Apply(full));
+    assert_eq!(harness.validate(&create), Answer::allow(), "nobody counts");
+    let (waiting, watcher) = super::Waiting::follow(&harness.cluster, "kyverno", |_| (), &stop);
     assert!(watcher.wait_synced(Duration::from_mins(1)));
-    bench.handlers.count_update_requests(waiting);
-    let before = bench.update_requests().len();
+    harness.handlers.count_update_requests(waiting);
+    let before = harness.update_requests().len();
     let warning = "the work of policy g was not recorded: too many UpdateRequests wait already".to_owned();
-    assert_eq!(bench.validate(&create), Answer::allow().with_warnings([warning]));
-    assert_eq!(bench.update_requests().len(), before);
+    assert_eq!(harness.validate(&create), Answer::allow().with_warnings([warning]));
+    assert_eq!(harness.update_requests().len(), before);
     stop.cancel();
 }
 
 #[test]
 fn a_request_whose_work_cannot_be_handed_over_is_told_as_blocked_and_not_audited() {
-    let bench = Bench::new(&[GENERATE, &wants_team("require", "", "Enforce"), &wants_team("audited", "", "Audit")]);
-    let namespaces = bench.cluster.resolve("v1", "Namespace").unwrap();
-    bench.cluster.delete(&namespaces, None, "kyverno", &ephor_cluster::DeleteOptions::default()).unwrap();
-    assert!(!bench.validate(&request("CREATE", "Pod", "", &pod("{team: x}"))).allowed);
-    assert_eq!(bench.seen(), ["require/team pass blocked", "validate false"]);
+    let harness = Harness::new(&[GENERATE, &wants_team("require", "", "Enforce"), &wants_team("audited", "", "Audit")]);
+    let namespaces = harness.cluster.resolve("v1", "Namespace").unwrap();
+    harness.cluster.delete(&namespaces, None, "kyverno", &ephor_cluster::DeleteOptions::default()).unwrap();
+    assert!(!harness.validate(&request("CREATE", "Pod", "", &pod("{team: x}"))).allowed);
+    assert_eq!(harness.seen(), ["require/team pass blocked", "validate false"]);
 }
 
 /// Whether a policy's work for a request is lost, and the client told, where too much waits already.
 fn is_urgent(policy: &str, request: &AdmissionRequest) -> bool {
-    let bench = Bench::new(&[policy]);
-    bench.config.apply(StoreEvent::Apply(yaml("{data: {updateRequestThreshold: '0'}}")));
+    let harness = Harness::new(&[policy]);
+    harness.config.apply(StoreEvent::Apply(yaml("{data: {updateRequestThreshold: '0'}}")));
     let stop = ephor_runtime::CancellationToken::new();
-    let (waiting, watcher) = super::Waiting::follow(&bench.cluster, "kyverno", |_| (), &stop);
+    let (waiting, watcher) = super::Waiting::follow(&harness.cluster, "kyverno", |_| (), &stop);
     assert!(watcher.wait_synced(Duration::from_mins(1)));
-    bench.handlers.count_update_requests(waiting);
-    let answer = bench.validate(request);
+    harness.handlers.count_update_requests(waiting);
+    let answer = harness.validate(request);
     stop.cancel();
     !answer.warnings.is_empty()
 }
@@ -499,18 +500,19 @@ fn synchronizing_work_that_only_the_request_tells_of_is_urgent() {
         .map(|policy| [&create, &update].map(|request| is_urgent(policy, request)));
     assert_eq!(urgent, [[false, false], [true, true], [false, true], [true, true]]);
 
-    let bench = Bench::new(&[&by_user]);
-    bench.validate(&create);
-    bench.validate(&update);
-    assert_eq!(bench.update_requests().len(), 2, "one must not take the other's place before it has come true");
+    let harness = Harness::new(&[&by_user]);
+    harness.validate(&create);
+    harness.validate(&update);
+    assert_eq!(harness.update_requests().len(), 2, "one must not take the other's place before it has come true");
 }
 
 #[test]
 fn objects_travel_only_where_they_cannot_be_read_later() {
     let payload = |request: &AdmissionRequest| {
-        let bench = Bench::new(&[&GENERATE.replace("[Pod]", "[Secret]").replace("kinds: [Pod],", "kinds: [Secret],")]);
-        bench.validate(request);
-        bench.update_requests()[0].spec.context.admission_request_info.admission_request.clone()
+        let harness =
+            Harness::new(&[&GENERATE.replace("[Pod]", "[Secret]").replace("kinds: [Pod],", "kinds: [Secret],")]);
+        harness.validate(request);
+        harness.update_requests()[0].spec.context.admission_request_info.admission_request.clone()
     };
     let secret = "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: default}, data: {k: dG9wc2VjcmV0}}";
     assert!(payload(&request("CREATE", "Secret", "", secret)).get("object").is_none());
@@ -527,18 +529,18 @@ fn what_has_to_be_fetched_is_not_answered_at_once() {
          Enforce, rules: [{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, context: [{name: cm, configMap: {name: c, \
          namespace: default}}], validate: {message: m, deny: {conditions: {any: [{key: '{{ cm.data.on }}', operator: \
          Equals, value: 'yes'}]}}}}]}}";
-    let bench = Bench::new(&[policy]);
+    let harness = Harness::new(&[policy]);
     let create = request("CREATE", "Pod", "", &pod("{}"));
     assert_eq!(
-        bench.handlers.answer(Webhook::Validate, &WebhookScope::All, &create, Effort::Immediate),
+        harness.handlers.answer(Webhook::Validate, &WebhookScope::All, &create, Effort::Immediate),
         Err(WouldBlock)
     );
-    assert!(bench.seen().is_empty(), "observers see only answers that count");
+    assert!(harness.seen().is_empty(), "observers see only answers that count");
     let config_map =
         yaml("{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: default}, data: {'on': 'yes'}}");
-    let kind = bench.cluster.resolve("v1", "ConfigMap").unwrap();
-    bench.cluster.create(&kind, config_map, &ephor_cluster::WriteOptions::default()).unwrap();
-    assert!(!bench.validate(&create).allowed);
+    let kind = harness.cluster.resolve("v1", "ConfigMap").unwrap();
+    harness.cluster.create(&kind, config_map, &ephor_cluster::WriteOptions::default()).unwrap();
+    assert!(!harness.validate(&create).allowed);
 }
 
 /// A policy whose work grows with the product of two lists of a Pod.
@@ -564,27 +566,28 @@ fn lists() -> AdmissionRequest {
 
 #[test]
 fn what_takes_more_than_a_moment_is_not_answered_at_once() {
-    let bench = Bench::new(&[&compares_lists("slow", "Fail")]);
-    let answer = bench.handlers.answer(Webhook::Validate, &WebhookScope::All, &lists(), Effort::Immediate);
+    let harness = Harness::new(&[&compares_lists("slow", "Fail")]);
+    let answer = harness.handlers.answer(Webhook::Validate, &WebhookScope::All, &lists(), Effort::Immediate);
     assert_eq!(answer, Err(WouldBlock));
-    assert!(bench.seen().is_empty(), "observers see only answers that count");
-    assert!(bench.validate(&lists()).allowed);
+    assert!(harness.seen().is_empty(), "observers see only answers that count");
+    assert!(harness.validate(&lists()).allowed);
 }
 
 #[test]
 fn when_the_time_is_over_the_failure_policy_decides() {
     let over = Instant::now();
-    let bench = Bench::new(&[&compares_lists("fail", "Fail"), &compares_lists("ignore", "Ignore")]);
-    let until = |bench: &Bench, failure| {
-        bench.handlers.answer_until(Webhook::Validate, &WebhookScope::ByFailurePolicy(failure), &lists(), over)
+    let harness = Harness::new(&[&compares_lists("fail", "Fail"), &compares_lists("ignore", "Ignore")]);
+    let until = |harness: &Harness, failure| {
+        harness.handlers.answer_until(Webhook::Validate, &WebhookScope::ByFailurePolicy(failure), &lists(), over)
     };
-    let denied = until(&bench, FailurePolicy::Fail);
+    let denied = until(&harness, FailurePolicy::Fail);
     assert!(!denied.allowed && denied.message.unwrap().contains("takes too long"));
-    let allowed = until(&bench, FailurePolicy::Ignore);
+    let allowed = until(&harness, FailurePolicy::Ignore);
     assert!(allowed.allowed && allowed.warnings[0].contains("takes too long"), "{:?}", allowed.warnings);
     // What one policy has found out before is not undone by another that takes all the time.
-    let bench = Bench::new(&[&wants_team("a", "failurePolicy: Ignore,", "Enforce"), &compares_lists("b", "Ignore")]);
-    assert!(!until(&bench, FailurePolicy::Ignore).allowed);
+    let harness =
+        Harness::new(&[&wants_team("a", "failurePolicy: Ignore,", "Enforce"), &compares_lists("b", "Ignore")]);
+    assert!(!until(&harness, FailurePolicy::Ignore).allowed);
 }
 
 #[test]
@@ -596,7 +599,7 @@ fn a_subresource_is_judged_as_part_of_its_object() {
         "resource":{"group":"","version":"v1","resource":"pods"},"subResource":"exec","name":"p","namespace":"default",
         "operation":"CONNECT","userInfo":{"username":"alice"},"object":{"kind":"PodExecOptions","apiVersion":"v1"}}}"#;
     let request = AdmissionReview::parse(review.as_bytes()).unwrap().request;
-    let answer = Bench::new(&[policy]).validate(&request);
+    let answer = Harness::new(&[policy]).validate(&request);
     let message = answer.message.unwrap();
     assert!(message.contains("resource PodExecOptions/default/p was blocked"), "{message}");
 }
@@ -611,8 +614,8 @@ fn objects_as_deep_as_an_api_server_reads_are_judged_changed_and_handed_over() {
     let mutate = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: m}, spec: {rules: [{name: m, match: \
                   {any: [{resources: {kinds: [Pod, Secret]}}]}, mutate: {patchStrategicMerge: {metadata: {labels: \
                   {team: x}}}}}]}}";
-    let bench =
-        Bench::new(&[GENERATE, mutate, &wants_team("require", "", "Enforce"), &wants_team("audited", "", "Audit")]);
+    let harness =
+        Harness::new(&[GENERATE, mutate, &wants_team("require", "", "Enforce"), &wants_team("audited", "", "Audit")]);
     let deep = nested(9_990);
     for (kind, operation) in [("Pod", "CREATE"), ("Pod", "UPDATE"), ("Pod", "DELETE"), ("Secret", "UPDATE")] {
         let object = |labels: &str| {
@@ -633,11 +636,11 @@ fn objects_as_deep_as_an_api_server_reads_are_judged_changed_and_handed_over() {
         );
         let request = AdmissionReview::parse(review.as_bytes()).unwrap().request;
         let request = AdmissionRequest { sender: Sender::ApiServer, ..request };
-        let mutated = bench.handlers.mutate(&request, &WebhookScope::All);
+        let mutated = harness.handlers.mutate(&request, &WebhookScope::All);
         assert!(mutated.allowed, "{mutated:?}");
-        let answer = bench.validate(&request);
+        let answer = harness.validate(&request);
         assert!(answer.allowed && answer.warnings.is_empty(), "{answer:?}");
         mutated.review("", "", "u").to_json();
     }
-    assert!(!bench.update_requests().is_empty());
+    assert!(!harness.update_requests().is_empty());
 }

@@ -1,8 +1,8 @@
 //! Memory for requests, shared out fairly among peers.
 //!
-//! A request takes room as its bytes arrive, and keeps it until its answer is there. When room runs out, a body that is
+//! A request takes memory as its bytes arrive, and keeps it until its answer is there. When memory runs out, a body that is
 //! still arriving gives way: one of the peer that holds the most, to a peer that holds less, and within one peer a
-//! younger body to an older one. So a peer that sends slowly, or a lot, takes room from itself, never from others. A
+//! younger body to an older one. So a peer that sends slowly, or a lot, takes memory from itself, never from others. A
 //! request whose body is complete is never put out.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
-/// Who holds room or connections: an IPv4 address, or the network that one IPv6 host can choose addresses from.
+/// A holder of memory or connections: an IPv4 address, or the network that one IPv6 host can choose addresses from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Peer(IpAddr);
 
@@ -32,16 +32,16 @@ impl Default for Peer {
     }
 }
 
-/// The room of a server. Clones are the same.
+/// The memory for requests of a server. Clones share one state.
 #[derive(Debug, Clone)]
-pub(super) struct Room(Arc<Shared>);
+pub(super) struct MemoryQuota(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     total: usize,
     peer: usize,
     state: Mutex<State>,
-    /// Some room was given back.
+    /// Some memory was given back.
     freed: Notify,
 }
 
@@ -59,18 +59,18 @@ struct Held {
     arriving: BTreeMap<u64, (usize, Arc<Notify>)>,
 }
 
-/// The room of one request. Dropping it gives the room back.
+/// The memory of one request. Dropping it gives the memory back.
 #[derive(Debug)]
 pub(super) struct Share {
-    room: Room,
+    quota: MemoryQuota,
     peer: Peer,
     id: u64,
     bytes: usize,
     put_out: Arc<Notify>,
 }
 
-impl Room {
-    /// Room for `total` bytes, of which one peer takes at most `peer`.
+impl MemoryQuota {
+    /// A quota of `total` bytes, of which one peer takes at most `peer`.
     pub(super) fn new(total: usize, peer: usize) -> Self {
         Self(Arc::new(Shared { total, peer: peer.min(total), state: Mutex::default(), freed: Notify::new() }))
     }
@@ -88,7 +88,7 @@ impl Room {
         state.next += 1;
         state.peers.entry(peer).or_default().arriving.insert(id, (0, Arc::clone(&put_out)));
         drop(state);
-        Share { room: self.clone(), peer, id, bytes: 0, put_out }
+        Share { quota: self.clone(), peer, id, bytes: 0, put_out }
     }
 }
 
@@ -123,12 +123,12 @@ impl State {
 }
 
 impl Share {
-    /// Takes `bytes` more, when there is room. Never ends if there never is: callers set the time.
+    /// Takes `bytes` more, when there is enough. Waits without a limit: callers set a timeout.
     pub(super) async fn grow(&mut self, bytes: usize) {
         loop {
             // Asked for before looking, so that no word is missed.
-            let room = self.room.clone();
-            let freed = room.0.freed.notified();
+            let quota = self.quota.clone();
+            let freed = quota.0.freed.notified();
             if self.try_grow(bytes) {
                 return;
             }
@@ -137,10 +137,10 @@ impl Share {
     }
 
     fn try_grow(&mut self, bytes: usize) -> bool {
-        let room = self.room.clone();
-        let mut state = room.state();
-        let own = state.held_by(self.peer) + bytes > room.0.peer;
-        if own || state.held + bytes > room.0.total {
+        let quota = self.quota.clone();
+        let mut state = quota.state();
+        let own = state.held_by(self.peer) + bytes > quota.0.peer;
+        if own || state.held + bytes > quota.0.total {
             state.put_one_out(self, bytes, own);
             return false;
         }
@@ -154,16 +154,16 @@ impl Share {
         true
     }
 
-    /// The same with so many bytes, for what is in memory already: it counts, whether there is room or not.
+    /// The same with so many bytes, for what is in memory already: it counts, whether the quota allows it or not.
     pub(super) fn resized(mut self, bytes: usize) -> Self {
         self.arrived();
-        let mut state = self.room.state();
+        let mut state = self.quota.state();
         state.held = state.held + bytes - self.bytes;
         let held = state.peers.entry(self.peer).or_default();
         held.bytes = held.bytes + bytes - self.bytes;
         drop(state);
         self.bytes = bytes;
-        self.room.0.freed.notify_waiters();
+        self.quota.0.freed.notify_waiters();
         self
     }
 
@@ -171,7 +171,7 @@ impl Share {
     pub(super) fn split(&mut self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
-        Self { room: self.room.clone(), peer: self.peer, id: self.id, bytes, put_out: Arc::clone(&self.put_out) }
+        Self { quota: self.quota.clone(), peer: self.peer, id: self.id, bytes, put_out: Arc::clone(&self.put_out) }
     }
 
     /// How many bytes it holds.
@@ -186,7 +186,7 @@ impl Share {
 
     /// The body is complete: it gives way no more.
     pub(super) fn arrived(&self) {
-        if let Some(held) = self.room.state().peers.get_mut(&self.peer) {
+        if let Some(held) = self.quota.state().peers.get_mut(&self.peer) {
             held.arriving.remove(&self.id);
         }
     }
@@ -194,7 +194,7 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        let mut state = self.room.state();
+        let mut state = self.quota.state();
         state.held -= self.bytes;
         if let Some(held) = state.peers.get_mut(&self.peer) {
             held.bytes -= self.bytes;
@@ -204,7 +204,7 @@ impl Drop for Share {
             }
         }
         drop(state);
-        self.room.0.freed.notify_waiters();
+        self.quota.0.freed.notify_waiters();
     }
 }
 
@@ -228,30 +228,30 @@ mod tests {
 
     #[test]
     fn a_body_takes_the_bytes_that_came_and_gives_them_back() {
-        let room = Room::new(10, 10);
-        let mut first = room.share(peer(1));
-        let mut second = room.share(peer(1));
+        let quota = MemoryQuota::new(10, 10);
+        let mut first = quota.share(peer(1));
+        let mut second = quota.share(peer(1));
         assert!(grows(&mut first, 6) && grows(&mut second, 4) && !grows(&mut second, 1));
         drop(first);
         assert!(grows(&mut second, 6));
         drop(second);
-        assert!(room.state().peers.is_empty() && room.state().held == 0);
+        assert!(quota.state().peers.is_empty() && quota.state().held == 0);
     }
 
     #[test]
     fn one_peer_holds_no_more_than_its_part() {
-        let room = Room::new(10, 6);
-        let mut greedy = room.share(peer(1));
+        let quota = MemoryQuota::new(10, 6);
+        let mut greedy = quota.share(peer(1));
         assert!(!grows(&mut greedy, 7) && grows(&mut greedy, 6) && !grows(&mut greedy, 1));
-        assert!(grows(&mut room.share(peer(2)), 4));
+        assert!(grows(&mut quota.share(peer(2)), 4));
     }
 
     #[test]
     fn the_peer_that_holds_most_gives_way_to_one_that_holds_less() {
-        let room = Room::new(12, 6);
-        let (mut a, mut b) = (room.share(peer(1)), room.share(peer(2)));
+        let quota = MemoryQuota::new(12, 6);
+        let (mut a, mut b) = (quota.share(peer(1)), quota.share(peer(2)));
         assert!(grows(&mut a, 6) && grows(&mut b, 5));
-        let mut small = room.share(peer(3));
+        let mut small = quota.share(peer(3));
         assert!(!grows(&mut small, 2));
         assert!(is_put_out(&a) && !is_put_out(&b));
         drop(a);
@@ -260,17 +260,17 @@ mod tests {
 
     #[test]
     fn a_complete_body_stays() {
-        let room = Room::new(10, 10);
-        let mut complete = room.share(peer(1));
+        let quota = MemoryQuota::new(10, 10);
+        let mut complete = quota.share(peer(1));
         assert!(grows(&mut complete, 10));
         complete.arrived();
-        assert!(!grows(&mut room.share(peer(2)), 1) && !is_put_out(&complete));
+        assert!(!grows(&mut quota.share(peer(2)), 1) && !is_put_out(&complete));
     }
 
     #[test]
     fn a_younger_body_of_the_same_peer_gives_way_to_an_older_one() {
-        let room = Room::new(20, 10);
-        let (mut older, mut younger) = (room.share(peer(1)), room.share(peer(1)));
+        let quota = MemoryQuota::new(20, 10);
+        let (mut older, mut younger) = (quota.share(peer(1)), quota.share(peer(1)));
         assert!(grows(&mut older, 5) && grows(&mut younger, 5));
         assert!(!grows(&mut younger, 1) && !is_put_out(&older));
         assert!(!grows(&mut older, 1) && is_put_out(&younger));
@@ -280,14 +280,14 @@ mod tests {
 
     #[test]
     fn what_is_in_memory_already_counts_and_is_shared_out() {
-        let room = Room::new(10, 10);
-        let mut first = room.share(peer(1)).resized(12);
-        assert!(!grows(&mut room.share(peer(2)), 1));
+        let quota = MemoryQuota::new(10, 10);
+        let mut first = quota.share(peer(1)).resized(12);
+        assert!(!grows(&mut quota.share(peer(2)), 1));
         let part = first.split(8);
         drop(first);
-        assert!(grows(&mut room.share(peer(2)), 2) && !grows(&mut room.share(peer(2)), 3));
+        assert!(grows(&mut quota.share(peer(2)), 2) && !grows(&mut quota.share(peer(2)), 3));
         drop(part);
-        assert!(room.state().peers.is_empty() && room.state().held == 0);
+        assert!(quota.state().peers.is_empty() && quota.state().held == 0);
     }
 
     #[test]

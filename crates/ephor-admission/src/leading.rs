@@ -1,4 +1,4 @@
-//! What a leader of the admission role does besides serving: certificates, webhook configurations, statuses.
+//! The controllers of the admission role's leader: certificates, webhook configurations, statuses.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is registered: the policies whose requests the API server sends, as of the last write.
+//! The policies that are registered with the API server since the last write of the webhook configurations.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Triggers that were there before their policy.
+//! Runs rules for triggers that are older than their policy (`generateExisting`, `mutateExistingOnPolicyUpdate`).
 //!
 //! A synchronizing rule with `generateExisting` looks after all its triggers anyway. One without acts once for each
 //! generation of its policy, and so does a mutate-existing rule with `mutateExistingOnPolicyUpdate`; that it has done

@@ -1,4 +1,4 @@
-//! What is known of the cluster: a few words about each object of the kinds that matter.
+//! An index of the cluster: a short summary of each object of the watched kinds.
 //!
 //! Objects are not kept. Of a trigger there is its identity, of a downstream also whom it belongs to and a fingerprint
 //! of what it says. Whole objects stay in a small store ([`Recent`]) for as long as there is room, because most of them

@@ -1,4 +1,4 @@
-//! Mutate rules for existing targets.
+//! Runs mutate rules for existing targets.
 
 use std::sync::Arc;
 use std::time::Instant;

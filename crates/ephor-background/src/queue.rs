@@ -1,4 +1,4 @@
-//! What is to be done in the background: the tasks that the queue holds.
+//! The tasks of the background controller.
 
 use std::collections::BTreeMap;
 

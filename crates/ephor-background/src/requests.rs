@@ -1,4 +1,4 @@
-//! `UpdateRequest`s: what happened once, handed over by admission.
+//! Processes `UpdateRequest`s, by which admission hands over requests.
 //!
 //! | state | means | then |
 //! |---|---|---|

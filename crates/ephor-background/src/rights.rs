@@ -1,9 +1,9 @@
-//! Whether the user of a request has the right to what the request says was done.
+//! Checks that the user of a request has the permission for what the request says.
 //!
 //! The admission port answers every client unless client certificates are required, so an `UpdateRequest` may stem from
 //! a review that no API server sent, in the name of a user who never asked. Before a request is carried out, the API
 //! server is asked whether that user may do it at all (`SubjectAccessReview`); whether it was done is what the live
-//! trigger tells ([`Pass::find_after`]). What follows from watches needs neither.
+//! trigger tells ([`ReconcileContext::find_after`]). What follows from watches needs neither.
 //!
 //! This is no proof of who asked. The groups are those of the review, and the API server takes them as true: a caller
 //! that claims a group with the right passes. Only client certificates on the admission port refuse such a review.

@@ -1,4 +1,4 @@
-//! What of a policy matters in the background.
+//! The parts of a policy that the background role needs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

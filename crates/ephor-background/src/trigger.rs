@@ -1,4 +1,4 @@
-//! The object that a rule is about: where it is, and the review that it is judged in.
+//! References to triggers, and the reviews that they are evaluated in.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

@@ -1,4 +1,4 @@
-//! The `ConfigMap` with what can change while Ephor runs.
+//! The `ConfigMap` with the settings that can change while Ephor runs.
 //!
 //! A [`ConfigStore`] follows it and keeps an immutable [`Config`]. Without a `ConfigMap` the values are those that
 //! upstream's chart ships. A value that cannot be read is told in the log and the one before stays in force: a typing

@@ -112,7 +112,7 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// Takes part in the election until `stop`: whenever this identity becomes the leader, `lead` is called with the term
-/// and must return soon (it starts threads that end with [`Term::stop`]). When `stop` is given while leading, the lease
+/// and must return soon (it starts threads that end with [`Term::token`]). When `stop` is cancelled while leading, the lease
 /// is released, so that another takes over within one retry.
 pub fn run(cluster: &Arc<dyn Cluster>, options: &LeaseOptions, stop: &CancellationToken, mut lead: impl FnMut(&Term)) {
     let mut seen: Option<Observed> = None;

@@ -1,4 +1,4 @@
-//! What is to be done: each piece of work once, however often it is asked for.
+//! A keyed work queue: each piece of work is queued once, however often it is added.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeFrom;

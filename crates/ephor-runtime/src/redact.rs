@@ -1,4 +1,4 @@
-//! Values of Secrets, out of everything that is shown.
+//! Removes values of Secrets from everything that is shown.
 //!
 //! Messages of rules can quote what they looked at. What stands in `data` and `stringData` of a Secret that took part
 //! in a request, encoded and decoded, prints as `<redacted>` in denials, Events and logs.

@@ -1,4 +1,4 @@
-//! What cells of built-in kinds show, where it is more than one field.
+//! Cells of tables for built-in kinds that show more than one field.
 
 use ephor_expr::{Map, Value};
 

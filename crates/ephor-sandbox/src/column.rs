@@ -1,4 +1,4 @@
-//! One column of a table: its head, and what its cells show.
+//! A column of a table: its header and its cells.
 
 use ephor_expr::{Str, Value};
 use jiff::Timestamp;

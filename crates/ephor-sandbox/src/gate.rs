@@ -1,4 +1,4 @@
-//! Who may come in.
+//! Checks the credentials of requests.
 //!
 //! The server listens on loopback only, but every page in a browser can reach that. So `Host` must be a loopback name
 //! (a page of a foreign name that resolves to loopback is stopped), a request with an `Origin` of another server is

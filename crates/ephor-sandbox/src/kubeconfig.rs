@@ -1,4 +1,4 @@
-//! The file by which kubectl finds the sandbox.
+//! Writes the kubeconfig for the sandbox.
 
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};

@@ -1,4 +1,4 @@
-//! What a sandbox keeps between two runs: its identity and its objects.
+//! The saved state of a sandbox: its identity and its objects.
 //!
 //! The identity (token, certificate, port) keeps a kubeconfig of the first run valid in the next. All of it travels as
 //! one JSON document, which holds secrets.

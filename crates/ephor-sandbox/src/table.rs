@@ -1,4 +1,4 @@
-//! Tables: what `kubectl get` shows of each kind.
+//! Tables: the output of `kubectl get` for each kind.
 //!
 //! Built-in kinds have their columns in [`super::columns`]; custom kinds say theirs in their definition
 //! (`additionalPrinterColumns`).

@@ -1,4 +1,4 @@
-//! HTTPS and HTTP on one port.
+//! Serves HTTPS and HTTP on one port.
 //!
 //! kubectl sends no token over plain HTTP, so that clients need a certificate; browsers would warn of one that nobody
 //! knows, so that the live view is plain. The first byte of a connection tells which it is. Only the kubeconfig names

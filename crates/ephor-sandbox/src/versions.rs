@@ -1,4 +1,4 @@
-//! Versions of kinds: what a definition says of one, and which are deprecated.
+//! Versions of kinds: whether they are served, and which are deprecated.
 
 use ephor_cluster::resource::{Origin, Resource};
 use ephor_cluster::{Cluster as _, MemoryCluster};

@@ -1,4 +1,4 @@
-//! Watches over HTTP: a line of JSON for each event, as long as the client listens.
+//! Watches over HTTP: one line of JSON for each event.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};

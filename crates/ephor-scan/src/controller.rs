@@ -1,4 +1,4 @@
-//! Does one piece of work at a time.
+//! The reports controller: does one piece of work per step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

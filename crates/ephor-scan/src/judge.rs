@@ -1,4 +1,4 @@
-//! What the policies say about one object that exists.
+//! Evaluates the policies for one existing object.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Which policies, rules and kinds are scanned.
+//! The policies, rules and kinds that are scanned.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

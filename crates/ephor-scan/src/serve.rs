@@ -1,4 +1,4 @@
-//! Threads around the controller: watchers that tell it what happens, workers that step it, one leader at a time.
+//! Runs the controller: watchers that feed it, workers that step it, and the lease.
 //!
 //! Only the leader has a controller. Its memory begins with its term and ends with it.
 

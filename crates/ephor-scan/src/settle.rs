@@ -1,4 +1,4 @@
-//! Makes the stored reports about an object say what they should.
+//! Writes the reports about an object so that they match the merged results.
 
 use std::collections::BTreeMap;
 

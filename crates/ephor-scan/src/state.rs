@@ -1,4 +1,4 @@
-//! What is known of objects and reports, and what is to be done.
+//! The state of the reports controller: known objects and reports, and queued work.
 //!
 //! Of an object there is its identity and a digest of what policies said about it last; of a report its version and a
 //! digest of its content. An object itself stays only until it is judged, and only while there is room; else it is read

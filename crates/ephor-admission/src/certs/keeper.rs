@@ -1,4 +1,4 @@
-//! The leader's thread that makes and renews certificates.
+//! The leader's thread that creates and renews certificates.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What certificates depend on.
+//! Settings of the certificates: names, algorithm and lifetimes.
 
 use std::time::Duration;
 

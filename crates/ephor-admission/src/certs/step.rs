@@ -1,4 +1,4 @@
-//! What is to be done next, from what is stored.
+//! Decides the next step for the certificates from what is stored. Pure: Secrets and time in, one [`Step`] out.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What every replica knows of the Secrets, and serves.
+//! The certificates as each replica reads them from the Secrets and serves them.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Who calls: the certificate that the API server shows, where one is asked for.
+//! Client certificates: checks that the caller is the API server, if that is configured.
 //!
 //! TLS checks that a certificate comes from the CA and takes callers without one, for the kubelet's probes have none.
 //! A review is answered only to a caller with a certificate, of one of the names if some are given.

@@ -1,4 +1,4 @@
-//! Connections: how many there may be, and how long one may stay without a request.
+//! Limits the number of connections and closes idle ones.
 //!
 //! A connection is counted from the moment it is accepted, before TLS. When there are too many, one without a request
 //! in work is closed: of the peer that has the most, or of the newcomer's own. A connection on which nothing was asked

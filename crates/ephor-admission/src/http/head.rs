@@ -1,4 +1,4 @@
-//! How a review begins, for answers to reviews that cannot be read whole.
+//! Reads the UID at the beginning of a review, so that a review that cannot be read whole still gets an answer.
 //!
 //! The API server takes an answer only with the UID of its question and in the envelope of its question; another one is
 //! a failure of the webhook to it, which `failurePolicy: Ignore` lets pass. It writes `kind`, `apiVersion` and

@@ -1,4 +1,4 @@
-//! What the admission server takes from callers, in bytes, time and connections.
+//! The limits of the admission server: bytes, time and connections.
 //!
 //! Anybody who reaches the port can send anything, so each of these bounds holds before a byte is judged.
 

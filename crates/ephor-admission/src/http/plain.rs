@@ -1,4 +1,4 @@
-//! HTTP without TLS on a port of its own, for what a cluster asks about a process: metrics and probes.
+//! HTTP without TLS on a separate port, for metrics and probes.
 //!
 //! Every client reaches these ports, so their connections are bounded: 20,000 idle ones used up all file descriptors.
 

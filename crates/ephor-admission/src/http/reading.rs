@@ -1,4 +1,4 @@
-//! Bodies: read as they arrive, within quota and time.
+//! Reads request bodies within memory and time limits.
 
 use std::time::Instant;
 

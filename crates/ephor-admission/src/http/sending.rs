@@ -1,4 +1,4 @@
-//! Answers: sent as their callers take them, within quota and time.
+//! Sends responses within memory and time limits.
 //!
 //! A caller may ask a lot and read nothing. An answer keeps quota until it is sent. A long one is sent in pieces, and cut
 //! off when the caller takes no piece for a while. A connection whose caller takes nothing ends ([`Answered`]).

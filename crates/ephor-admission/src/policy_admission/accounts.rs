@@ -1,4 +1,4 @@
-//! Asks the API server whether needs are met.
+//! Checks permissions of Ephor's accounts with `SubjectAccessReview`s.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What Ephor's accounts need to be allowed for a policy to work.
+//! The permissions that a policy needs, by account.
 
 use ephor_cluster::{Discovery, Resource};
 use ephor_engine::diagnostic::{Diagnostic, Severity};

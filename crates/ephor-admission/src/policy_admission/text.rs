@@ -1,4 +1,4 @@
-//! Findings as users of `kubectl` read them.
+//! Formats findings as messages for users of `kubectl`.
 //!
 //! Refusals begin with the place, warnings with the words, since clients and tests look for what stands behind
 //! `Warning: `. Some words are upstream's, which users search for.

@@ -1,4 +1,4 @@
-//! Policies that only report, judged after the reply.
+//! Evaluates audit policies after the reply.
 //!
 //! A few threads take requests from a queue that is bounded in number and in bytes; what does not fit is dropped and
 //! told to the observer, for a queue without end would kill the server.

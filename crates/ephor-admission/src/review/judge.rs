@@ -1,4 +1,4 @@
-//! Reviews through phases, at once or with questions to the cluster.
+//! Evaluates a review through a phase: within a short time slice, or with fetches until a deadline.
 //!
 //! Most policies ask for nothing and take microseconds. Their requests are answered on the thread that read them. An
 //! attempt that has to fetch something, or takes more than [`IMMEDIATE_TIMEOUT`], is given up and begun anew on a thread where

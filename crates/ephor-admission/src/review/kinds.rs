@@ -1,4 +1,4 @@
-//! The kind behind the resource in a request's URL.
+//! Maps the resource of a request to its kind.
 //!
 //! Kind and resource come from the review itself, so that objects of a kind that is new to Ephor are judged at once
 //!. Only a subresource hides the kind of the object it belongs to (`pods/exec` sends `PodExecOptions`):

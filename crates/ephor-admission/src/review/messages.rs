@@ -1,4 +1,4 @@
-//! What users are told, word for word as upstream tells it.
+//! Messages for users. Their wording is that of upstream.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What requests leave for reports: results of policies without background scans, and of mutate rules.
+//! Writes `EphemeralReport`s for results that a scan cannot produce: policies without background scans, mutate rules.
 //!
 //! An observer of decisions that puts results into the role's [`ResultQueue`]. A request that is denied in the end
 //! leaves none.

@@ -1,4 +1,4 @@
-//! The leader's thread that writes statuses.
+//! The leader's thread that writes the status of policies.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! The status as it is stored.
+//! Builds the status document of a policy.
 
 use std::borrow::Cow;
 

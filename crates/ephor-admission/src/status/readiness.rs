@@ -1,4 +1,4 @@
-//! Whether a policy serves: it compiles, and the API server asks for it where it must.
+//! Whether a policy is enforced: it compiles, and the webhooks that it needs are registered.
 //!
 //! Work in the background that fails is told beside that and never makes a policy unready. Everybody who may create a
 //! trigger could make work fail, with a quota for example, and so turn a ClusterPolicy that protects all namespaces

@@ -1,4 +1,4 @@
-//! Break-glass: for a while, calls that fail let requests through.
+//! Break-glass: makes the resource webhooks fail open for a limited time.
 //!
 //! Whoever opens the glass turns the resource webhooks to `Ignore` and writes the time until which it holds into an
 //! annotation on their configurations, both in one write ([`open`]); no Ephor need be running for that. The leader

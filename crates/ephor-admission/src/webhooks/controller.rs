@@ -1,4 +1,4 @@
-//! The leader's thread that keeps the configurations as they must be.
+//! The leader's thread that applies the webhook configurations.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Many wanted resources as few rules.
+//! Merges many wanted resources into few webhook rules.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the configurations and their webhooks are called, and under which paths Ephor serves them.
+//! The names of webhook configurations and webhooks, and their paths.
 //!
 //! All names are upstream's, so that what it left behind is taken over and not doubled. In shadow
 //! mode Ephor stands beside the engine that decides, under names of its own.

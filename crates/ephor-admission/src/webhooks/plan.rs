@@ -1,4 +1,4 @@
-//! What the configurations must be.
+//! Computes the webhook configurations. Pure: policies and settings in, configurations out.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! How much of the webhook configurations the owners of namespaces may fill.
+//! Limits how much of the webhook configurations the owners of namespaces may fill.
 //!
 //! A policy with `matchConditions` has a webhook of its own, and all webhooks stand in two objects. An API server takes
 //! objects of about 1.5 MB. Without a quota, the Policies of one namespace could make the objects too large to be

@@ -1,4 +1,4 @@
-//! Putting one configuration in place.
+//! Writes one webhook configuration.
 
 use ephor_cluster::{Cluster, ClusterError, ErrorKind, WriteOptions};
 use ephor_expr::{Map, Value};

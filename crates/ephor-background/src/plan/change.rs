@@ -1,4 +1,4 @@
-//! One change of a cluster.
+//! One change of a cluster, with its reason and proof of ownership.
 
 use ephor_expr::{Str, Value};
 use ephor_runtime::content::normalized_content;

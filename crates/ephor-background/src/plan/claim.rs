@@ -1,4 +1,4 @@
-//! Whose an object says it is: upstream's labels.
+//! The owner that an object names in upstream's labels.
 
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::content::{OWNERSHIP_ANNOTATION, set_entry};

@@ -1,4 +1,4 @@
-//! Changes as text: what `ephor plan` prints.
+//! Formats changes as the diff that `ephor plan` prints.
 //!
 //! Values of Secrets are never shown, only that they differ.
 

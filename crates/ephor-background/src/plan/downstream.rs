@@ -1,4 +1,4 @@
-//! One wanted object against the live one.
+//! Plans one wanted object against the live one.
 
 use ephor_engine::outcome::Form;
 use ephor_expr::{Str, Value};

@@ -1,4 +1,4 @@
-//! Which object is meant, whatever version it is read in.
+//! The identity of an object, independent of the version it is read in.
 
 use std::fmt;
 

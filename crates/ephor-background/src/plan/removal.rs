@@ -1,4 +1,4 @@
-//! One object that its rule wants no more.
+//! Plans the removal of an object that its rule does not want any more.
 //!
 //! | what happened | `data`, `cloneList` | `clone` |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! One object, made to exist as it is wanted.
+//! Creates or updates one wanted object.
 
 use ephor_cluster::ErrorKind;
 use ephor_engine::policy::Operation;

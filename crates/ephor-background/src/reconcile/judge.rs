@@ -1,4 +1,4 @@
-//! What the engine says about a trigger, and how its questions are answered.
+//! Evaluates the policy for a trigger, and records what the evaluation reads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

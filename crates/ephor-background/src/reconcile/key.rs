@@ -1,4 +1,4 @@
-//! One policy and one trigger.
+//! Reconciles one policy with one trigger.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The rules of one policy, one after the other.
+//! Runs the rules of one policy for one trigger.
 
 use std::collections::{BTreeMap, BTreeSet};
 

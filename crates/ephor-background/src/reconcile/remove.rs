@@ -1,4 +1,4 @@
-//! Objects that are wanted no more.
+//! Removes objects that their rule does not want any more.
 
 use ephor_cluster::ErrorKind;
 

@@ -1,4 +1,4 @@
-//! What a rule renders, made good.
+//! Writes the objects that a rule renders, and removes those that it rendered before.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The requests that rules cannot be judged without: who asked, what was done, what was there before.
+//! Stored requests, for rules that read request data: the user, the operation, the old object.
 //!
 //! Each is the last stored request for a rule and a trigger, and is kept as long as the trigger exists. The
 //! `UpdateRequest` stays in the cluster for as long, in Ephor's own namespace and marked as kept, so that a controller

@@ -1,4 +1,4 @@
-//! What of a policy's work fails, noted by what it is about. [`Pass::report`](crate::reconcile::Pass::report)
+//! Failing work of policies, by its subject. [`ReconcileContext::report`](crate::reconcile::ReconcileContext::report)
 //! tells it to the policy's status.
 
 use std::fmt;

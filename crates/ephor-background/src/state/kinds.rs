@@ -1,4 +1,4 @@
-//! The kinds that must be followed.
+//! The kinds to watch.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is remembered: the state itself, what keys render, what fails.
+//! The state of the controller: what it knows, what keys render, what fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! How labels name policies and keys.
+//! How labels encode the names of policies and keys.
 
 use ephor_expr::Str;
 use ephor_runtime::policies::PolicyKey;

@@ -1,4 +1,4 @@
-//! Objects of the cluster, and the work that their changes ask for.
+//! Takes in watch events about objects and enqueues the work they cause.
 
 use std::collections::BTreeSet;
 

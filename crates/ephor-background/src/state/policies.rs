@@ -1,4 +1,4 @@
-//! Policies, and the work that their changes ask for.
+//! Takes in changed policies and enqueues the work they cause.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `UpdateRequest`s, and the work that they ask for.
+//! Takes in `UpdateRequest`s and enqueues them.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Where the rules of a policy may write.
+//! The objects that the rules of a policy may write.
 //!
 //! A namespaced policy belongs to the owner of a namespace, who may know nothing of other namespaces. The controller
 //! that writes for the policy may write everywhere, so it is this check that keeps the policy at home: it looks at the

@@ -1,4 +1,4 @@
-//! What admission is asked, what it answers, and who observes it.
+//! Admission requests, answers, and observers of decisions.
 //!
 //! [`request`] decodes an `AdmissionReview`, [`answer`] writes the reply, [`path`] says which policies a webhook is
 //! for, [`proof`] whether a caller is the API server. Handlers tell an [`observe::Observer`] what they decided; Events

@@ -1,4 +1,4 @@
-//! Who wants to know what was decided: events, metrics, reports.
+//! The interface of observers of decisions: events, metrics, reports.
 
 use std::sync::Arc;
 use std::time::Duration;

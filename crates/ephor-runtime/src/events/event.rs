@@ -1,4 +1,4 @@
-//! One event, and the closed sets of words in it.
+//! An Event, and the closed sets of its words.
 
 use ephor_expr::{Str, Value};
 

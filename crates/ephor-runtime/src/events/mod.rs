@@ -1,4 +1,4 @@
-//! Events: what policies did, told where users look for it.
+//! Kubernetes Events about what policies did.
 //!
 //! [`notes`] says what is told in which case, as [`Event`]s in upstream's words. A [`Recorder`] takes them without ever
 //! waiting: its queue is bounded, what does not fit is dropped and counted, and repetitions become a series of the

@@ -1,4 +1,4 @@
-//! What is told in which case, word for word as upstream tells it.
+//! The Events of each case. Their wording is that of upstream.
 //!
 //! Messages of rules go in as they are shown in denials: without values from Secrets.
 

@@ -1,4 +1,4 @@
-//! What admission decides, told as Events.
+//! Records Events for admission decisions.
 
 use ephor_engine::outcome::{Outcome, RuleKind, Verdict};
 use ephor_expr::Str;

@@ -1,4 +1,4 @@
-//! Who writes events.
+//! The threads that write Events.
 
 use std::collections::HashMap;
 use std::fmt;

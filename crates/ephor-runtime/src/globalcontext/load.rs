@@ -1,4 +1,4 @@
-//! How the data of an entry comes here.
+//! Loads the data of an entry: by a watch, or by a call that is repeated.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -1,4 +1,4 @@
-//! What is written into the status of entries.
+//! Writes the status of entries.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The data of an entry, and what its projections make of it.
+//! The data of an entry and its projections.
 
 use std::collections::BTreeMap;
 

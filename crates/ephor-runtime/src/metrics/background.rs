@@ -1,4 +1,4 @@
-//! What the background role does, counted.
+//! Metrics of the background role.
 //!
 //! Upstream has no metrics of its queue, so these are Ephor's own; verdicts, requests and changes of
 //! policies go by upstream's names.

@@ -1,4 +1,4 @@
-//! A cluster whose questions are counted.
+//! A cluster that counts its requests.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The `ConfigMap` about metrics: what is exposed, and how finely.
+//! The `ConfigMap` that configures which metrics are exposed.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The families of counters, gauges and histograms, as the exposure wants them.
+//! The families of counters, gauges and histograms.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};

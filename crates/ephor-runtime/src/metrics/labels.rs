@@ -1,4 +1,4 @@
-//! Values of labels: from closed sets.
+//! Label values, which come from closed sets.
 
 use prometheus_client::encoding::{EncodeLabelValue, LabelValueEncoder};
 

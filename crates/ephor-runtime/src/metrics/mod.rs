@@ -1,4 +1,4 @@
-//! Metrics under upstream's names, for Prometheus to fetch.
+//! Prometheus metrics under upstream's names.
 //!
 //! Label sets are closed: every value comes from a fixed list, from a stored policy, or from a bounded number of kinds
 //! and existing namespaces; what is beyond the bound is counted under `_other`. What the `ConfigMap` `kyverno-metrics` switches

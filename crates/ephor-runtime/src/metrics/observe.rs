@@ -1,4 +1,4 @@
-//! What admission decides, counted.
+//! Metrics of admission decisions.
 
 use std::sync::PoisonError;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What there is of policies, and how they change.
+//! Metrics of policies and their changes.
 
 use ephor_engine::compile::{Body, CompiledRule, Program};
 use ephor_engine::outcome::RuleKind;

@@ -1,4 +1,4 @@
-//! Answers from the network: service calls and names.
+//! Answers service calls and name lookups from the network.
 //!
 //! Policies are text of others. On the command line they reach what `--allow-net` names; in a cluster any service, but
 //! neither the machine that Ephor runs on nor the metadata service of its cloud; and never anything that a name or an

@@ -1,4 +1,4 @@
-//! What an operator says of services that policies call: `httpBlocklist` and `httpAllowlist`.
+//! The operator's rules for service calls: `httpBlocklist` and `httpAllowlist`.
 
 use std::net::{IpAddr, SocketAddr};
 

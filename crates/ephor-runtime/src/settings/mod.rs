@@ -1,4 +1,4 @@
-//! What a role is told when it starts: upstream's flags and environment, and a few of Ephor's own.
+//! Settings of a role: upstream's flags and environment, and some of Ephor's own.
 //!
 //! Ephor's own: `--context`, `--shadow`, `--clientCAFile` and `--clientNames` (the client certificate that callers of
 //! the webhooks must show), `--healthPort` (probes of the background and reports roles, over plain

@@ -1,4 +1,4 @@
-//! The flags that there are, one line each.
+//! The table of flags, one line each.
 //!
 //! Names and defaults are upstream's, so that a manifest written for it starts Ephor. What Ephor does
 //! with each is part of the line: a flag without effect here is accepted and mentioned in the log, one whose effect is

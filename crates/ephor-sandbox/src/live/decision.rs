@@ -1,4 +1,4 @@
-//! A decision as the page gets it.
+//! The JSON of a decision for the page.
 
 use ephor_engine::outcome::Verdict;
 use ephor_expr::{Str, Value};

@@ -1,4 +1,4 @@
-//! The page and its events over HTTP.
+//! Serves the page and its events over HTTP.
 
 use std::convert::Infallible;
 use std::sync::Arc;

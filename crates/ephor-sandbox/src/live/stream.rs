@@ -1,4 +1,4 @@
-//! What the page shows: the latest state of the lists and the last decisions.
+//! The event stream of the page: the latest lists and the last decisions.
 //!
 //! [`Live::show`] takes each change in, `Live::watch` gives a page all that is shown now and every change after.
 

@@ -1,4 +1,4 @@
-//! What all controllers of workloads share: reading, writing under an account, and patience with refusals.
+//! Shared by the controllers of workloads: reads, writes under an account, and backoff.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Who answers the questions of policies in a role: the cluster, global context entries and services.
+//! The fact sources of a role: the cluster, global context entries and services.
 
 use std::sync::Arc;
 

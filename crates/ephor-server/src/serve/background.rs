@@ -1,4 +1,4 @@
-//! `ephor serve background`: everything the role consists of, wired together.
+//! `ephor serve background`: wires the role.
 //!
 //! Every replica follows the configuration and answers probes and questions for metrics; one of them leads and does
 //! the work ([`background::serve`]).

@@ -1,4 +1,4 @@
-//! `/metrics` over HTTP, on a port of its own.
+//! Serves `/metrics` over HTTP on a separate port.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! The roles, each with everything it consists of, wired together.
+//! Wires the roles.
 //!
 //! [`admission`]: every replica follows policies, configuration, namespaces, roles and certificates, and answers
 //! webhooks as soon as it knows them and has a certificate. One of them leads ([`Leading`]). A signal to stop ends

@@ -1,4 +1,4 @@
-//! `ephor serve reports`: everything the role consists of, wired together.
+//! `ephor serve reports`: wires the role.
 //!
 //! Every replica follows the configuration and answers probes and questions for metrics; one of them leads and does
 //! the work ([`ephor_scan::serve`]).

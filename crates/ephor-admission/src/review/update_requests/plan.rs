@@ -1,4 +1,4 @@
-//! The work that follows from a request.
+//! Decides which `UpdateRequest`s a request needs.
 
 use ephor_engine::compile::{Body, CompiledRule, Program};
 use ephor_engine::matching::KindSelector;

@@ -1,4 +1,4 @@
-//! How requests get into the cluster, and how many wait there.
+//! Writes `UpdateRequest`s and counts those that wait.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{SyncSender, sync_channel};

@@ -12,5 +12,6 @@ pub mod host;
 pub mod load;
 pub mod locate;
 pub mod output;
+pub mod reports;
 pub mod testing;
 pub mod ui;

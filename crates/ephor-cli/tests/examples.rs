@@ -1,11 +1,23 @@
 //! The commands that the README shows, on the project's own examples.
 
+use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn ephor(arguments: &[&str]) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     Command::new(env!("CARGO_BIN_EXE_ephor")).args(arguments).current_dir(root).output().expect("the binary runs")
+}
+
+/// Runs with `input` as standard input.
+fn ephor_reads(arguments: &[&str], input: &[u8]) -> Output {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ephor"));
+    command.args(arguments).current_dir(root).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("the binary runs");
+    // A command that reads nothing may be gone already.
+    let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input));
+    child.wait_with_output().expect("the binary ends")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -29,8 +41,9 @@ fn the_readme_shows_what_the_commands_print() {
     let mut commands = 0;
     for block in blocks {
         let (command, shown) = block.split_once('\n').unwrap();
-        let output = ephor(&words(command));
-        let told = steady(&text(&output.stdout));
+        let piped =
+            command.split(" | ephor ").fold(Vec::new(), |input, command| ephor_reads(&words(command), &input).stdout);
+        let told = steady(&text(&piped));
         let mut rest = told.as_str();
         for part in steady(shown).split("…\n").map(str::trim).filter(|part| !part.is_empty()) {
             let at = rest.find(part).unwrap_or_else(|| panic!("`ephor {command}` does not print\n{part}\nbut\n{rest}"));
@@ -38,7 +51,7 @@ fn the_readme_shows_what_the_commands_print() {
         }
         commands += 1;
     }
-    assert_eq!(commands, 8);
+    assert_eq!(commands, 9);
 }
 
 /// The words of a command, the last of which may be in single quotes.

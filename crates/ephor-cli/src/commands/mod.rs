@@ -20,6 +20,9 @@ mod explain;
 mod install;
 mod jp;
 mod plan;
+mod report;
+#[cfg(test)]
+mod report_tests;
 mod sandbox;
 mod serve;
 mod test;
@@ -75,6 +78,8 @@ enum Command {
     Sandbox(sandbox::Args),
     /// Preview what generate and mutate-existing rules would create, change and delete.
     Plan(plan::Args),
+    /// Sum up policy reports of a cluster or of files, the worst first.
+    Report(report::Args),
     /// Run a controller: admission or background.
     Serve(serve::Args),
     /// Run policy tests.
@@ -116,6 +121,7 @@ pub fn run(cli: Cli) -> Exit {
         Command::Jp(args) => jp::run(&args, &ui),
         Command::Sandbox(args) => sandbox::run(&args, &ui),
         Command::Plan(args) => plan::run(&args, &ui),
+        Command::Report(args) => report::run(&args, &ui),
         Command::Serve(args) => serve::run(&args, &ui),
         Command::Test(args) => test::run(&args, &ui),
         Command::Uninstall(args) => uninstall::run(&args, &ui),

@@ -131,7 +131,7 @@ fn write_case(out: &mut String, case: &Case) {
 }
 
 /// Text for content and attributes of XML 1.0.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in plain::text(text).chars() {
         match c {

@@ -11,6 +11,7 @@ pub mod paint;
 pub mod plain;
 pub mod plan;
 pub mod report;
+pub mod reports;
 pub mod sarif;
 pub mod structured;
 pub mod suites;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use ephor_engine::outcome::Verdict;
 use ephor_expr::scalar::percent::{self, AsciiSet};
-use ephor_expr::{Map, Value};
+use ephor_expr::{Map, Str, Value};
 
 use super::plain;
-use crate::apply::{PolicySummary, Results, Row};
+use crate::apply::{PolicySummary, Results};
 use crate::locate::Located;
 
 /// The whole log: what failed, could not be judged or could not be loaded. A result stands at the resource; its policy
@@ -22,7 +22,7 @@ pub fn render(results: &Results) -> String {
         found.push(result(finding.code, rule, level, &finding.message, place.into_iter().collect(), Vec::new()));
     }
     for row in &results.rows {
-        let Some((level, policy)) = level(row).zip(results.policy(row)) else { continue };
+        let Some((level, policy)) = level(row.verdict).zip(results.policy(row)) else { continue };
         let id = if row.rule.is_empty() { policy.key.to_string() } else { format!("{}/{}", policy.key, row.rule) };
         let rule = rules.index(&id, describe(policy));
         let at = region(&row.subject.file, i64::from(row.subject.line), None);
@@ -53,8 +53,9 @@ pub(super) fn log(rules: Vec<Value>, results: Vec<Value>) -> String {
     format!("{}\n", plain::json(&log))
 }
 
-fn level(row: &Row) -> Option<&'static str> {
-    match row.verdict {
+/// The level of a result; `None` for verdicts that code scanning does not show.
+pub(super) fn level(verdict: Verdict) -> Option<&'static str> {
+    match verdict {
         Verdict::Fail | Verdict::Error => Some("error"),
         Verdict::Warn => Some("warning"),
         Verdict::Pass | Verdict::Skip => None,
@@ -63,13 +64,13 @@ fn level(row: &Row) -> Option<&'static str> {
 
 /// The rules of the log, each once, in order of appearance.
 #[derive(Default)]
-struct Rules {
+pub(super) struct Rules {
     known: BTreeMap<String, usize>,
-    list: Vec<Value>,
+    pub(super) list: Vec<Value>,
 }
 
 impl Rules {
-    fn index(&mut self, id: &str, mut about: Map) -> usize {
+    pub(super) fn index(&mut self, id: &str, mut about: Map) -> usize {
         if let Some(index) = self.known.get(id) {
             return *index;
         }
@@ -82,16 +83,22 @@ impl Rules {
 
 /// What code scanning shows of a policy.
 fn describe(policy: &PolicySummary) -> Map {
-    let mut about = Map::new();
+    let mut about = rated(policy.category.as_ref(), policy.severity.as_deref());
     if let Some(text) = &policy.description {
         about.insert("fullDescription", Value::from([("text", text.clone().into())]));
     }
+    about
+}
+
+/// Category and severity as code scanning reads them.
+pub(super) fn rated(category: Option<&Str>, severity: Option<&str>) -> Map {
+    let mut about = Map::new();
     let mut properties = Map::new();
-    if let Some(category) = &policy.category {
+    if let Some(category) = category {
         properties.insert("tags", vec![category.clone()]);
     }
     // The scale of code scanning: 0 to 10.
-    let score = match policy.severity.as_deref() {
+    let score = match severity {
         Some("critical") => Some("9.5"),
         Some("high") => Some("8.0"),
         Some("medium") => Some("5.5"),
@@ -107,7 +114,7 @@ fn describe(policy: &PolicySummary) -> Map {
     about
 }
 
-fn result(id: &str, rule: usize, level: &str, message: &str, at: Vec<Value>, related: Vec<Value>) -> Value {
+pub(super) fn result(id: &str, rule: usize, level: &str, message: &str, at: Vec<Value>, related: Vec<Value>) -> Value {
     let mut map = Map::new();
     map.insert("ruleId", id);
     map.insert("ruleIndex", rule);

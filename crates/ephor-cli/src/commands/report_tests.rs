@@ -1,0 +1,102 @@
+//! `ephor report` as a library call: arguments in, text and exit code out.
+
+use std::fs;
+
+use clap::Parser;
+use ephor_cluster::MemoryCluster;
+use tempfile::TempDir;
+
+use super::cluster_tests::cluster;
+use super::report::{Args, ran};
+use crate::exit::Exit;
+
+const REPORT: &str = "
+apiVersion: wgpolicyk8s.io/v1alpha2
+kind: PolicyReport
+metadata: {name: a, namespace: shop}
+scope: {apiVersion: v1, kind: Pod, name: till, namespace: shop, uid: a}
+results:
+- {policy: require-team, rule: team, result: fail, severity: high, category: Ownership, message: no team}
+- {policy: limits, rule: cpu, result: pass, severity: low}
+";
+
+/// A command line around [`Args`].
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    args: Args,
+}
+
+/// Runs `ephor report` with these words; `@` is a file with `text`.
+fn report(text: &str, words: &str, cluster: Option<&MemoryCluster>) -> (String, Exit) {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("reports.yaml");
+    fs::write(&file, text).unwrap();
+    let file = file.display().to_string();
+    let words = words.split_whitespace().map(|word| word.replace('@', &file));
+    let line = match Line::try_parse_from(std::iter::once("report".to_owned()).chain(words)) {
+        Ok(line) => line,
+        Err(error) => return (error.render().to_string(), Exit::CouldNot),
+    };
+    ran(&line.args, cluster, false).unwrap_or_else(|error| (format!("error: {error:#}\n"), Exit::CouldNot))
+}
+
+fn totals(text: &str) -> &str {
+    text.lines().find(|line| line.starts_with("pass:")).unwrap_or(text)
+}
+
+#[test]
+fn each_filter_leaves_out_what_does_not_fit() {
+    let (all, fails) = ("pass: 1, fail: 1, warn: 0, error: 0, skip: 0", "pass: 0, fail: 1, warn: 0, error: 0, skip: 0");
+    let none = "pass: 0, fail: 0, warn: 0, error: 0, skip: 0";
+    for (filter, expected) in [
+        ("", all),
+        ("--policy require-*", fails),
+        ("-n shop", all),
+        ("-n yard", none),
+        ("--result fail,error", fails),
+        ("--severity critical,high", fails),
+        ("--kind Pod", all),
+        ("--kind Service", none),
+        ("--category Ownership", fails),
+    ] {
+        let (text, exit) = report(REPORT, &format!("@ {filter}"), None);
+        assert_eq!((totals(&text), exit), (expected, Exit::Clean), "{filter}");
+    }
+}
+
+#[test]
+fn the_exit_code_follows_fail_on() {
+    for (words, exit) in [
+        ("@", Exit::Clean),
+        ("@ --fail-on fail", Exit::Findings),
+        ("@ --fail-on error,warn", Exit::Clean),
+        ("@ --fail-on fail --policy limits", Exit::Clean),
+        ("@ --fail-on failed", Exit::CouldNot),
+        ("@ --severity hihg", Exit::CouldNot),
+        ("", Exit::CouldNot),
+        ("- --compare -", Exit::CouldNot),
+    ] {
+        assert_eq!(report(REPORT, words, None).1, exit, "{words}");
+    }
+}
+
+#[test]
+fn what_is_no_report_is_an_error() {
+    for (text, message) in [
+        ("{apiVersion: v1, kind: Pod, metadata: {name: a}}", "Pod `a` is not a policy report"),
+        (&REPORT.replace("result: pass", "result: passed"), "result 1 has the verdict `passed`"),
+        (&REPORT.replace("policy: limits, ", ""), "result 1 names no policy"),
+    ] {
+        let (found, exit) = report(text, "@", None);
+        assert!(found.contains(message), "{found}");
+        assert_eq!(exit, Exit::CouldNot);
+    }
+}
+
+#[test]
+fn reports_of_a_cluster_are_read() {
+    let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}\n---";
+    let (text, exit) = report("", "--cluster --fail-on fail", Some(&cluster(&format!("{namespace}{REPORT}"))));
+    assert_eq!((totals(&text), exit), ("pass: 1, fail: 1, warn: 0, error: 0, skip: 0", Exit::Findings));
+}

@@ -33,7 +33,7 @@ fn string_equals(text: &str, key: &Value, value: &Value, work: Work<'_>) -> Deci
     match Quantity::parse(text) {
         // A quantity equals nothing but quantities, so `"10"` is not `"1*"`.
         Ok(quantity) => Ok(Quantity::parse(pattern).is_ok_and(|other| quantity == other)),
-        Err(_) => work.matches(pattern, text),
+        Err(_) => work.fits(pattern, text),
     }
 }
 

@@ -11,12 +11,13 @@ use super::membership::{Quantifier, exact_membership, membership};
 use super::order::{compare, compare_durations};
 use super::work::Work;
 
-/// Who wrote the key of a condition.
+/// Who wrote a side of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyAuthor {
-    /// The policy: wildcards in the key are meant as such.
+pub enum Author {
+    /// The policy: wildcards are meant as such. For a value this includes what the policy keeps elsewhere, such as a list
+    /// in a ConfigMap.
     Policy,
-    /// A variable gave the key, or a part of it.
+    /// A variable gave the key, or a part of it; or the value is read from the request.
     Data,
 }
 
@@ -26,23 +27,29 @@ pub struct Operands {
     /// The left side.
     pub key: Value,
     /// Who wrote it.
-    pub key_author: KeyAuthor,
+    pub key_author: Author,
     /// The right side.
     pub value: Value,
+    /// Who wrote it.
+    pub value_author: Author,
 }
 
 /// Whether the key stands to the value as `operator` says.
 ///
 /// Membership compares wildcards in either direction, so that a list of forbidden values also catches the `*` of an
-/// object. The operators that ask what is *not* in a list take only the policy's text for a pattern: otherwise `*` in
-/// an object would be in each list of allowed values.
+/// object. The operators that ask what is *not* there take only the policy's text for a pattern: otherwise `*` in an
+/// object would be in each list of allowed values, and equal to everything.
 ///
 /// A null key makes every operator false, the negative ones too. What cannot be compared is false as well, except
 /// that it is `NotEquals`. The work is charged to `budget`.
 pub fn evaluate(operator: Operator, operands: &Operands, budget: &Budget) -> Result<bool, BudgetError> {
-    let Operands { key, key_author, value } = operands;
-    let asks_for_absence = matches!(operator, Operator::AnyNotIn | Operator::AllNotIn | Operator::NotIn);
-    let work = Work { budget, keys_are_patterns: !asks_for_absence || *key_author == KeyAuthor::Policy };
+    let Operands { key, key_author, value, value_author } = operands;
+    let asks_for_absence = operator.asks_for_absence();
+    let work = Work {
+        budget,
+        keys_are_patterns: !asks_for_absence || *key_author == Author::Policy,
+        values_are_patterns: !operator.is_negative() || *value_author == Author::Policy,
+    };
     for text in [key, value].into_iter().filter_map(Value::as_str) {
         work.read(text)?;
     }

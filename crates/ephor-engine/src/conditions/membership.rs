@@ -73,7 +73,7 @@ fn any<T>(items: &[T], is_in: impl Fn(&T) -> Decided<bool>) -> Decided<bool> {
 fn scalar_membership(key: &str, value: &Value, work: Work<'_>) -> Decided<Option<Membership>> {
     let is_in = match value {
         Value::Array(items) => any(items, |item| work.alike(&work.text(item)?, key))?,
-        Value::String(text) if work.matches(text, key)? => true,
+        Value::String(text) if work.fits(text, key)? => true,
         Value::String(text) => match Span::parse(text) {
             Some(span) => span.contains(key, work)?,
             None => match JsonList::parse(text, work)? {
@@ -149,7 +149,7 @@ pub(super) fn exact_membership(key: &Value, value: &Value, work: Work<'_>) -> De
 fn exact_scalar_membership(key: &str, value: &Value, work: Work<'_>) -> Decided<Option<Exact>> {
     let is_in = match value {
         Value::Array(items) => any(items, |item| work.alike(&work.text(item)?, key))?,
-        Value::String(text) if work.matches(text, key)? => true,
+        Value::String(text) if work.fits(text, key)? => true,
         Value::String(text) => match JsonList::parse(text, work)? {
             JsonList::Strings(strings) => any(&strings, |item| work.same(item, key))?,
             JsonList::NotJson | JsonList::Other => return Ok(None),

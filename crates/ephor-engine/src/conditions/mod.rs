@@ -25,6 +25,6 @@ mod tests;
 pub use block::{
     BlockOutcome, CompiledCondition, CompiledConditions, ConditionError, ConditionMessage, evaluate_block,
 };
-pub use evaluate::{KeyAuthor, Operands, evaluate};
+pub use evaluate::{Author, Operands, evaluate};
 pub use operator::{Operator, UnknownOperator};
 pub use text::as_data;

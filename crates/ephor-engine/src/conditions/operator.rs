@@ -90,6 +90,16 @@ impl Operator {
         NAMES.iter().map(|(name, _)| *name)
     }
 
+    /// Whether it holds if something is *not* there or *not* equal.
+    pub fn is_negative(self) -> bool {
+        self.asks_for_absence() || self == Self::NotEquals
+    }
+
+    /// Whether it holds if something is *not* in a list.
+    pub(super) fn asks_for_absence(self) -> bool {
+        matches!(self, Self::AnyNotIn | Self::AllNotIn | Self::NotIn)
+    }
+
     /// Whether users are told to write another operator instead.
     pub fn is_deprecated(self) -> bool {
         matches!(

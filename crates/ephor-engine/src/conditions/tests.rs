@@ -22,11 +22,11 @@ fn operand(text: &str) -> Value {
 
 /// `T` and `F` for each operator on one pair.
 fn verdicts(operators: &[&str], key: &str, value: &str) -> String {
-    verdicts_by(KeyAuthor::Policy, operators, key, value)
+    verdicts_by(Author::Policy, operators, key, value)
 }
 
-fn verdicts_by(key_author: KeyAuthor, operators: &[&str], key: &str, value: &str) -> String {
-    let operands = Operands { key: operand(key), key_author, value: operand(value) };
+fn verdicts_by(key_author: Author, operators: &[&str], key: &str, value: &str) -> String {
+    let operands = Operands { key: operand(key), key_author, value: operand(value), value_author: Author::Policy };
     let verdict = |name: &&str| {
         let holds = evaluate(Operator::parse(name).unwrap(), &operands, &Budget::default()).unwrap();
         if holds { 'T' } else { 'F' }
@@ -55,8 +55,31 @@ fn wildcards_of_data_are_in_no_list_of_allowed_values() {
         (r#"["*"]"#, r#"["*"]"#, "TTTFFF", "TTTFFF"),
         (r#""x""#, r#"["get", "list"]"#, "FFFTTT", "FFFTTT"),
     ] {
-        assert_eq!(verdicts_by(KeyAuthor::Policy, &operators, key, value), of_policy, "{key} in {value}");
-        assert_eq!(verdicts_by(KeyAuthor::Data, &operators, key, value), of_data, "{key} of data in {value}");
+        assert_eq!(verdicts_by(Author::Policy, &operators, key, value), of_policy, "{key} in {value}");
+        assert_eq!(verdicts_by(Author::Data, &operators, key, value), of_data, "{key} of data in {value}");
+    }
+}
+
+#[test]
+fn a_value_of_the_request_is_equal_to_itself_alone_where_absence_is_asked_for() {
+    let operators = ["Equals", "AnyIn", "AllIn", "In", "NotEquals", "AnyNotIn", "AllNotIn", "NotIn"];
+    for (key, value, of_policy, of_data) in [
+        // Upstream: `NotIn` a text that is no list is false.
+        (r#""prod""#, r#""*""#, "TTTTFFFF", "TTTTTTTF"),
+        (r#""prod""#, r#""pr?d""#, "TTTTFFFF", "TTTTTTTF"),
+        (r#""prod""#, r#"["p*"]"#, "FTTTTFFF", "FTTTTTTT"),
+        (r#"["prod"]"#, r#""p*""#, "FTTFTFFF", "FTTFTTTF"),
+        (r#""prod""#, r#""prod""#, "TTTTFFFF", "TTTTFFFF"),
+        (r#""*""#, r#""*""#, "TTTTFFFF", "TTTTFFFF"),
+    ] {
+        let verdicts = |value_author| -> String {
+            let operands =
+                Operands { key: operand(key), key_author: Author::Policy, value: operand(value), value_author };
+            let holds = |name: &&str| evaluate(Operator::parse(name).unwrap(), &operands, &Budget::default()).unwrap();
+            operators.iter().map(|name| if holds(name) { 'T' } else { 'F' }).collect()
+        };
+        assert_eq!(verdicts(Author::Policy), of_policy, "{key} {value}");
+        assert_eq!(verdicts(Author::Data), of_data, "{key} {value} of data");
     }
 }
 
@@ -278,7 +301,7 @@ fn outcome(block: &str) -> Result<(bool, Option<Str>), &'static str> {
     let block = CompiledConditions::compile(&block, &Path::root(), |value, _| value.clone()).unwrap();
     let resolve = |condition: &CompiledCondition<Value>| {
         let (key, value) = (condition.key.clone(), condition.value.clone());
-        let operands = Operands { key, key_author: KeyAuthor::Policy, value };
+        let operands = Operands { key, key_author: Author::Policy, value, value_author: Author::Policy };
         if operands.key.as_str() == Some("x") { Err(Unresolved) } else { Ok(operands) }
     };
     let outcome =
@@ -350,7 +373,12 @@ fn templates_learn_where_they_stand() {
 fn values_are_compared_as_deep_as_an_api_server_reads_them() {
     let nest = |leaf: Value| (0..10_000).fold(leaf, |inner, _| Value::array(vec![inner]));
     let judged = |operator, key: &Value, value: &Value| {
-        let operands = Operands { key: key.clone(), key_author: KeyAuthor::Policy, value: value.clone() };
+        let operands = Operands {
+            key: key.clone(),
+            key_author: Author::Policy,
+            value: value.clone(),
+            value_author: Author::Policy,
+        };
         evaluate(operator, &operands, &Budget::default()).unwrap()
     };
     let (one, other) = (nest(Value::Int(1)), nest(Value::Int(2)));

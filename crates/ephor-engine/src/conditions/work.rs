@@ -17,6 +17,8 @@ pub(super) struct Work<'b> {
     pub(super) budget: &'b Budget,
     /// Whether the wildcards of keys count, and not only those of values.
     pub(super) keys_are_patterns: bool,
+    /// Whether the wildcards of values count.
+    pub(super) values_are_patterns: bool,
 }
 
 impl Work<'_> {
@@ -35,8 +37,12 @@ impl Work<'_> {
         self.budget.charge_tree(value).map(drop)
     }
 
-    /// Whether `text` fits the wildcard pattern.
-    pub(super) fn matches(self, pattern: &str, text: &str) -> Decided<bool> {
+    /// Whether `key` fits the text of the value, as a wildcard pattern if it is one.
+    pub(super) fn fits(self, value: &str, key: &str) -> Decided<bool> {
+        if self.values_are_patterns { self.matches(value, key) } else { self.same(value, key) }
+    }
+
+    fn matches(self, pattern: &str, text: &str) -> Decided<bool> {
         wildcard::matches_within(pattern, text, self.budget)
     }
 
@@ -47,7 +53,7 @@ impl Work<'_> {
         let key_is_pattern = || self.keys_are_patterns && wildcard::has_wildcard(key);
         // A pattern fits its own text.
         Ok(item == key
-            || (wildcard::has_wildcard(item) && self.matches(item, key)?)
+            || (self.values_are_patterns && wildcard::has_wildcard(item) && self.matches(item, key)?)
             || (key_is_pattern() && self.matches(key, item)?))
     }
 
@@ -73,7 +79,7 @@ mod tests {
     #[test]
     fn both_texts_are_charged_however_short_one_is() {
         let (long, budget) = ("a".repeat(1 << 20), Budget::new(100_000, 0));
-        let alike = |_| Work { budget: &budget, keys_are_patterns: true }.alike("b", &long);
+        let alike = |_| Work { budget: &budget, keys_are_patterns: true, values_are_patterns: true }.alike("b", &long);
         let first_refusal = (0..10).map(alike).position(|decided| decided == Err(BudgetError::Steps));
         assert_eq!(first_refusal, Some(1));
     }
@@ -81,7 +87,7 @@ mod tests {
     #[test]
     fn texts_are_alike_if_one_fits_the_other() {
         let budget = Budget::default();
-        let work = Work { budget: &budget, keys_are_patterns: true };
+        let work = Work { budget: &budget, keys_are_patterns: true, values_are_patterns: true };
         for (a, b, want) in [
             ("a", "a", true),
             ("a", "b", false),

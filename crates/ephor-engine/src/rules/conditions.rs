@@ -6,7 +6,7 @@ use ephor_expr::jmespath::Runtime;
 use ephor_expr::value::Path;
 
 use crate::conditions::{
-    BlockOutcome, CompiledCondition, CompiledConditions, KeyAuthor, Operands, as_data, evaluate_block,
+    Author, BlockOutcome, CompiledCondition, CompiledConditions, Operands, as_data, evaluate_block,
 };
 use crate::outcome::Fault;
 use crate::scope::{Scope, ScopeError, Template};
@@ -61,8 +61,11 @@ pub(crate) fn evaluate<'b>(
                 }
             })
         };
-        let key_author = if condition.key.as_fixed().is_some() { KeyAuthor::Policy } else { KeyAuthor::Data };
-        Ok(Operands { key: side(&condition.key, "key")?, key_author, value: side(&condition.value, "value")? })
+        let key_author = if condition.key.as_fixed().is_some() { Author::Policy } else { Author::Data };
+        let (key, value) = (side(&condition.key, "key")?, side(&condition.value, "value")?);
+        let is_data = condition.operator.is_negative() && condition.value.is_of_request();
+        let value_author = if is_data { Author::Data } else { Author::Policy };
+        Ok(Operands { key, key_author, value, value_author })
     };
     evaluate_block(block, world.budget(), resolve, |condition, Operands { key, value, .. }, holds| {
         let operator = condition.operator;

@@ -324,6 +324,33 @@ fn wildcards_that_select_targets_come_from_the_policy_only() {
 }
 
 #[test]
+fn wildcards_of_a_value_from_the_object_are_no_pattern() {
+    let x = "{{ request.object.data.x }}";
+    for (value_text, given, denied) in [
+        (format!("'{x}'"), "'*'", true),
+        (format!("'{x}'"), "p?od", true),
+        (format!("'{x}'"), "prod", false),
+        (format!("['{x}', dev]"), "'*'", true),
+        // The policy's own wildcards, here and in context entries, are meant.
+        (format!("'{x}*'"), "pr", false),
+        ("'{{ request.object.data.none || ''pr*'' }}'".to_owned(), "a", false),
+        ("'{{ allowed }}'".to_owned(), "a", false),
+    ] {
+        for operator in ["NotEquals", "AnyNotIn"] {
+            if operator == "NotEquals" && value_text.starts_with('[') {
+                continue;
+            }
+            let rule = format!(
+                "{{context: [{{name: allowed, variable: {{value: 'p*'}}}}], validate: {{message: nope, deny: {{conditions: {{any: \
+                 [{{key: prod, operator: {operator}, value: {value_text}}}]}}}}}}}}"
+            );
+            let lines = run(&rule, &value(given)).lines().join("\n");
+            assert_eq!(lines.contains("fail"), denied, "{operator} {value_text} with {given}: {lines}");
+        }
+    }
+}
+
+#[test]
 fn anchors_come_from_the_policy_only() {
     let lines = |rule: &str, x: &str| run(rule, &value(x)).lines().join("\n");
     let refused = "comes from a variable and would count as an anchor or a directive";

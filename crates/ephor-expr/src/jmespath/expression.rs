@@ -106,6 +106,15 @@ impl Expression {
         paths
     }
 
+    /// Whether a literal in it is a text that `is_wanted` says so of.
+    pub fn has_text_literal(&self, is_wanted: impl Fn(&str) -> bool) -> bool {
+        let mut found = false;
+        self.compiled.lowered.node.walk(&mut |node| {
+            found |= matches!(node, Node::Literal(Value::String(text)) if is_wanted(text));
+        });
+        found
+    }
+
     /// Whether the root is also read as a whole, by `@`, `*` or a bracket at the start.
     pub fn reads_whole_root(&self) -> bool {
         self.compiled.lowered.whole

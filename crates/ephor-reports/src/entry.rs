@@ -45,6 +45,7 @@ pub fn source(kind: ProgramKind) -> &'static str {
     match kind {
         ProgramKind::ClusterPolicy | ProgramKind::Policy => SOURCE,
         ProgramKind::ValidatingAdmissionPolicy => "ValidatingAdmissionPolicy",
+        ProgramKind::MutatingAdmissionPolicy => "MutatingAdmissionPolicy",
     }
 }
 

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use ephor_cluster::query::Filter;
 use ephor_cluster::{Cluster, ClusterError, Discovery, ListQuery, Resource};
-use ephor_engine::compile::{Body, ValidateCheck};
 use ephor_engine::matching::{Gvk, KindSelector, RequestResource};
-use ephor_engine::rules::validate::admission::AdmissionCheck;
+use ephor_engine::rules::admission::AdmissionSelection;
 use ephor_expr::{Str, Value};
 
 use super::plan::Plan;
@@ -123,12 +122,9 @@ fn wanted(plan: &Plan, discovery: &Discovery) -> Vec<Resource> {
     let mut chosen = BTreeSet::new();
     let mut kinds = Vec::new();
     for rule in rules {
-        if let Body::Validate(body) = &rule.body
-            && let ValidateCheck::Admission(check) = &body.check
-        {
-            choose_resources(check, discovery, &mut chosen);
-        } else {
-            kinds.push(rule.matches.kinds());
+        match rule.body.admission() {
+            Some(selection) => choose_resources(selection, discovery, &mut chosen),
+            None => kinds.push(rule.matches.kinds()),
         }
     }
     let kinds = kinds.into_iter().chain(plan.cleanups.iter().map(|(_, program)| program.kinds()));
@@ -142,7 +138,7 @@ fn wanted(plan: &Plan, discovery: &Discovery) -> Vec<Resource> {
 }
 
 /// The resources that an admission policy names.
-fn choose_resources(check: &AdmissionCheck, discovery: &Discovery, chosen: &mut BTreeSet<usize>) {
+fn choose_resources(selection: &AdmissionSelection, discovery: &Discovery, chosen: &mut BTreeSet<usize>) {
     let mut seen = BTreeSet::new();
     for (i, resource) in discovery.iter().enumerate().filter(|(_, resource)| resource.stored) {
         let named = RequestResource {
@@ -151,7 +147,7 @@ fn choose_resources(check: &AdmissionCheck, discovery: &Discovery, chosen: &mut 
             resource: &resource.plural,
             subresource: "",
         };
-        if check.may_match(&named) && seen.insert((&resource.group, &resource.plural)) {
+        if selection.may_match(&named) && seen.insert((&resource.group, &resource.plural)) {
             chosen.insert(i);
         }
     }

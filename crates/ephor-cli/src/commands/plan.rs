@@ -129,7 +129,7 @@ fn acts(program: &Program) -> bool {
     program.rules.iter().any(|rule| match &rule.body {
         Body::Generate(_) => true,
         Body::Mutate(body) => body.targets.is_some(),
-        Body::Validate(_) => false,
+        Body::Validate(_) | Body::Admission(_) => false,
     })
 }
 

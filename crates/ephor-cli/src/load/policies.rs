@@ -89,10 +89,15 @@ const KNOWN: [&str; 6] =
     ["ClusterPolicy", "Policy", "CleanupPolicy", "ClusterCleanupPolicy", "PolicyException", "GlobalContextEntry"];
 
 /// Kubernetes' own policies.
-const ADMISSION: [&str; 2] = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
+const ADMISSION: [&str; 4] = [
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+];
 
 /// The kinds of `policies.kyverno.io` and Kubernetes that are recognised so that they are refused by name.
-const NOT_BUILT: [&str; 12] = [
+const NOT_BUILT: [&str; 10] = [
     "ValidatingPolicy",
     "MutatingPolicy",
     "GeneratingPolicy",
@@ -103,8 +108,6 @@ const NOT_BUILT: [&str; 12] = [
     "NamespacedGeneratingPolicy",
     "NamespacedDeletingPolicy",
     "NamespacedImageValidatingPolicy",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionPolicyBinding",
 ];
 
 /// Whether [`load_policies`] knows what to do with a kind.
@@ -188,8 +191,10 @@ fn load_document(document: Value, origin: Origin, foreign: Foreign, loaded: &mut
             }
             Err(findings) => loaded.report(findings, &origin),
         },
-        (ADMISSION_GROUP, "ValidatingAdmissionPolicy") => loaded.admission.push((document, origin)),
-        (ADMISSION_GROUP, "ValidatingAdmissionPolicyBinding") => {
+        (ADMISSION_GROUP, "ValidatingAdmissionPolicy" | "MutatingAdmissionPolicy") => {
+            loaded.admission.push((document, origin));
+        }
+        (ADMISSION_GROUP, "ValidatingAdmissionPolicyBinding" | "MutatingAdmissionPolicyBinding") => {
             let (binding, findings) = AdmissionBinding::of_document(&document);
             if let Some(reason) = findings.iter().find(|finding| finding.is_error()) {
                 let name = document.str_at(&["metadata", "name"]).unwrap_or_default().to_owned();
@@ -259,8 +264,9 @@ impl LoadedPolicies {
     /// A binding without its policy does nothing.
     fn warn_of_unused_bindings(&mut self) {
         let mut found = Vec::new();
-        let known = || self.policies.iter().map(|policy| policy.program.name.as_str());
         for (binding, origin) in &self.bindings {
+            let of_kind = || self.policies.iter().filter(|policy| policy.program.kind == binding.kind);
+            let known = || of_kind().map(|policy| policy.program.name.as_str());
             let refused = self.refused.iter().any(|refused| binding.policy == refused.name.as_str());
             if !refused && !known().any(|name| binding.policy == name) {
                 let message = format!("the policy `{}` is not among those loaded", binding.policy);

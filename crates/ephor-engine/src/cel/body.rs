@@ -67,6 +67,26 @@ impl<'p, T> Listed<'p, T> {
     }
 }
 
+/// How a patch changes an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatchKind {
+    /// It is merged.
+    ApplyConfiguration,
+    /// It is a list of operations.
+    JsonPatch,
+}
+
+/// An expression that gives a patch.
+#[derive(Debug, Clone)]
+pub struct PatchSource<'p> {
+    /// How it changes an object.
+    pub kind: PatchKind,
+    /// The expression.
+    pub text: &'p str,
+    /// Where it stands.
+    pub path: Path,
+}
+
 /// What a body is compiled from.
 #[derive(Debug, Clone)]
 pub struct Source<'p> {
@@ -80,6 +100,8 @@ pub struct Source<'p> {
     pub validations: Listed<'p, CelValidation>,
     /// Texts for the audit log.
     pub annotations: Listed<'p, AuditAnnotation>,
+    /// Changes of the object.
+    pub patches: Vec<PatchSource<'p>>,
 }
 
 impl Source<'_> {
@@ -91,6 +113,7 @@ impl Source<'_> {
             conditions: Listed::default(),
             validations: Listed::default(),
             annotations: Listed::default(),
+            patches: Vec::new(),
         }
     }
 }
@@ -144,6 +167,13 @@ pub(super) struct CompiledAnnotation {
     pub(super) expression: Expression,
 }
 
+/// A compiled patch.
+#[derive(Debug)]
+pub(super) struct Patch {
+    pub(super) kind: PatchKind,
+    pub(super) expression: Expression,
+}
+
 /// A compiled body: immutable, shared by all evaluations.
 #[derive(Debug, Default)]
 pub struct Body {
@@ -151,6 +181,7 @@ pub struct Body {
     pub(super) conditions: Vec<Condition>,
     pub(super) validations: Vec<Validation>,
     pub(super) annotations: Vec<CompiledAnnotation>,
+    pub(super) patches: Vec<Patch>,
 }
 
 impl Body {
@@ -197,7 +228,21 @@ impl Body {
                 body.annotations.push(CompiledAnnotation { key: annotation.key.clone(), expression });
             }
         }
+        for patch in &source.patches {
+            let wanted = match patch.kind {
+                PatchKind::ApplyConfiguration => Type::Object("Object".into()),
+                PatchKind::JsonPatch => Type::list(Type::Object("JSONPatch".into())),
+            };
+            if let Some(expression) = compiler.compile(patch.text, patch.path.clone(), &[wanted]) {
+                body.patches.push(Patch { kind: patch.kind, expression });
+            }
+        }
         if compiler.faults.is_empty() { Ok(body) } else { Err(compiler.faults) }
+    }
+
+    /// How many patches it has.
+    pub fn patch_count(&self) -> usize {
+        self.patches.len()
     }
 
     /// Whether it applies to all requests.

@@ -10,7 +10,7 @@ use ephor_expr::cel::{EvalError, MEMBERS, Run, Scope, Usage, Val};
 use ephor_expr::jmespath::Runtime as _;
 use ephor_expr::{Map, Str, Value};
 
-use super::body::{Body, Expression, Validation};
+use super::body::{Body, Expression, PatchKind, Validation};
 use super::inputs::Inputs;
 use crate::fetch::{Fact, Fetch};
 use crate::gate::{ApiPath, ObjectsPath};
@@ -69,6 +69,15 @@ pub struct Annotation {
     pub key: Str,
     /// Its text, or why it has none.
     pub value: Result<Str, Str>,
+}
+
+/// What an expression gives to change an object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PatchValue {
+    /// How it changes an object.
+    pub kind: PatchKind,
+    /// The configuration, or the list of operations.
+    pub value: Value,
 }
 
 /// A body over one request and one parameter object. Variables are evaluated when they are read, once.
@@ -185,6 +194,19 @@ impl<'v> Evaluator<'v> {
             annotations.push(Annotation { key: annotation.key.clone(), value });
         }
         Ok(annotations)
+    }
+
+    /// The patch with that index, or why it has no value; `None` if there is no such patch.
+    pub fn patch(&self, index: usize) -> Result<Option<Result<PatchValue, String>>, Stop> {
+        self.begin(VALIDATIONS_COST);
+        let Some(patch) = self.body.patches.get(index) else { return Ok(None) };
+        let value = match self.value(&patch.expression) {
+            Ok(value) => value.to_json().ok_or_else(|| format!("a {} is no patch", value.type_name())),
+            Err(Failure::Stop(stop)) => return Err(stop),
+            Err(Failure::CostSpent) => Err(COST_SPENT.to_owned()),
+            Err(Failure::Error(text)) => Err(text),
+        };
+        Ok(Some(value.map(|value| PatchValue { kind: patch.kind, value })))
     }
 
     fn begin(&self, limit: u64) {

@@ -11,7 +11,7 @@ mod evaluate;
 mod inputs;
 mod params;
 
-pub use body::{Body, Fault, Listed, Place, Source};
-pub use evaluate::{Annotation, Evaluator, Matched, Ruling, Stop};
+pub use body::{Body, Fault, Listed, PatchKind, PatchSource, Place, Source};
+pub use evaluate::{Annotation, Evaluator, Matched, PatchValue, Ruling, Stop};
 pub use inputs::Inputs;
 pub use params::{Params, ParamsError};

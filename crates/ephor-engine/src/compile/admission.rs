@@ -11,13 +11,16 @@ use super::policy::decode_finding;
 use super::program::{Program, Scoring};
 use super::rule::{Body, CompiledRule, ValidateBody, ValidateCheck};
 use super::{Compiled, ProgramKind};
-use crate::cel::{self, Listed, Params, Place, Source};
+use crate::cel::{self, Listed, Params, PatchKind, PatchSource, Place, Source};
 use crate::diagnostic::Diagnostic;
 use crate::matching::{Matcher, RequestMatcher, SelectorError};
 use crate::policy::{
-    ApplyRules, MatchResources, ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidationAction,
+    ApplyRules, FailurePolicy, MatchResources, Metadata, MutatingAdmissionPolicy, Mutation, ParamKind, ParamRef,
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidationAction,
 };
-use crate::rules::validate::admission::{AdmissionCheck, Binding};
+use crate::rules::admission::{AdmissionSelection, Binding};
+use crate::rules::mutate::admission::AdmissionMutation;
+use crate::rules::validate::admission::AdmissionCheck;
 
 /// The group of Kubernetes' own admission policies.
 pub const ADMISSION_GROUP: &str = "admissionregistration.k8s.io";
@@ -26,12 +29,14 @@ const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 /// The reasons that a violation may have.
 const REASONS: [&str; 4] = ["Unauthorized", "Forbidden", "Invalid", "RequestEntityTooLarge"];
 
-/// A `ValidatingAdmissionPolicyBinding`, checked by itself. It is compiled with the policy that it names.
+/// A `ValidatingAdmissionPolicyBinding` or `MutatingAdmissionPolicyBinding`, checked by itself. It is compiled with the policy that it names.
 #[derive(Debug, Clone)]
 pub struct AdmissionBinding {
     /// Its name.
     pub name: Str,
-    /// The policy that it puts to work.
+    /// The kind of the policy that it puts to work.
+    pub kind: ProgramKind,
+    /// Its name.
     pub policy: Str,
     parameters: Option<ParamRef>,
     matcher: Option<RequestMatcher>,
@@ -50,7 +55,17 @@ impl AdmissionBinding {
             let message = "the binding names no policy";
             findings.push(Diagnostic::error("admission-binding", path.key("policyName"), message));
         }
-        check_actions(&spec.validation_actions, &path.key("validationActions"), &mut findings);
+        let kind = match binding.kind.as_str() {
+            "MutatingAdmissionPolicyBinding" => ProgramKind::MutatingAdmissionPolicy,
+            _ => ProgramKind::ValidatingAdmissionPolicy,
+        };
+        let actions = path.key("validationActions");
+        if kind == ProgramKind::ValidatingAdmissionPolicy {
+            check_actions(&spec.validation_actions, &actions, &mut findings);
+        } else if !spec.validation_actions.is_empty() {
+            let message = "a binding of a MutatingAdmissionPolicy has no actions";
+            findings.push(Diagnostic::error("admission-binding", actions, message));
+        }
         if let Some(reference) = &spec.param_ref {
             check_parameters(reference, &path.key("paramRef"), &mut findings);
         }
@@ -64,6 +79,7 @@ impl AdmissionBinding {
         }
         let binding = Self {
             name: binding.metadata.name,
+            kind,
             policy: spec.policy_name,
             parameters: spec.param_ref,
             matcher,
@@ -73,22 +89,29 @@ impl AdmissionBinding {
     }
 }
 
-/// Compiles a `ValidatingAdmissionPolicy` with those of `bindings` that name it.
+/// Compiles a `ValidatingAdmissionPolicy` or `MutatingAdmissionPolicy` with those of `bindings` that name it.
 pub fn compile_admission_policy(document: &Value, bindings: &[AdmissionBinding]) -> Compiled {
+    if document.str_at(&["kind"]) == Some("MutatingAdmissionPolicy") {
+        compile_mutating(document, bindings)
+    } else {
+        compile_validating(document, bindings)
+    }
+}
+
+/// What the two kinds of policies have in common.
+struct Common<'p> {
+    kind: ProgramKind,
+    metadata: &'p Metadata,
+    param_kind: Option<&'p ParamKind>,
+    constraints: Option<&'p MatchResources>,
+    failure_policy: Option<FailurePolicy>,
+}
+
+fn compile_validating(document: &Value, bindings: &[AdmissionBinding]) -> Compiled {
     let (policy, faults) = decode_rest::<ValidatingAdmissionPolicy>(document);
     let mut findings: Vec<Diagnostic> = faults.into_iter().map(decode_finding).collect();
     let Some(policy) = policy else { return Compiled { program: None, rest: None, findings } };
-    let check = check(&policy, bindings, &mut findings);
-    let program = check.filter(|_| !findings.iter().any(Diagnostic::is_error)).map(|check| program(&policy, check));
-    Compiled { program, rest: None, findings }
-}
-
-fn check(
-    policy: &ValidatingAdmissionPolicy,
-    bindings: &[AdmissionBinding],
-    findings: &mut Vec<Diagnostic>,
-) -> Option<AdmissionCheck> {
-    check_version(&policy.api_version, findings);
+    check_version(&policy.api_version, &mut findings);
     let (spec, path) = (&policy.spec, Path::root().key("spec"));
     if spec.validations.is_empty() && spec.audit_annotations.is_empty() {
         let message = "the policy has neither `validations` nor `auditAnnotations`";
@@ -102,16 +125,6 @@ fn check(
             findings.push(Diagnostic::error("admission-policy", path, message));
         }
     }
-    let at = path.key("matchConstraints");
-    let block = spec.match_constraints.as_ref().filter(|block| !block.resource_rules.is_empty());
-    let constraints = if let Some(block) = block {
-        check_rules(block, &at, findings);
-        matcher(block, &at, findings)
-    } else {
-        let message = "the policy matches nothing: `matchConstraints.resourceRules` is empty";
-        findings.push(Diagnostic::error("admission-policy", at.key("resourceRules"), message));
-        None
-    };
     let source = Source {
         variables: Listed { items: &spec.variables, path: path.key("variables") },
         conditions: Listed { items: &spec.match_conditions, path: path.key("matchConditions") },
@@ -119,72 +132,149 @@ fn check(
         annotations: Listed { items: &spec.audit_annotations, path: path.key("auditAnnotations") },
         ..Source::at(Place::Validation { params: spec.param_kind.is_some() })
     };
-    let body = match cel::Body::compile(&source) {
-        Ok(body) => Some(body),
-        Err(faults) => {
-            findings.extend(faults.into_iter().map(|fault| Diagnostic {
-                offset: fault.offset,
-                ..Diagnostic::error("cel", fault.path, fault.message)
-            }));
-            None
-        }
+    let common = Common {
+        kind: ProgramKind::ValidatingAdmissionPolicy,
+        metadata: &policy.metadata,
+        param_kind: spec.param_kind.as_ref(),
+        constraints: spec.match_constraints.as_ref(),
+        failure_policy: spec.failure_policy,
     };
-    let mut own: Vec<&AdmissionBinding> = bindings.iter().filter(|b| b.policy == policy.metadata.name).collect();
-    own.sort_by(|a, b| a.name.cmp(&b.name));
-    let bindings = own.into_iter().map(|given| {
-        let kind_and_reference = spec.param_kind.as_ref().zip(given.parameters.as_ref());
-        let params = kind_and_reference.map(|(kind, reference)| Params::compile(kind, reference, &Path::root()));
-        Ok(Binding {
-            name: given.name.clone(),
-            matcher: given.matcher.clone(),
-            params: params.transpose()?,
-            actions: given.actions.clone(),
-        })
-    });
-    match bindings.collect::<Result<Vec<_>, SelectorError>>() {
-        Ok(bindings) => Some(AdmissionCheck { constraints: constraints?, body: body?, bindings }),
-        // The finding stands in the binding, which is refused for it.
-        Err(_) => None,
-    }
+    common.compile(&source, bindings, findings, |selection| {
+        Body::Validate(Box::new(ValidateBody {
+            check: ValidateCheck::Admission(Box::new(AdmissionCheck { selection })),
+            message: None,
+            actions: FailureActions::enforcing(),
+            allow_existing_violations: false,
+            pass_message: Str::default(),
+            path,
+        }))
+    })
 }
 
-fn program(policy: &ValidatingAdmissionPolicy, check: AdmissionCheck) -> Program {
-    let (name, metadata) = (&policy.metadata.name, &policy.metadata);
-    let body = ValidateBody {
-        check: ValidateCheck::Admission(Box::new(check)),
-        message: None,
-        actions: FailureActions::enforcing(),
-        allow_existing_violations: false,
-        pass_message: Str::default(),
-        path: Path::root().key("spec"),
+fn compile_mutating(document: &Value, bindings: &[AdmissionBinding]) -> Compiled {
+    let (policy, faults) = decode_rest::<MutatingAdmissionPolicy>(document);
+    let mut findings: Vec<Diagnostic> = faults.into_iter().map(decode_finding).collect();
+    let Some(policy) = policy else { return Compiled { program: None, rest: None, findings } };
+    check_version(&policy.api_version, &mut findings);
+    let (spec, path) = (&policy.spec, Path::root().key("spec"));
+    if spec.mutations.is_empty() {
+        let message = "the policy has no `mutations`";
+        findings.push(Diagnostic::error("admission-policy", path.key("mutations"), message));
+    }
+    let patches = spec.mutations.iter().enumerate().map(|(i, mutation)| {
+        let (kind, text, key) = match mutation {
+            Mutation::ApplyConfiguration { apply_configuration } => {
+                (PatchKind::ApplyConfiguration, &apply_configuration.expression, "applyConfiguration")
+            }
+            Mutation::JSONPatch { json_patch } => (PatchKind::JsonPatch, &json_patch.expression, "jsonPatch"),
+        };
+        PatchSource { kind, text, path: path.key("mutations").index(i).keys(&[key, "expression"]) }
+    });
+    let source = Source {
+        variables: Listed { items: &spec.variables, path: path.key("variables") },
+        conditions: Listed { items: &spec.match_conditions, path: path.key("matchConditions") },
+        patches: patches.collect(),
+        ..Source::at(Place::Mutation { params: spec.param_kind.is_some() })
     };
-    let rule = CompiledRule {
-        name: name.clone(),
-        declared: name.clone(),
-        path: Path::root().key("spec"),
-        autogen: None,
-        matches: Matcher::everything(),
-        exclude: None,
-        context: Vec::new(),
-        preconditions: None,
-        properties: Vec::new(),
-        skip_background_requests: false,
-        body: Body::Validate(Box::new(body)),
+    let common = Common {
+        kind: ProgramKind::MutatingAdmissionPolicy,
+        metadata: &policy.metadata,
+        param_kind: spec.param_kind.as_ref(),
+        constraints: spec.match_constraints.as_ref(),
+        failure_policy: spec.failure_policy,
     };
-    Program {
-        kind: ProgramKind::ValidatingAdmissionPolicy,
-        name: name.clone(),
-        namespace: None,
-        key: name.clone(),
-        admission: true,
-        background: true,
-        apply_rules: ApplyRules::All,
-        failure_policy: policy.spec.failure_policy.unwrap_or_default(),
-        match_conditions: Vec::new(),
-        requests: cel::Body::default(),
-        emit_warning: false,
-        scoring: Scoring::of(metadata),
-        rules: vec![rule],
+    common.compile(&source, bindings, findings, |selection| Body::Admission(Box::new(AdmissionMutation { selection })))
+}
+
+impl Common<'_> {
+    fn compile(
+        &self,
+        source: &Source<'_>,
+        bindings: &[AdmissionBinding],
+        mut findings: Vec<Diagnostic>,
+        body: impl FnOnce(AdmissionSelection) -> Body,
+    ) -> Compiled {
+        let selection = self.selection(source, bindings, &mut findings);
+        let selection = selection.filter(|_| !findings.iter().any(Diagnostic::is_error));
+        Compiled { program: selection.map(|selection| self.program(body(selection))), rest: None, findings }
+    }
+
+    fn selection(
+        &self,
+        source: &Source<'_>,
+        bindings: &[AdmissionBinding],
+        findings: &mut Vec<Diagnostic>,
+    ) -> Option<AdmissionSelection> {
+        let at = Path::root().keys(&["spec", "matchConstraints"]);
+        let block = self.constraints.filter(|block| !block.resource_rules.is_empty());
+        let constraints = if let Some(block) = block {
+            check_rules(block, &at, findings);
+            matcher(block, &at, findings)
+        } else {
+            let message = "the policy matches nothing: `matchConstraints.resourceRules` is empty";
+            findings.push(Diagnostic::error("admission-policy", at.key("resourceRules"), message));
+            None
+        };
+        let body = match cel::Body::compile(source) {
+            Ok(body) => Some(body),
+            Err(faults) => {
+                findings.extend(faults.into_iter().map(|fault| Diagnostic {
+                    offset: fault.offset,
+                    ..Diagnostic::error("cel", fault.path, fault.message)
+                }));
+                None
+            }
+        };
+        let own = |given: &&AdmissionBinding| given.kind == self.kind && given.policy == self.metadata.name;
+        let mut own: Vec<&AdmissionBinding> = bindings.iter().filter(own).collect();
+        own.sort_by(|a, b| a.name.cmp(&b.name));
+        let bindings = own.into_iter().map(|given| {
+            let kind_and_reference = self.param_kind.zip(given.parameters.as_ref());
+            let params = kind_and_reference.map(|(kind, reference)| Params::compile(kind, reference, &Path::root()));
+            Ok(Binding {
+                name: given.name.clone(),
+                matcher: given.matcher.clone(),
+                params: params.transpose()?,
+                actions: given.actions.clone(),
+            })
+        });
+        match bindings.collect::<Result<Vec<_>, SelectorError>>() {
+            Ok(bindings) => Some(AdmissionSelection { constraints: constraints?, body: body?, bindings }),
+            // The finding stands in the binding, which is refused for it.
+            Err(_) => None,
+        }
+    }
+
+    fn program(&self, body: Body) -> Program {
+        let name = &self.metadata.name;
+        let rule = CompiledRule {
+            name: name.clone(),
+            declared: name.clone(),
+            path: Path::root().key("spec"),
+            autogen: None,
+            matches: Matcher::everything(),
+            exclude: None,
+            context: Vec::new(),
+            preconditions: None,
+            properties: Vec::new(),
+            skip_background_requests: false,
+            body,
+        };
+        Program {
+            kind: self.kind,
+            name: name.clone(),
+            namespace: None,
+            key: name.clone(),
+            admission: true,
+            background: true,
+            apply_rules: ApplyRules::All,
+            failure_policy: self.failure_policy.unwrap_or_default(),
+            match_conditions: Vec::new(),
+            requests: cel::Body::default(),
+            emit_warning: false,
+            scoring: Scoring::of(self.metadata),
+            rules: vec![rule],
+        }
     }
 }
 

@@ -47,6 +47,15 @@ pub enum ProgramKind {
     Policy,
     /// `ValidatingAdmissionPolicy` of Kubernetes.
     ValidatingAdmissionPolicy,
+    /// `MutatingAdmissionPolicy` of Kubernetes.
+    MutatingAdmissionPolicy,
+}
+
+impl ProgramKind {
+    /// Whether it is an admission policy of Kubernetes.
+    pub fn is_of_kubernetes(self) -> bool {
+        matches!(self, Self::ValidatingAdmissionPolicy | Self::MutatingAdmissionPolicy)
+    }
 }
 
 impl From<PolicyKind> for ProgramKind {

@@ -8,7 +8,9 @@ use crate::conditions::CompiledConditions;
 use crate::matching::{Matcher, Selector};
 use crate::outcome::RuleKind;
 use crate::policy::Order;
+use crate::rules::admission::AdmissionSelection;
 use crate::rules::mutate::JsonPatch;
+use crate::rules::mutate::admission::AdmissionMutation;
 use crate::rules::validate::admission::AdmissionCheck;
 use crate::rules::validate::cel::CelCheck;
 use crate::rules::validate::manifests::ManifestCheck;
@@ -59,14 +61,28 @@ pub enum Body {
     Mutate(Box<MutateBody>),
     /// Creates objects.
     Generate(Box<GeneratedBody>),
+    /// Changes objects: a `MutatingAdmissionPolicy`.
+    Admission(Box<AdmissionMutation>),
 }
 
 impl Body {
+    /// Which requests it is about, if it is an admission policy of Kubernetes.
+    pub fn admission(&self) -> Option<&AdmissionSelection> {
+        match self {
+            Body::Admission(mutation) => Some(mutation.selection()),
+            Body::Validate(body) => match &body.check {
+                ValidateCheck::Admission(check) => Some(check.selection()),
+                _ => None,
+            },
+            Body::Mutate(_) | Body::Generate(_) => None,
+        }
+    }
+
     /// What the rule does.
     pub fn kind(&self) -> RuleKind {
         match self {
             Body::Validate(_) => RuleKind::Validate,
-            Body::Mutate(_) => RuleKind::Mutate,
+            Body::Mutate(_) | Body::Admission(_) => RuleKind::Mutate,
             Body::Generate(_) => RuleKind::Generate,
         }
     }

@@ -7,7 +7,7 @@ use ephor_expr::{Map, Str, Value};
 
 use super::step::Meter;
 use crate::cel::{self, Matched, Stop};
-use crate::compile::{Body, CompiledRule, Program, ProgramKind, ValidateBody, ValidateCheck};
+use crate::compile::{Body, CompiledRule, Program, ValidateBody, ValidateCheck};
 use crate::exceptions::ExceptionSet;
 use crate::fetch::{Fact, Facts, Fetch};
 use crate::gate::{AllowedFetch, Asker};
@@ -256,7 +256,7 @@ impl<'e> RuleRun<'e> {
 
     fn excepted(&self, scope: &mut Scope<'e>) -> Result<Option<Judgement>, Pending> {
         // Exceptions are for policies of `kyverno.io`: an API server knows none.
-        if self.exceptions.is_empty() || self.program.kind == ProgramKind::ValidatingAdmissionPolicy {
+        if self.exceptions.is_empty() || self.program.kind.is_of_kubernetes() {
             return Ok(None);
         }
         let scanning = self.review.mode == Mode::Scan;
@@ -306,6 +306,8 @@ impl<'e> RuleRun<'e> {
                     None => run.judge(scope, &self.review.object).map(Some),
                 }
             }
+            Body::Admission(_) if self.review.operation == Operation::Delete => Ok(None),
+            Body::Admission(mutation) => mutation.judge(scope),
             Body::Generate(body) => {
                 let run = generate::Run { program: self.program, rule: self.rule, body };
                 Ok(run.judge(scope, self.review.subject())?.map(|judgement| (judgement, None)))

@@ -173,3 +173,70 @@ pub enum RuleScope {
     /// Those with.
     Namespaced,
 }
+
+/// A `MutatingAdmissionPolicy` document.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct MutatingAdmissionPolicy {
+    /// One version of `admissionregistration.k8s.io`.
+    pub api_version: Str,
+    /// `MutatingAdmissionPolicy`.
+    pub kind: Str,
+    /// Name and annotations.
+    pub metadata: Metadata,
+    /// What it says.
+    pub spec: MutatingAdmissionPolicySpec,
+}
+
+/// What a `MutatingAdmissionPolicy` says.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct MutatingAdmissionPolicySpec {
+    /// The kind of the objects that expressions read as `params`.
+    pub param_kind: Option<ParamKind>,
+    /// Which requests it changes.
+    pub match_constraints: Option<MatchResources>,
+    /// Which of those, by expressions.
+    pub match_conditions: Vec<MatchCondition>,
+    /// Named expressions.
+    pub variables: Vec<CelVariable>,
+    /// Patches, each of the object that the one before gave.
+    pub mutations: Vec<Mutation>,
+    /// What an expression that fails means.
+    pub failure_policy: Option<FailurePolicy>,
+    /// Whether an API server asks again after other policies and webhooks changed the object.
+    pub reinvocation_policy: Option<ReinvocationPolicy>,
+}
+
+/// One patch.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "patchType", rename_all_fields = "camelCase", deny_unknown_fields)]
+pub enum Mutation {
+    /// Part of an object, which is merged.
+    ApplyConfiguration {
+        /// Gives an `Object`.
+        apply_configuration: MutationExpression,
+    },
+    /// A list of operations.
+    JSONPatch {
+        /// Gives a list of `JSONPatch`.
+        json_patch: MutationExpression,
+    },
+}
+
+/// An expression that gives a patch.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MutationExpression {
+    /// The expression.
+    pub expression: Str,
+}
+
+/// Whether a mutation is asked again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum ReinvocationPolicy {
+    /// Once.
+    Never,
+    /// Again, if others changed the object.
+    IfNeeded,
+}

@@ -25,7 +25,8 @@ mod validate;
 use blocks::filled;
 
 pub use admission::{
-    MatchPolicy, MatchResources, NamedRule, RuleOperation, RuleScope, ValidatingAdmissionPolicy,
+    MatchPolicy, MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicySpec, Mutation, MutationExpression,
+    NamedRule, ReinvocationPolicy, RuleOperation, RuleScope, ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec,
     ValidationAction,
 };

@@ -81,18 +81,18 @@ impl Trial {
 
 /// A set of policies that must compile.
 pub(crate) fn set(policies: &[Value]) -> PolicySet {
+    let kind = |document: &Value| document.str_at(&["kind"]).unwrap_or_default().to_owned();
     let (bindings, policies): (Vec<&Value>, Vec<&Value>) =
-        policies.iter().partition(|policy| policy.str_at(&["kind"]) == Some("ValidatingAdmissionPolicyBinding"));
+        policies.iter().partition(|policy| kind(policy).ends_with("AdmissionPolicyBinding"));
     let binding = |document: &&Value| {
         let (binding, findings) = AdmissionBinding::of_document(document);
         binding.unwrap_or_else(|| panic!("refused: {:#?}", texts(&findings)))
     };
     let bindings: Vec<AdmissionBinding> = bindings.iter().map(binding).collect();
     let compiled = policies.into_iter().map(|document| {
-        let Compiled { program, findings, .. } = match document.str_at(&["kind"]) {
-            Some("ValidatingAdmissionPolicy") => compile_admission_policy(document, &bindings),
-            _ => compile(document),
-        };
+        let admission = kind(document).ends_with("AdmissionPolicy");
+        let Compiled { program, findings, .. } =
+            if admission { compile_admission_policy(document, &bindings) } else { compile(document) };
         Arc::new(program.unwrap_or_else(|| panic!("refused: {:#?}", texts(&findings))))
     });
     PolicySet::new(compiled.collect())

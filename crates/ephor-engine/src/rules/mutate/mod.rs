@@ -3,8 +3,10 @@
 //! - [`strategic_merge`]: patches that look like the resource, with conditions;
 //! - [`json_patch`]: patches that are lists of operations, and differences as such patches;
 //! - [`identity`]: a patched target is still the object that was read;
+//! - [`admission`]: policies of Kubernetes;
 //! - `run`, `targets`: rules as a whole.
 
+pub mod admission;
 #[cfg(test)]
 mod arbitrary;
 pub mod identity;

@@ -1,0 +1,129 @@
+//! `MutatingAdmissionPolicy`: patches in CEL, once for each binding and each parameter object.
+//!
+//! In goes a review; out comes the object after all patches. Each patch sees the object that the one before gave.
+
+use ephor_expr::jmespath::Runtime as _;
+use ephor_expr::{Str, Value};
+
+use super::JsonPatch;
+use crate::cel::{Evaluator, Inputs, Matched, PatchKind, PatchValue};
+use crate::outcome::Verdict;
+use crate::review::Review;
+use crate::rules::admission::{AdmissionSelection, Halt, with_user};
+use crate::rules::judgement::{Judgement, Pending};
+use crate::scope::{Scope, World};
+
+/// How deep a configuration may nest.
+const MAX_DEPTH: usize = 256;
+
+/// A compiled `MutatingAdmissionPolicy` with its bindings.
+#[derive(Debug)]
+pub struct AdmissionMutation {
+    pub(crate) selection: AdmissionSelection,
+}
+
+/// What the policy made of the object.
+enum Course {
+    /// A match condition is false everywhere.
+    Unmet,
+    /// It applies; the object after.
+    Applied(Value),
+    Failed(Str),
+}
+
+impl AdmissionMutation {
+    /// Which requests it is about.
+    pub fn selection(&self) -> &AdmissionSelection {
+        &self.selection
+    }
+
+    /// Changes the scope's object: no response if the policy does not apply.
+    pub(crate) fn judge(&self, scope: &Scope<'_>) -> Result<Option<(Judgement, Option<Value>)>, Pending> {
+        let review = scope.review();
+        match self.patched(review, scope.world()) {
+            Err(Halt::Pending) => Err(Pending),
+            Err(Halt::Unclear(text)) => Ok(Some((Judgement::new(Verdict::Error, text), None))),
+            Ok(None) => Ok(None),
+            Ok(Some(Course::Unmet)) => Ok(Some((Judgement::new(Verdict::Skip, "match conditions aren't met"), None))),
+            Ok(Some(Course::Failed(text))) => Ok(Some((Judgement::new(Verdict::Error, text), None))),
+            Ok(Some(Course::Applied(after))) => {
+                let judgement = Judgement::new(Verdict::Pass, "mutation is successfully applied");
+                Ok(Some((judgement, Some(after).filter(|after| *after != review.object))))
+            }
+        }
+    }
+
+    fn patched(&self, review: &Review, world: &World<'_>) -> Result<Option<Course>, Halt> {
+        let mut review = with_user(review).into_owned();
+        let occasions = self.selection.occasions(&review, world)?;
+        if occasions.is_empty() {
+            return Ok(None);
+        }
+        let mut applied = false;
+        for occasion in occasions {
+            let params = match occasion.params {
+                Ok(params) => params,
+                Err(text) => return Ok(Some(Course::Failed(text))),
+            };
+            let matched = {
+                let inputs = Inputs::new(&review, world);
+                Evaluator::new(&self.selection.body, &inputs, &params).matches()?
+            };
+            match matched {
+                Matched::Yes => applied = true,
+                Matched::No(_) => continue,
+                Matched::Failed(text) => return Ok(Some(Course::Failed(text.into()))),
+            }
+            for index in 0..self.selection.body.patch_count() {
+                let patch = {
+                    let inputs = Inputs::new(&review, world);
+                    Evaluator::new(&self.selection.body, &inputs, &params).patch(index)?
+                };
+                let after = match patch {
+                    Some(Ok(patch)) => apply(&patch, &review.object, world),
+                    Some(Err(text)) => Err(text),
+                    None => continue,
+                };
+                match after {
+                    Ok(after) => review.object = after,
+                    Err(text) => return Ok(Some(Course::Failed(text.into()))),
+                }
+            }
+        }
+        Ok(Some(if applied { Course::Applied(review.object) } else { Course::Unmet }))
+    }
+}
+
+fn apply(patch: &PatchValue, object: &Value, world: &World<'_>) -> Result<Value, String> {
+    match patch.kind {
+        PatchKind::JsonPatch => {
+            let patch = JsonPatch::from_value(&patch.value).map_err(|error| error.to_string())?;
+            patch.apply(object, world.budget()).map_err(|error| error.to_string())
+        }
+        PatchKind::ApplyConfiguration => {
+            let mut after = object.clone();
+            merge(&mut after, &patch.value, world, 0)?;
+            Ok(after)
+        }
+    }
+}
+
+/// Merges a configuration as without a schema: members of objects are merged, everything else is replaced.
+fn merge(into: &mut Value, patch: &Value, world: &World<'_>, depth: usize) -> Result<(), String> {
+    let Some(members) = patch.as_object() else {
+        *into = patch.clone();
+        return Ok(());
+    };
+    if depth >= MAX_DEPTH {
+        return Err("the configuration nests too deep".to_owned());
+    }
+    world.budget().charge_steps(members.len() as u64 + 1).map_err(|error| error.to_string())?;
+    if into.as_object().is_none() {
+        *into = Value::object(ephor_expr::Map::new());
+    }
+    let Some(own) = into.as_object_mut() else { return Ok(()) };
+    for (key, value) in members.iter() {
+        merge(own.entry(key.as_str()), value, world, depth + 1)?;
+    }
+    Ok(())
+}

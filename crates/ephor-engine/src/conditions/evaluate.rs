@@ -15,7 +15,7 @@ use super::work::Work;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Author {
     /// The policy: wildcards are meant as such. For a value this includes what the policy keeps elsewhere, such as a list
-    /// in a ConfigMap.
+    /// in a `ConfigMap`.
     Policy,
     /// A variable gave the key, or a part of it; or the value is read from the request.
     Data,

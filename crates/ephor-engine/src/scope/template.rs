@@ -98,7 +98,6 @@ impl Template {
             })
         };
         match self {
-            Template::Fixed(_) => false,
             Template::Variable(variable) => variable.is_of_request(),
             Template::Text(parts) | Template::Scalar(parts) | Template::Pointer(parts) => of_parts(parts),
             Template::Array(items) => {
@@ -109,7 +108,7 @@ impl Template {
                 };
                 items.iter().all(fits) && items.iter().any(Template::is_of_request)
             }
-            Template::Object(_) => false,
+            Template::Fixed(_) | Template::Object(_) => false,
         }
     }
 

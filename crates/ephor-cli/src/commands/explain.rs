@@ -331,8 +331,12 @@ spec:
 ";
 
     fn explained(objects: &str) -> String {
+        explained_by(POLICY, objects)
+    }
+
+    fn explained_by(policy: &str, objects: &str) -> String {
         let mut loaded = LoadedPolicies::default();
-        load_file(&Arc::new(SourceFile { name: "quota.yaml".to_owned(), text: POLICY.to_owned() }), &mut loaded);
+        load_file(&Arc::new(SourceFile { name: "quota.yaml".to_owned(), text: policy.to_owned() }), &mut loaded);
         let explaining = Explaining {
             batches: batches(loaded.policies.iter().map(|policy| policy.program.clone()).collect(), None),
             values: Values::default(),
@@ -354,6 +358,23 @@ spec:
     fn each_step_has_its_line() {
         let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}, data: {x: 1, y: 2}}";
         insta::assert_snapshot!(explained(map));
+    }
+
+    #[test]
+    fn expressions_of_admission_policies_have_their_lines_and_values() {
+        let policy = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: named}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+  validations:
+  - expression: object.metadata.name == 'b'
+";
+        let text = explained_by(policy, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
+        assert!(text.contains("8    validations[0].expression: `object.metadata.name == 'b'` = false"), "{text}");
+        assert!(text.contains("failed expression: object.metadata.name == 'b'"), "{text}");
     }
 
     #[test]

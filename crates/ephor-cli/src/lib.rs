@@ -13,5 +13,6 @@ pub mod load;
 pub mod locate;
 pub mod output;
 pub mod reports;
+pub mod tally;
 pub mod testing;
 pub mod ui;

@@ -86,6 +86,11 @@ fn stamped(mut result: Value, now: Timestamp) -> Value {
     result
 }
 
+/// Whether two results say the same, at whatever time.
+pub fn is_same(one: &Value, other: &Value) -> bool {
+    without_timestamp(one) == without_timestamp(other)
+}
+
 /// The result without its timestamp.
 pub(crate) fn without_timestamp(result: &Value) -> Value {
     let mut result = result.clone();

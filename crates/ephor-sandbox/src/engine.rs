@@ -135,6 +135,8 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
         skip_filters: true,
         exceptions: background.exceptions.clone(),
         options: ReportOptions::default(),
+        events: background.events.clone(),
+        metrics: Metrics::default(),
     };
     threads::spawn("reports", threads::LARGE, stop, {
         let term = term.clone();

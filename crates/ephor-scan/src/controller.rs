@@ -16,6 +16,7 @@ use ephor_runtime::CancellationToken;
 use ephor_runtime::facts::Answers;
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::lease::LostLease;
+use ephor_runtime::metrics::Metrics;
 use ephor_runtime::poison::PoisonMutex;
 use ephor_runtime::policies::Snapshot;
 use ephor_runtime::queue::{Moment, Settled};
@@ -23,6 +24,7 @@ use ephor_runtime::watcher::{WatcherEvent, pages};
 use jiff::Timestamp;
 
 use crate::adopt::shown;
+use crate::events::NewResults;
 use crate::judge::{Judged, judge};
 use crate::reportable::{Reportable, kind_of};
 use crate::settle::{Failure, results};
@@ -65,6 +67,10 @@ pub struct Env {
     pub options: ReportOptions,
     /// Which objects are not judged, if the settings' filters count here.
     pub filters: Option<ResourceFilters>,
+    /// What is told of new results.
+    pub new_results: NewResults,
+    /// What is counted.
+    pub metrics: Metrics,
     /// Ends long lists.
     pub stop: CancellationToken,
 }
@@ -243,7 +249,8 @@ impl Controller {
 
     fn judge(&self, policies: &Reportable, object: &Value, kind: &GroupKind, now: Moment) -> Vec<Value> {
         let labels = self.lock().labels(ephor_cluster::object::namespace(object));
-        let Judged { results, read } = judge(policies, object, labels, &*self.env().answers, timestamp(now));
+        let Judged { results, read } =
+            judge(policies, object, labels, &*self.env().answers, &self.env().metrics, timestamp(now));
         if !read.is_empty() {
             let mut state = self.lock();
             let read = read.into_iter().map(|(fetch, answer)| (fetch, state.digest(&answer))).collect();

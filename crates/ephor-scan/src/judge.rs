@@ -15,6 +15,7 @@ use ephor_expr::budget::Interrupt;
 use ephor_expr::{Str, Value};
 use ephor_reports::Entry;
 use ephor_runtime::facts::{self, Answers};
+use ephor_runtime::metrics::Metrics;
 use ephor_runtime::redact::Learning;
 
 use crate::controller::answer_text;
@@ -38,6 +39,7 @@ pub fn judge(
     object: &Value,
     namespace_labels: Option<Value>,
     answers: &dyn Answers,
+    metrics: &Metrics,
     now: jiff::Timestamp,
 ) -> Judged {
     let mut review = Review::of_object(object.clone(), now);
@@ -47,11 +49,20 @@ pub fn judge(
     let recorded = Recorded { answers, read: Mutex::default() };
     let learning = Learning::new(&recorded, Redactor::default());
     learning.learn([object]);
-    let evaluation = Evaluation::new(&policies.set, &policies.exceptions, review, Phase::Validate);
+    let begun = Instant::now();
+    let evaluation = Evaluation::new(&policies.set, &policies.exceptions, review.clone(), Phase::Validate);
     let evaluation = evaluation.interrupted_by(Arc::new(Deadline::after(MAX_DURATION)));
     let mut outcomes = facts::drive(evaluation, &learning).outcomes;
     learning.redact_outcomes(&mut outcomes);
     let programs = policies.set.programs();
+    let rules = u32::try_from(outcomes.len()).unwrap_or(u32::MAX).max(1);
+    let of_one = begun.elapsed() / rules;
+    for same in outcomes.chunk_by(|a, b| a.policy == b.policy) {
+        if let Some(program) = same.first().and_then(|outcome| programs.get(outcome.policy)) {
+            let took = of_one * u32::try_from(same.len()).unwrap_or(u32::MAX);
+            metrics.background_judged(program, &review, same, took);
+        }
+    }
     let entries = outcomes.iter().filter_map(|outcome| Some(Entry::of(programs.get(outcome.policy)?, outcome)));
     let results = entries.map(|entry| Value::object(entry.members())).collect();
     drop(learning);

@@ -7,11 +7,13 @@
 //! - [`reportable`]: which policies, rules and kinds are scanned. [`judge`]: what they say about one object.
 //! - [`state`]: what is known of objects and reports, and what is to be done. It holds no object longer than it takes to
 //!   judge it.
+//! - [`events`]: what is told of new violations.
 //! - [`controller`]: does one piece of work at a time, without threads or a clock of its own, so that tests decide what
 //!   happens when. [`serve`]: watchers, workers and the lease around it.
 
 pub mod adopt;
 pub mod controller;
+pub mod events;
 pub mod judge;
 pub mod reportable;
 pub mod serve;

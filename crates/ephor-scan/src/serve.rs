@@ -10,15 +10,18 @@ use ephor_cluster::{Cluster, Discovery};
 use ephor_expr::Str;
 use ephor_reports::ephemeral::API_VERSION;
 use ephor_runtime::config::ConfigStore;
+use ephor_runtime::events::Recorder;
 use ephor_runtime::facts::Answers;
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::lease::{self, LeaseOptions, REPORTS_LEASE, Term};
+use ephor_runtime::metrics::Metrics;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore};
 use ephor_runtime::queue::Moment;
 use ephor_runtime::watcher::{WatchTarget, Watcher, WatcherEvent};
 use ephor_runtime::{CancellationToken, threads};
 
 use crate::controller::{Controller, Env, ReportOptions, Step};
+use crate::events::NewResults;
 
 /// What the role needs.
 #[derive(Clone)]
@@ -45,6 +48,10 @@ pub struct Reports {
     pub exceptions: ExceptionScope,
     /// What reports hold.
     pub options: ReportOptions,
+    /// Who writes Events.
+    pub events: Recorder,
+    /// What is counted.
+    pub metrics: Metrics,
 }
 
 impl std::fmt::Debug for Reports {
@@ -97,6 +104,8 @@ pub fn lead(reports: &Reports, term: &Term) {
         fence: Arc::new(move || fence.fence()),
         options: reports.options.clone(),
         filters,
+        new_results: NewResults::events(reports.events.clone(), store.clone()),
+        metrics: reports.metrics.clone(),
         stop: stop.clone(),
     });
     let role = Role { reports, controller, wake: Arc::new(Wake::default()), stop };

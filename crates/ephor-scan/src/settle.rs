@@ -66,6 +66,7 @@ impl Controller {
             self.remove(&resource, &report)?;
             self.lock().record_gone(&scope.uid, &name);
         }
+        self.env().new_results.tell(scope, fresh, &stored);
         Ok(())
     }
 

@@ -18,11 +18,12 @@ use ephor_runtime::facts;
 use ephor_runtime::redact::Learning;
 
 use super::plan::{Keep, Plan, PolicyBatch};
-use super::row::{Action, Row, Subject, Tally};
+use super::row::{Action, Row, Subject};
 use super::sink::Write;
 use crate::host::Host;
 use crate::load::{ValuesError, expand_lists, normalise};
 use crate::locate::{Located, Origin, SourceFile};
+use crate::tally::Tally;
 
 /// Where a document comes from.
 #[derive(Debug, Clone)]

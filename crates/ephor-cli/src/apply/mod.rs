@@ -20,6 +20,6 @@ pub use inputs::{Inputs, Selected};
 pub use judge::{Judged, Place};
 pub use plan::{Keep, Plan, PolicyBatch, PolicySummary};
 pub use results::Results;
-pub use row::{Action, Row, Subject, Tally};
+pub use row::{Action, Row, Subject};
 pub use run::{OutputError, run};
 pub use sink::{Sink, Write as Written};

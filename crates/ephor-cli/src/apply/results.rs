@@ -4,9 +4,10 @@ use ephor_engine::diagnostic::Diagnostic;
 use ephor_expr::value::Path;
 
 use super::plan::{Plan, PolicySummary};
-use super::row::{Row, Tally};
+use super::row::Row;
 use crate::load::Refused;
 use crate::locate::Located;
+use crate::tally::Tally;
 
 /// What a run came to.
 #[derive(Debug)]

@@ -5,8 +5,9 @@ use ephor_expr::yaml::to_yaml;
 use ephor_expr::{Map, Value};
 
 use super::plain;
-use crate::apply::{Results, Row, Tally};
+use crate::apply::{Results, Row};
 use crate::locate::Located;
+use crate::tally::Tally;
 
 /// Results as one JSON object.
 pub fn json(results: &Results) -> String {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ephor_expr::Str;
 
 use super::found::{Found, Severity};
-use crate::apply::Tally;
+use crate::tally::Tally;
 
 /// The results of one policy in one namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -54,6 +54,29 @@ fn a_scan_that_finds_nothing_new_writes_nothing() {
 }
 
 #[test]
+fn new_violations_are_told_once() {
+    let mut harness = Harness::new();
+    harness.apply(&config_map("a", "m", "y"));
+    harness.apply(&config_map("b", "good", "x"));
+    harness.apply(&wants("ClusterPolicy", "p", "x", true));
+    harness.settle();
+    assert_eq!(harness.told(), ["m: p=fail"]);
+    harness.resync();
+    harness.crash();
+    harness.settle();
+    assert_eq!(harness.told(), [""; 0], "the stored report holds it");
+    harness.apply(&wants("ClusterPolicy", "q", "x", true));
+    harness.settle();
+    assert_eq!(harness.told(), ["m: q=fail"]);
+    harness.apply(&config_map("a", "m", "x"));
+    harness.settle();
+    assert_eq!(harness.told(), [""; 0]);
+    harness.apply(&config_map("a", "m", "z"));
+    harness.settle();
+    assert_eq!(harness.told(), ["m: p=fail", "m: q=fail"]);
+}
+
+#[test]
 fn results_follow_objects_policies_and_exceptions() {
     let mut harness = Harness::new();
     harness.apply(&config_map("a", "m", "y"));

@@ -1,7 +1,7 @@
 //! The controller on a cluster in memory, whose watchers tell it what happens when the test says so.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ephor_cluster::query::WatchQuery;
@@ -15,11 +15,13 @@ use ephor_reports::report::{Reported, content, is_ours};
 use ephor_runtime::CancellationToken;
 use ephor_runtime::facts::{Answers, ClusterFacts};
 use ephor_runtime::kinds::GroupKind;
+use ephor_runtime::metrics::Metrics;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore};
 use ephor_runtime::queue::Moment;
 use ephor_runtime::watcher::{StoreEvent, WatcherEvent};
 
 use crate::controller::{Controller, Env, ReportOptions, Step};
+use crate::events::NewResults;
 use crate::judge::judge;
 use crate::reportable::Reportable;
 
@@ -28,11 +30,15 @@ struct Followed {
     watch: Box<dyn Watch>,
 }
 
+/// The new results that were told of.
+type Told = Arc<Mutex<Vec<String>>>;
+
 pub(super) struct Harness {
     pub(super) cluster: Arc<MemoryCluster>,
     pub(super) now: Moment,
     controller: Controller,
     options: ReportOptions,
+    told: Told,
     store: PolicyStore,
     followed: BTreeMap<(String, String), Followed>,
 }
@@ -44,11 +50,17 @@ impl Harness {
         Self::with(ReportOptions::default())
     }
 
+    /// The new results that were told of since the last call.
+    pub(super) fn told(&self) -> Vec<String> {
+        std::mem::take(&mut *self.told.lock().unwrap())
+    }
+
     pub(super) fn with(options: ReportOptions) -> Self {
         let cluster = Arc::new(MemoryCluster::default());
         let store = PolicyStore::new(ExceptionScope::Everywhere);
-        let controller = controller(&cluster, &options);
-        let mut harness = Self { cluster, now: 1_000_000, controller, options, store, followed: BTreeMap::new() };
+        let told = Told::default();
+        let controller = controller(&cluster, &options, &told);
+        let mut harness = Self { cluster, now: 1_000_000, controller, options, told, store, followed: BTreeMap::new() };
         for namespace in ["a", "b"] {
             harness.apply(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}"));
         }
@@ -64,7 +76,7 @@ impl Harness {
 
     /// The process dies and another one takes over.
     pub(super) fn crash(&mut self) {
-        self.controller = controller(&self.cluster, &self.options);
+        self.controller = controller(&self.cluster, &self.options, &self.told);
         self.followed.clear();
         self.begin();
     }
@@ -224,7 +236,7 @@ impl Harness {
         let mut expected = BTreeMap::new();
         for (kind, version) in &policies.kinds {
             for found in self.list(version, &kind.kind) {
-                let judged = judge(&policies, &found, None, &answers, jiff::Timestamp::UNIX_EPOCH);
+                let judged = judge(&policies, &found, None, &answers, &Metrics::default(), jiff::Timestamp::UNIX_EPOCH);
                 let results = ephor_reports::merge::merge(&[], &judged.results, jiff::Timestamp::UNIX_EPOCH, |_| {
                     ephor_reports::merge::Stored::Gone
                 });
@@ -275,7 +287,7 @@ impl Answers for Panicking {
     }
 }
 
-fn controller(cluster: &Arc<MemoryCluster>, options: &ReportOptions) -> Controller {
+fn controller(cluster: &Arc<MemoryCluster>, options: &ReportOptions, told: &Told) -> Controller {
     let cluster: Arc<dyn Cluster> = Arc::clone(cluster) as Arc<dyn Cluster>;
     Controller::new(Env {
         answers: Arc::new(Panicking(ClusterFacts::new(Arc::clone(&cluster)))),
@@ -283,6 +295,16 @@ fn controller(cluster: &Arc<MemoryCluster>, options: &ReportOptions) -> Controll
         fence: Arc::new(|| Ok(())),
         options: options.clone(),
         filters: None,
+        new_results: NewResults::call({
+            let told = Arc::clone(told);
+            move |scope, results| {
+                let text = |result: &Value, key| result.str_at(&[key]).unwrap_or_default().to_owned();
+                let line =
+                    |result: &&Value| format!("{}: {}={}", scope.name, text(result, "policy"), text(result, "result"));
+                told.lock().unwrap().extend(results.iter().map(line));
+            }
+        }),
+        metrics: Metrics::default(),
         stop: CancellationToken::new(),
     })
 }

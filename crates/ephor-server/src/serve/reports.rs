@@ -18,6 +18,7 @@ use ephor_runtime::watcher::Watcher;
 use ephor_scan::controller::ReportOptions;
 use ephor_scan::serve::{Reports, run};
 
+use super::background::recorder;
 use super::{RoleAnswers, ServeError, announce, counted};
 
 /// How often the stop signal is looked at while the settings are not known.
@@ -49,7 +50,10 @@ pub fn reports(
             return Ok(());
         }
     }
+    let events = recorder(&cluster, common, &metrics, &config, stop);
     let role = Reports {
+        events,
+        metrics: metrics.clone(),
         cluster,
         answers: Arc::new(facts),
         namespace: common.namespace.clone(),

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use super::super::junit_xml::escape;
 use super::{change, place, severity};
-use crate::apply::Tally;
 use crate::reports::{Found, Group, Overview, Trend};
+use crate::tally::Tally;
 
 /// How many namespaces the heat map shows.
 const COLUMNS: usize = 40;

@@ -17,8 +17,8 @@ use super::paint::Colour;
 use super::plain;
 use super::sarif;
 use super::table::{Cell, Table};
-use crate::apply::Tally;
 use crate::reports::{Found, Group, Overview, Trend};
+use crate::tally::Tally;
 
 /// The counts by policy and namespace.
 pub fn table(overview: &Overview, colour: bool) -> String {

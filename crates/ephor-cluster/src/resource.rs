@@ -42,6 +42,8 @@ pub enum Origin {
     BuiltIn,
     /// Defined by a `CustomResourceDefinition`.
     Custom,
+    /// Computed by an extension API server, which only lets it be read.
+    Aggregated,
     /// Not known; plural and scope are a guess from the kind.
     Guessed,
 }

@@ -7,11 +7,13 @@
 //! - [`report`]: the report of one object, in the dialects `wgpolicyk8s.io` and `openreports.io`.
 //! - [`ephemeral`]: results that other roles leave for the one that writes reports.
 //! - [`merge`]: new results and a stored report in, the results to store out.
+//! - [`served`]: reports that are kept in memory and read through the API, with nothing stored.
 
 pub mod entry;
 pub mod ephemeral;
 pub mod merge;
 pub mod report;
+pub mod served;
 
 pub use entry::{Entry, PolicyFacts};
 pub use report::{Dialect, Scope};

@@ -163,7 +163,8 @@ pub fn reports(dialect: Dialect, scope: &Scope, results: Vec<Value>, max_bytes: 
             chunk.push(result);
         }
     }
-    chunks.into_iter().enumerate().map(|(index, chunk)| report(dialect, scope, index, chunk)).collect()
+    let documents = chunks.into_iter().enumerate();
+    documents.map(|(index, chunk)| document(dialect, scope, name(&scope.uid, index), Value::array(chunk))).collect()
 }
 
 /// The name of the report number `index` about the object of that uid.
@@ -171,21 +172,23 @@ pub fn name(uid: &str, index: usize) -> Str {
     if index == 0 { uid.into() } else { format!("{uid}-{index}").into() }
 }
 
-fn report(dialect: Dialect, scope: &Scope, index: usize, results: Vec<Value>) -> Value {
+/// The report of that name about `scope`; `results` is an array.
+pub(crate) fn document(dialect: Dialect, scope: &Scope, name: Str, results: Value) -> Value {
     let namespaced = !scope.namespace.is_empty();
     let mut metadata = Map::new();
-    metadata.insert("name", name(&scope.uid, index));
+    metadata.insert("name", name);
     if namespaced {
         metadata.insert("namespace", scope.namespace.clone());
     }
     metadata.insert("labels", Value::from([(MANAGED_BY, MANAGER.into())]));
     metadata.insert("ownerReferences", Value::array(vec![scope.reference().into()]));
-    let counts = summary(results.iter().filter_map(|result| result.str_at(&["result"])));
+    let rendered = results.as_array().unwrap_or_default();
+    let counts = summary(rendered.iter().filter_map(|result| result.str_at(&["result"])));
     let mut report = Map::new();
     report.insert("apiVersion", dialect.api_version());
     report.insert("kind", dialect.kind(namespaced));
     report.insert("metadata", metadata);
-    report.insert("results", Value::array(results));
+    report.insert("results", results);
     report.insert("scope", scope.value());
     if dialect == Dialect::OpenReports {
         report.insert("source", "");

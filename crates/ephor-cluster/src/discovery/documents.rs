@@ -4,7 +4,7 @@ use ephor_expr::{Map, Value};
 
 use super::Discovery;
 use super::version::priority;
-use crate::resource::{Resource, Subresource, join_api_version, split_api_version};
+use crate::resource::{Origin, Resource, Subresource, join_api_version, split_api_version};
 
 /// `/api`: the versions of the core group.
 pub fn versions() -> Value {
@@ -78,7 +78,11 @@ pub fn resources(discovery: &Discovery, group: &str, version: &str) -> Option<Va
 const STORED_VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 fn verbs(resource: &Resource) -> &'static [&'static str] {
-    if resource.stored { &STORED_VERBS } else { &["create"] }
+    match (resource.origin, resource.stored) {
+        (Origin::Aggregated, _) => &["get", "list", "watch"],
+        (_, true) => &STORED_VERBS,
+        (_, false) => &["create"],
+    }
 }
 
 fn subresource_verbs(subresource: &Subresource) -> &'static [&'static str] {

@@ -58,7 +58,7 @@ pub(super) fn has_generation(resource: &Resource) -> bool {
 /// Whether an update may leave `metadata.resourceVersion` out.
 pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
     match resource.origin {
-        Origin::Custom => false,
+        Origin::Custom | Origin::Aggregated => false,
         Origin::Guessed => true,
         Origin::BuiltIn => !matches!(
             resource.group.as_str(),

@@ -54,7 +54,7 @@ impl FieldSelector {
 
     /// Refuses fields that an API server does not select objects of that kind by. Of custom kinds nothing is known.
     pub fn check(&self, resource: &Resource) -> Result<(), ClusterError> {
-        if resource.origin != Origin::BuiltIn {
+        if matches!(resource.origin, Origin::Custom | Origin::Guessed) {
             return Ok(());
         }
         let known = selectable(resource);

@@ -301,6 +301,11 @@ impl ReconcileContext<'_> {
         request: &Arc<UpdateRequest>,
         age: Moment,
     ) -> Result<Verdict, ReconcileError> {
+        // A retry comes late: the policy may be gone or changed by now, before the watch tells of it. A patch is not taken
+        // back, so ask the cluster first.
+        if request.state() == RequestState::Failed && !self.is_current(&info.key, &info.uid, info.generation)? {
+            return Err(ReconcileError::RetryAfter(retry_pause(0), "the policy is not known as it is now".to_owned()));
+        }
         let patched = self.mutate(info, request, age)?;
         Ok(match patched {
             Some(targets) => Verdict::Completed(targets),

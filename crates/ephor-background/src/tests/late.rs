@@ -133,3 +133,36 @@ fn an_update_makes_nothing_for_a_deleted_trigger_before_the_watch_tells_of_the_d
     assert_eq!(harness.find(MADE), None);
     assert_eq!(harness.pending_requests(), 0);
 }
+
+const MARKING: &str = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [ConfigMap], names: [t]}}]}
+    mutate:
+      targets: [{apiVersion: v1, kind: ConfigMap, name: board, namespace: default}]
+      patchStrategicMerge: {data: {mark: '{{ request.object.data.v }}'}}
+";
+const BOARD: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: board}, data: {is: there}}";
+
+#[test]
+fn a_retried_request_patches_nothing_for_a_policy_that_is_gone_before_the_watch_tells_of_it() {
+    let mut harness = Harness::new();
+    harness.apply(BOARD);
+    harness.apply(MARKING);
+    harness.settle();
+    harness.apply(&TRIGGER.replace("v: x", "w: x"));
+    hear_requests_alone(&mut harness, 1);
+    let requests = harness.list("kyverno.io/v2", "UpdateRequest");
+    assert_eq!(requests.last().and_then(|request| request.str_at(&["status", "state"])), Some("Failed"));
+    harness.admission.close(true);
+    harness.apply(TRIGGER);
+    harness.delete("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}");
+    hear_requests_alone(&mut harness, 30);
+    harness.settle();
+    assert_eq!(harness.find(BOARD).unwrap().str_at(&["data", "mark"]), None);
+    assert_eq!(harness.pending_requests(), 0);
+}

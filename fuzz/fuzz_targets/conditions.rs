@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use ephor_engine::conditions::{KeyAuthor, Operands, Operator, as_data, evaluate};
+use ephor_engine::conditions::{Author, Operands, Operator, as_data, evaluate};
 use ephor_expr::budget::Budget;
 use ephor_expr::yaml::{Limits, parse_values};
 use libfuzzer_sys::fuzz_target;
@@ -31,8 +31,9 @@ fuzz_target!(|text: &str| {
     let [key, value, ..] = values.as_slice() else { return };
     for name in OPERATORS {
         let operator = Operator::parse(name).expect("a known operator");
-        for (key, key_author) in [(key.clone(), KeyAuthor::Policy), (as_data(key.clone()), KeyAuthor::Data)] {
-            let _ = evaluate(operator, &Operands { key, key_author, value: value.clone() }, &Budget::default());
+        for (key, author) in [(key.clone(), Author::Policy), (as_data(key.clone()), Author::Data)] {
+            let operands = Operands { key, key_author: author, value: value.clone(), value_author: author };
+            let _ = evaluate(operator, &operands, &Budget::default());
         }
     }
 });

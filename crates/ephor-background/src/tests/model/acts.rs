@@ -249,6 +249,10 @@ impl Simulation {
         } else {
             let marking = Marking { on_policy_update: self.chaos.one_in(2), value: self.chaos.next(1000) };
             self.harness.apply_object(&marking_document(&marking));
+            // Applying the same policy again makes no new generation, so existing triggers are not visited again.
+            if self.world.marking.as_ref() == Some(&marking) {
+                return;
+            }
             self.world.marking = Some(marking);
         }
         let marking = self.world.marking.as_ref();

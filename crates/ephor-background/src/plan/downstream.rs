@@ -147,7 +147,8 @@ pub fn plan_downstream(
     if says == shall {
         return None;
     }
-    if let Some(written) = written
+    // An apply leaves the fields of others in place, which a replace removes.
+    if let Some(written) = written.filter(|written| !written.applied)
         && written.stored == fingerprint(&says)
         && written.sent == fingerprint(&shall)
     {

@@ -138,7 +138,7 @@ impl PolicyReconciler<'_, '_> {
         let object = if adopted { wanted.adopted().object } else { wanted.object.clone() };
         let sent = fingerprint(&normalized_content(&object));
         let as_written = state.written.get(&wanted.id).is_some_and(|w| {
-            w.stored == downstream.normalized_content && w.sent == sent && (w.applied || !rule.terms.server_side_apply)
+            w.stored == downstream.normalized_content && w.sent == sent && w.applied == rule.terms.server_side_apply
         });
         let settled = as_written || downstream.normalized_content == sent;
         if settled && !as_written {

@@ -204,3 +204,22 @@ fn what_is_made_while_its_policy_goes_goes_too() {
     assert!(going.lock().unwrap().is_none(), "the policy is gone");
     assert_eq!(made(&harness), None);
 }
+
+#[test]
+fn fields_of_others_go_once_a_policy_ceases_to_apply_server_side() {
+    let mut harness = Harness::new();
+    harness.apply(&POLICY.replace("spec:\n  rules", "spec:\n  useServerSideApply: true\n  rules"));
+    harness.apply(&trigger("t", "default"));
+    harness.settle();
+    let labelled = |harness: &Harness| made(harness).unwrap().at(&["metadata", "labels", "by-hand"]).is_some();
+    let mut object = made(&harness).unwrap();
+    ephor_runtime::content::set_entry(&mut object, "labels", "by-hand", Some("yes"));
+    harness.apply_object(&object);
+    // A restarted controller applies again and remembers what the server stored.
+    harness.restart();
+    harness.settle();
+    assert!(labelled(&harness), "an apply leaves the fields of others");
+    harness.apply(POLICY);
+    harness.settle();
+    assert!(!labelled(&harness));
+}

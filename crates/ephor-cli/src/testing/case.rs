@@ -165,7 +165,11 @@ impl Case {
             for crd in spec.crds.iter().flatten() {
                 let Some(path) = self.path(crd) else { continue };
                 match read_objects(&path, &|_, _| false) {
-                    Ok(crds) => self.cluster_kinds.extend(crds.iter().filter_map(|c| cluster_kind(&c.object))),
+                    Ok(crds) => {
+                        self.cluster_kinds.extend(crds.iter().filter_map(|c| cluster_kind(&c.object)));
+                        // API calls need the definition itself: it says which paths the kind has.
+                        objects.extend(crds.into_iter().map(|c| c.object));
+                    }
                     Err(findings) => self.findings.extend(findings),
                 }
             }

@@ -350,6 +350,32 @@ spec:
 }
 
 #[test]
+fn definitions_of_a_cluster_say_the_scope_of_its_objects() {
+    let definition = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gizmos.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: gizmos, singular: gizmo, kind: Gizmo, listKind: GizmoList}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+";
+    let cluster = "
+apiVersion: cli.kyverno.io/v1alpha1
+kind: ClusterResource
+spec:
+  crds: [d.yaml]
+  resources:
+  - {apiVersion: example.com/v1, kind: Gizmo, metadata: {name: g}, data: {a: 'yes'}}
+";
+    let files = [("c.yaml", cluster), ("d.yaml", definition)];
+    let path = "apiCall: {urlPath: /apis/example.com/v1/gizmos/g}";
+    assert_eq!(asked(path, "got.data.a", "clusterResources: [c.yaml]", &files), [OK]);
+}
+
+#[test]
 fn values_stand_in_for_data() {
     let map = "configMap: {name: c, namespace: x}";
     let values = |values: &str| format!("values: {{policies: [{{name: ask, {values}}}]}}");

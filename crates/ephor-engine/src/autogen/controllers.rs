@@ -101,7 +101,7 @@ pub fn misnamed(policy: &Policy) -> Vec<Misnamed<'_>> {
         let is_kind = name.starts_with(|c: char| c.is_ascii_uppercase())
             && name.bytes().all(|b| b.is_ascii_alphanumeric())
             && name != "Pod"
-            && !name.eq_ignore_ascii_case(NONE);
+            && ![NONE, "all"].iter().any(|word| name.eq_ignore_ascii_case(word));
         let fine = name == NONE || name == "all" || is_standard(name) || (is_kind && nearest.is_none());
         (!fine).then_some(Misnamed { name, nearest, may_be_custom: is_kind })
     };

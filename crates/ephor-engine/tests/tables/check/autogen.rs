@@ -77,6 +77,7 @@ fn the_annotation_names_kinds_with_a_pod_template() {
         ("deployment", "error: `deployment` is no kind with a Pod template (did you mean `Deployment`?)"),
         ("Deployment,cronjob", "error: `cronjob` is no kind with a Pod template (did you mean `CronJob`?)"),
         ("None", "error: `None` is no kind with a Pod template (did you mean `none`?)"),
+        ("ALL", "error: `ALL` is no kind with a Pod template (name kinds such as `Deployment,CronJob`, or `none`)"),
         ("*", "error: `*` is no kind with a Pod template (name kinds such as `Deployment,CronJob`, or `none`)"),
         ("Pod", "error: `Pod` is no kind with a Pod template (name kinds such as `Deployment,CronJob`, or `none`)"),
         (

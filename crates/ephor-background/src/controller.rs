@@ -142,7 +142,7 @@ impl Controller {
                 }
                 Err(ReconcileError::RetryAfter(pause, _)) => Settled::Later(pause),
                 Err(ReconcileError::LostLease | ReconcileError::TriggerNotFound(_)) => Settled::Done,
-                Err(ReconcileError::Failed(message)) => {
+                Err(ReconcileError::Failed(message) | ReconcileError::TargetNotFound(message)) => {
                     tracing::warn!(policy = %key.policy, trigger = %key.trigger, %message, "cannot be reconciled");
                     let subject = Subject::Trigger(key.trigger.clone());
                     self.state().set_failure(&key.policy, subject, Some(message), now);

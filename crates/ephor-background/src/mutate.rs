@@ -97,7 +97,7 @@ impl ReconcileContext<'_> {
                 self.env.metrics.background_judged(program, review, &done.outcomes, begun.elapsed());
             }
             let mut patched = Vec::new();
-            let (mut failure, mut later) = (None, None);
+            let (mut failure, mut later, mut no_target) = (None, None, true);
             for outcome in done.outcomes.iter().filter(|o| rule.is_empty() || o.rule == rule) {
                 let targets = outcome.detail.as_deref().map(|d| d.targets.as_slice()).unwrap_or_default();
                 // One that is right already needs no write, and fails no more.
@@ -114,11 +114,13 @@ impl ReconcileContext<'_> {
                             later.get_or_insert(ReconcileError::RetryAfter(wait, format!("{id} is patched too often")));
                         }
                         Err(error) => {
+                            no_target = false;
                             failure.get_or_insert(error.to_string());
                         }
                     }
                 }
                 if matches!(outcome.verdict, Verdict::Error | Verdict::Fail) {
+                    no_target &= outcome.detail.as_deref().is_some_and(|detail| detail.no_target);
                     failure.get_or_insert(outcome.message.to_string());
                 }
             }
@@ -130,7 +132,10 @@ impl ReconcileContext<'_> {
                     let (policy, rule) = (info.key.clone(), Str::new(rule));
                     let failed = ReconcileError::of_rule(&rule, &trigger, &message);
                     (self.env.observer)(&Note::Failed { policy, rule, trigger: Some(trigger), message });
-                    Err(failed)
+                    Err(match failed {
+                        ReconcileError::Failed(message) if no_target => ReconcileError::TargetNotFound(message),
+                        failed => failed,
+                    })
                 }
                 None => later.map_or(Ok(patched), Err),
             };

@@ -119,9 +119,13 @@ impl ReconcileContext<'_> {
             }
             Err(ReconcileError::RetryAfter(pause, _)) => Settled::Later(pause),
             Err(ReconcileError::LostLease) => Settled::Done,
-            Err(failure @ (ReconcileError::Failed(_) | ReconcileError::TriggerNotFound(_))) => {
+            Err(
+                failure @ (ReconcileError::Failed(_)
+                | ReconcileError::TargetNotFound(_)
+                | ReconcileError::TriggerNotFound(_)),
+            ) => {
                 let message = failure.to_string();
-                let blames_policy = matches!(failure, ReconcileError::Failed(_));
+                let blames_policy = !matches!(failure, ReconcileError::TriggerNotFound(_));
                 tracing::debug!(request = %name, %message, "failed");
                 if failed && retries >= MAX_RETRIES {
                     self.lock().set_failure(&key, subject(), None, self.now);
@@ -129,7 +133,9 @@ impl ReconcileContext<'_> {
                     if blames_policy {
                         self.env.metrics.background_given_up();
                     }
-                    return match (needed, blames_policy) {
+                    // Upstream leaves no request that failed. One without its target would say nothing that helps.
+                    let stays = matches!(failure, ReconcileError::Failed(_));
+                    return match (needed, stays) {
                         (true, _) => self.keep(name),
                         (false, true) => self.give_up(&pending.object, &request),
                         (false, false) => self.delete_done(name, &pending.object),

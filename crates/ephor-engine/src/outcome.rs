@@ -88,6 +88,8 @@ pub struct Detail {
     pub generated: Vec<Downstream>,
     /// Objects that a mutate-existing rule changes.
     pub targets: Vec<PatchedTarget>,
+    /// Whether a mutate rule failed because a target that it names does not exist.
+    pub no_target: bool,
     /// What a generate rule that failed for want of sources made of the others.
     pub incomplete: Option<Incomplete>,
 }

@@ -32,6 +32,9 @@ pub enum ReconcileError {
     /// The trigger does not exist. The request fails, but its policy is not reported as failing.
     #[error("trigger {0} is not there")]
     TriggerNotFound(TriggerRef),
+    /// A mutate rule names a target that does not exist. The request fails, and none stays once it is given up.
+    #[error("{0}")]
+    TargetNotFound(String),
     /// Another replica leads.
     #[error("leadership is lost")]
     LostLease,

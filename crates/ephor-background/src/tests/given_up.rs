@@ -4,6 +4,7 @@ use ephor_expr::Value;
 
 use super::harness::{Harness, document};
 use crate::state::MAX_GIVEN_UP;
+use crate::writer::Note;
 
 const POLICY: &str = "
 apiVersion: kyverno.io/v1
@@ -57,6 +58,23 @@ fn a_request_that_is_given_up_stays_as_failed_without_the_objects_it_carried() {
         let info = requests[0].at(&["spec", "context", "admissionRequestInfo"]).unwrap();
         assert_eq!(info.to_json(), r#"{"operation":"CREATE"}"#);
     }
+}
+
+#[test]
+fn a_request_whose_target_does_not_exist_goes_when_it_is_given_up() {
+    let mut harness = Harness::new();
+    harness.apply(
+        "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, match: {any: \
+         [{resources: {kinds: [ConfigMap]}}]}, mutate: {targets: [{apiVersion: v1, kind: Secret, name: absent, namespace: \
+         default}], patchStrategicMerge: {metadata: {labels: {a: b}}}}}]}}",
+    );
+    harness.settle();
+    harness.apply(&trigger("default", "cat", ""));
+    harness.settle();
+    assert_eq!((harness.given_up().len(), harness.pending_requests()), (0, 0));
+    let failed =
+        |note: &Note| matches!(note, Note::Failed { message, .. } if message.contains("default/absent: not found"));
+    assert!(harness.notes.lock().unwrap().iter().any(failed), "it is told all the same");
 }
 
 #[test]

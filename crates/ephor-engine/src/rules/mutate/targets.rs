@@ -156,7 +156,8 @@ impl<'e> Run<'e> {
             Answer::Refused(reason) => failed(reason),
             Answer::Known(Fact::Failed(reason) | Fact::Unavailable(reason)) => failed(reason.clone()),
             Answer::Known(Fact::Missing) => {
-                failed(format!("failed to fetch target {kind} {namespace}/{name}: not found"))
+                let message = format!("failed to fetch target {kind} {namespace}/{name}: not found");
+                Ok(Err(Judgement::new(Verdict::Error, message).with(|detail| detail.no_target = true)))
             }
             // A target that is named is taken whatever its labels.
             Answer::Known(Fact::Found(object)) if exact => below(vec![object.clone()], subresource, scope),

@@ -1,12 +1,12 @@
 //! Starts threads whose panics end the process.
 //!
 //! A process that has lost a thread would go on with stale data: it answers, but by outdated policies. So a thread
-//! that panics, or cannot be started, fails the [`CancellationToken`] it works under: the process ends with the reason and an exit
-//! code, and Kubernetes restarts it. Work in which user input can cause a panic is caught before that, one piece
-//! at a time: reviews, audits, and work of the background controller (`catch_unwind`).
+//! that panics, or cannot be started, fails the [`CancellationToken`] it works under: the process ends with the reason
+//! and an exit code, and Kubernetes restarts it. Work in which user input can cause a panic is caught before that, one
+//! piece at a time: reviews, audits, and work of the background controller (`catch_unwind`).
 //!
-//! Locks follow one of two rules. Where one step changes a value or a map, a panic cannot leave half of the change, and
-//! `parking_lot` guards it. State that changes in several steps is in a [`PoisonMutex`](crate::poison::PoisonMutex).
+//! Locks follow one of two rules. Where one step changes a value or a map, a panic cannot leave half of the change: a
+//! plain lock guards it, and its poison is ignored. State that changes in several steps is in a [`PoisonMutex`](crate::poison::PoisonMutex).
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

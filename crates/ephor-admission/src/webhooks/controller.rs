@@ -65,9 +65,9 @@ pub(super) struct Memory {
 /// Why the configurations are not as they must be.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReconcileError {
-    /// There is no CA yet.
-    #[error("there is no CA yet")]
-    NoCa,
+    /// There is no CA or no serving key yet. What is registered now would fail each request.
+    #[error("there is no CA or no serving key yet")]
+    NoCertificate,
     /// A configuration could not be written.
     #[error("{name}: {error}")]
     Put {
@@ -118,7 +118,7 @@ impl WebhookController {
                 }
                 Err(ReconcileError::Put { error: PutError::Lost(_), .. }) => return,
                 // The signal comes when there is one.
-                Err(ReconcileError::NoCa) => RESYNC_INTERVAL,
+                Err(ReconcileError::NoCertificate) => RESYNC_INTERVAL,
                 Err(error) => {
                     let error = self.told(&error.to_string());
                     tracing::error!(error, "webhooks cannot be registered");
@@ -189,10 +189,9 @@ impl WebhookController {
         now: Timestamp,
     ) -> Result<Duration, ReconcileError> {
         let ca_bundle = self.sources.certs.ca_bundle();
-        if ca_bundle.is_empty() {
-            return Err(ReconcileError::NoCa);
-        }
-        let token = self.sources.certs.path_tokens().present();
+        let Some(token) = self.sources.certs.path_tokens().present().filter(|_| !ca_bundle.is_empty()) else {
+            return Err(ReconcileError::NoCertificate);
+        };
         let snapshot = self.sources.policies.snapshot();
         let config = self.sources.config.get();
         let discovery = self.sources.cluster.discovery()?;
@@ -205,7 +204,7 @@ impl WebhookController {
                 settings: &self.settings,
                 config: &config,
                 ca_bundle: &ca_bundle,
-                token: token.as_ref(),
+                token: &token,
                 discovery: &discovery,
             });
             match self.put_all(term, &configurations, BreakGlass { until: open_until, now }) {

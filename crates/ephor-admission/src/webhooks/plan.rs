@@ -30,8 +30,8 @@ pub struct Inputs<'a> {
     pub config: &'a Config,
     /// The certificates that vouch for the webhooks, PEM.
     pub ca_bundle: &'a [u8],
-    /// The end of the paths for resources, by which the API server is known; none as long as nothing can be served.
-    pub token: Option<&'a PathToken>,
+    /// The end of the paths for resources, by which the API server is known.
+    pub token: &'a PathToken,
     /// The kinds that are served.
     pub discovery: &'a Discovery,
 }
@@ -289,7 +289,7 @@ fn webhook(
         inputs.config.webhooks.object_selector.clone().filter(|selector| selector.as_object().is_some());
     Webhook {
         name: Names::of(settings.serving).webhook(word, &format!("-{segment}{name}")),
-        path: inputs.token.map_or_else(|| path.clone(), |token| token.end(&path)),
+        path: inputs.token.end(&path),
         failure,
         timeout,
         // Reports, Events and UpdateRequests are written, but not for a dry run.

@@ -432,12 +432,24 @@ fn two_leaders_that_contend_agree() {
 }
 
 #[test]
+fn without_a_serving_key_nothing_is_registered() {
+    let mut world = World::new(&[secrets()]);
+    let secret = world.cluster.resolve("v1", "Secret").unwrap();
+    world.cluster.delete(&secret, Some("default"), "pair", &DeleteOptions::default()).unwrap();
+    world.certs = CertStore::new(cert_settings());
+    assert!(world.certs.follow(&world.cluster, &world.stop).wait_synced(Duration::from_secs(30)));
+    assert!(!world.certs.ca_bundle().is_empty());
+    assert!(matches!(world.reconcile(Arc::clone(&world.cluster)), Err(ReconcileError::NoCertificate)));
+    assert!(world.stored().is_empty());
+}
+
+#[test]
 fn without_a_ca_nothing_is_registered() {
     let world = World::new(&[secrets()]);
     let secret = world.cluster.resolve("v1", "Secret").unwrap();
     world.cluster.delete(&secret, Some("default"), "ca", &DeleteOptions::default()).unwrap();
     eventually(|| world.certs.ca_bundle().is_empty());
-    assert!(matches!(world.reconcile(Arc::clone(&world.cluster)), Err(ReconcileError::NoCa)));
+    assert!(matches!(world.reconcile(Arc::clone(&world.cluster)), Err(ReconcileError::NoCertificate)));
     assert_eq!(world.cluster.get(&secret, Some("default"), "ca").unwrap_err().kind(), ErrorKind::NotFound);
 }
 

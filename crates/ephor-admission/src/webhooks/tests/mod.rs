@@ -46,15 +46,15 @@ fn demand(document: &Value) -> Arc<Demand> {
 
 /// The configurations for some policies, by name.
 fn planned(documents: &[Value], settings: &WebhookSettings, config: &Config) -> Vec<(String, Value)> {
-    planned_with(documents, settings, config, None)
+    planned_with(documents, settings, config, &PathToken::of_key(b"key"))
 }
 
-/// The same, where API servers are given this token.
+/// The same, where API servers get this token.
 fn planned_with(
     documents: &[Value],
     settings: &WebhookSettings,
     config: &Config,
-    token: Option<&PathToken>,
+    token: &PathToken,
 ) -> Vec<(String, Value)> {
     let demands: Vec<_> = documents.iter().map(demand).collect();
     let discovery = Discovery::kubernetes();

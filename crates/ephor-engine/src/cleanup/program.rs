@@ -137,7 +137,7 @@ impl CleanupProgram {
         let Some(block) = &self.conditions else { return Some(CleanupVerdict::Delete) };
         let request = Value::object(review.request_value());
         let mut scope = Scope::new(world, review, request, "", &self.context);
-        scope.bind("target", review.object.clone());
+        scope.bind_object("target", review.object.clone());
         match conditions::evaluate(block, &mut scope) {
             Ok(outcome) if outcome.holds => Some(CleanupVerdict::Delete),
             Ok(outcome) => Some(CleanupVerdict::Keep(outcome.message())),

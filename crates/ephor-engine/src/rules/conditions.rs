@@ -63,7 +63,7 @@ pub(crate) fn evaluate<'b>(
         };
         let key_author = if condition.key.as_fixed().is_some() { Author::Policy } else { Author::Data };
         let (key, value) = (side(&condition.key, "key")?, side(&condition.value, "value")?);
-        let is_data = condition.operator.is_negative() && condition.value.is_of_request();
+        let is_data = condition.operator.is_negative() && condition.value.is_data(scope);
         let value_author = if is_data { Author::Data } else { Author::Policy };
         Ok(Operands { key, key_author, value, value_author })
     };

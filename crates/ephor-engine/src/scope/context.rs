@@ -7,6 +7,7 @@ use ephor_expr::value::Path;
 use ephor_expr::{Map, Str, Value};
 use smol_str::format_smolstr;
 
+use super::data::{is_of_request, reads_data};
 use super::entry::Entry;
 use super::error::{Cause, ScopeError};
 use super::load::LoadError;
@@ -32,9 +33,16 @@ pub struct Scope<'e> {
     images: OnceCell<Result<Option<Value>, EvalError>>,
     given: Option<(&'e Given, Option<&'e Map>)>,
     slots: Vec<Slot<'e>>,
-    bindings: Vec<(Str, Value)>,
+    bindings: Vec<Binding>,
     /// Entries from here on are out of reach: while an entry loads, only earlier ones can.
     reach: usize,
+}
+
+struct Binding {
+    name: Str,
+    value: Value,
+    /// Whether the value is data: see [`super::data`].
+    is_data: bool,
 }
 
 struct Slot<'e> {
@@ -115,9 +123,9 @@ impl<'e> Scope<'e> {
         self.slots.extend(entries.iter().map(|entry| Slot { entry, loaded: None }));
     }
 
-    /// Gives a name a value, over what it meant before.
-    pub fn bind(&mut self, name: impl Into<Str>, value: impl Into<Value>) {
-        self.bindings.push((name.into(), value.into()));
+    /// Gives a name an object of the cluster, over what it meant before.
+    pub fn bind_object(&mut self, name: &'static str, object: Value) {
+        self.bindings.push(Binding { name: Str::new_static(name), value: object, is_data: true });
     }
 
     /// Replaces `request.object`, after a mutation.
@@ -142,20 +150,25 @@ impl<'e> Scope<'e> {
         }
     }
 
-    /// Binds the variables of iteration `index` of a loop nested `depth` deep.
-    pub fn bind_element(&mut self, element: &Value, index: usize, depth: usize, rule: &str) {
+    /// Binds the variables of iteration `index` of a loop over `list`, nested `depth` deep.
+    pub fn bind_element(&mut self, list: &Expr, element: &Value, index: usize, depth: usize, rule: &str) {
+        let is_data = reads_data(&list.normal, &[], self);
         if let Some(values) = self.given.and_then(|(given, _)| given.foreach.get(rule)) {
             for (name, value) in values.iter() {
                 // Upstream reads index 0 of the given list in every iteration.
                 let value = value.as_array().and_then(<[Value]>::first).unwrap_or(value).clone();
-                self.bindings.push((name.clone(), value));
+                self.bindings.push(Binding { name: name.clone(), value, is_data: false });
             }
         }
         self.bindings.reserve(4);
-        self.bind("element", element.clone());
-        self.bind("elementIndex", index);
-        self.bind(format_smolstr!("element{depth}"), element.clone());
-        self.bind(format_smolstr!("elementIndex{depth}"), index);
+        for (name, value) in [
+            (Str::new_static("element"), element.clone()),
+            (Str::new_static("elementIndex"), index.into()),
+            (format_smolstr!("element{depth}"), element.clone()),
+            (format_smolstr!("elementIndex{depth}"), index.into()),
+        ] {
+            self.bindings.push(Binding { name, value, is_data });
+        }
     }
 
     /// Evaluates an expression, loading the entries that it mentions first.
@@ -226,16 +239,29 @@ impl<'e> Scope<'e> {
             }
             _ => value,
         };
-        self.bindings.push((entry.name.clone(), merged));
+        let is_data = entry.is_data(self);
+        self.bindings.push(Binding { name: entry.name.clone(), value: merged, is_data });
+    }
+
+    fn binding(&self, name: &str) -> Option<&Binding> {
+        self.bindings.iter().rev().find(|binding| binding.name == name)
     }
 
     fn bound(&self, name: &str) -> Option<&Value> {
-        self.bindings.iter().rev().find(|(bound, _)| bound == name).map(|(_, value)| value)
+        self.binding(name).map(|binding| &binding.value)
+    }
+
+    /// Whether `name` stands for data, once the entries that an expression mentions are loaded.
+    pub(super) fn is_data(&self, name: &str) -> bool {
+        match self.binding(name) {
+            Some(binding) => binding.is_data,
+            None => self.given(name).is_none() && is_of_request(name),
+        }
     }
 
     /// Whether `name` stands for a loaded entry that is a text of the policy.
     pub(super) fn is_policy_text(&self, name: &str) -> bool {
-        let binding = self.bindings.iter().rposition(|(bound, _)| bound == name);
+        let binding = self.bindings.iter().rposition(|binding| binding.name == name);
         let bound_by = |slot: &&Slot<'_>| slot.loaded == binding && slot.entry.name == name;
         binding.is_some() && self.slots.iter().find(bound_by).is_some_and(|slot| slot.entry.policy_text().is_some())
     }
@@ -280,7 +306,7 @@ impl Root for Scope<'_> {
     }
 
     fn keys(&self) -> Vec<Str> {
-        let mut keys: Vec<Str> = self.bindings.iter().map(|(name, _)| name.clone()).collect();
+        let mut keys: Vec<Str> = self.bindings.iter().map(|binding| binding.name.clone()).collect();
         if let Some((given, of_rule)) = self.given {
             keys.extend(of_rule.unwrap_or(&given.values).keys().cloned());
         }

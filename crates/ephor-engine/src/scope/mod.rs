@@ -6,6 +6,7 @@
 
 mod compile;
 mod context;
+mod data;
 mod entry;
 mod error;
 mod load;

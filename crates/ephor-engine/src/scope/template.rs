@@ -4,7 +4,6 @@
 //! nothing looks for variables in it, so that text of users never becomes an expression.
 
 use ephor_expr::jmespath::Expression;
-use ephor_expr::scalar::wildcard::has_wildcard;
 use ephor_expr::{Str, Value};
 
 /// A value with `{{ }}` in its strings, compiled once. Parts without variables are shared as they are.
@@ -57,20 +56,6 @@ pub struct Variable {
     pub(super) offset: usize,
 }
 
-impl Variable {
-    fn is_of_request(&self) -> bool {
-        let expression = &self.expr.normal;
-        let names = expression.root_identifiers();
-        !names.is_empty()
-            && names.iter().all(|root| OF_REQUEST.contains(&root.name.as_str()))
-            && !expression.has_text_literal(has_wildcard)
-            && self.holes.iter().all(Variable::is_of_request)
-    }
-}
-
-/// The names whose values only a request gives.
-const OF_REQUEST: [&str; 4] = ["images", "request", "serviceAccountName", "serviceAccountNamespace"];
-
 /// An expression in two readings: on DELETE, `request.object` inside `{{ }}` means `request.oldObject`.
 #[derive(Debug, Clone)]
 pub struct Expr {
@@ -86,29 +71,6 @@ impl Template {
         match self {
             Template::Fixed(value) => Some(value),
             _ => None,
-        }
-    }
-
-    /// Whether all its variables read the request and nothing else, and the policy's own text has no wildcards.
-    pub fn is_of_request(&self) -> bool {
-        let of_parts = |parts: &[Part]| {
-            parts.iter().all(|part| match part {
-                Part::Plain(text) => !has_wildcard(text),
-                Part::Variable(variable) => variable.is_of_request(),
-            })
-        };
-        match self {
-            Template::Variable(variable) => variable.is_of_request(),
-            Template::Text(parts) | Template::Scalar(parts) | Template::Pointer(parts) => of_parts(parts),
-            Template::Array(items) => {
-                let fits = |item: &Template| match item {
-                    Template::Fixed(Value::String(text)) => !has_wildcard(text),
-                    Template::Fixed(_) => true,
-                    item => item.is_of_request(),
-                };
-                items.iter().all(fits) && items.iter().any(Template::is_of_request)
-            }
-            Template::Fixed(_) | Template::Object(_) => false,
         }
     }
 

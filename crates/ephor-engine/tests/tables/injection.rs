@@ -351,6 +351,49 @@ fn wildcards_of_a_value_from_the_object_are_no_pattern() {
 }
 
 #[test]
+fn wildcards_of_a_value_that_comes_from_the_object_by_way_of_a_name_are_no_pattern() {
+    let condition = |value: &str| format!("{{any: [{{key: prod, operator: NotEquals, value: '{value}'}}]}}");
+    let context = |definition: &str, value: &str| {
+        let deny = condition(value);
+        format!("{{context: [{definition}], validate: {{message: nope, deny: {{conditions: {deny}}}}}}}")
+    };
+    let looped = |list: &str, value: &str| {
+        let deny = condition(value);
+        format!("{{validate: {{message: nope, foreach: [{{list: \"{list}\", deny: {{conditions: {deny}}}}}]}}}}")
+    };
+    let x = "request.object.data.x";
+    for (rule, given, denied) in [
+        (context(&format!("{{name: v, variable: {{jmesPath: {x}}}}}"), "{{ v }}"), "'*'", true),
+        (context(&format!("{{name: v, variable: {{jmesPath: {x}}}}}"), "{{ v }}"), "prod", false),
+        (context(&format!("{{name: v, variable: {{value: '{{{{ {x} }}}}'}}}}"), "{{ v }}"), "'*'", true),
+        (
+            context(&format!("{{name: v, variable: {{value: {{a: '{{{{ {x} }}}}'}}, jmesPath: a}}}}"), "{{ v }}"),
+            "'*'",
+            true,
+        ),
+        (
+            context(
+                &format!("{{name: v, variable: {{jmesPath: {x}}}}}, {{name: w, variable: {{jmesPath: v}}}}"),
+                "{{ w }}",
+            ),
+            "'*'",
+            true,
+        ),
+        // A wildcard that the policy writes stays one, also where the object gives the rest.
+        (context(&format!("{{name: v, variable: {{value: '{{{{ {x} }}}}*'}}}}"), "{{ v }}"), "pr", false),
+        (context(&format!("{{name: v, variable: {{jmesPath: {x}, default: '*'}}}}"), "{{ v }}"), "'p*'", false),
+        (context("{name: v, variable: {value: ['p*']}}", "{{ v[0] }}"), "a", false),
+        (looped(&format!("[{x}]"), "{{ element }}"), "'*'", true),
+        (looped(&format!("[{x}]"), "{{ element0 }}"), "prod", false),
+        (looped("`[\\\"p*\\\"]`", "{{ element }}"), "a", false),
+    ] {
+        let lines = run(&rule, &value(given)).lines().join("\n");
+        assert!(!lines.contains("error"), "{rule}: {lines}");
+        assert_eq!(lines.contains("fail"), denied, "{rule} with {given}: {lines}");
+    }
+}
+
+#[test]
 fn anchors_come_from_the_policy_only() {
     let lines = |rule: &str, x: &str| run(rule, &value(x)).lines().join("\n");
     let refused = "comes from a variable and would count as an anchor or a directive";

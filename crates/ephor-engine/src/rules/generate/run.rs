@@ -96,14 +96,14 @@ impl<'e> Run<'e> {
         missing: &mut Missing,
     ) -> Result<Vec<Downstream>, Stop> {
         let Some(list) = &target.list else { return self.objects(target, path, trigger, scope, missing) };
-        let list = scope.evaluate_bare(list).map_err(|error| {
+        let items = scope.evaluate_bare(list).map_err(|error| {
             match scope_error("failed to evaluate list: ", &path.key("list"), &error) {
                 Ok(judgement) => Stop::Failed(judgement),
                 Err(Pending) => Stop::Pending,
             }
         })?;
-        let single = [list.clone()];
-        let elements = match &list {
+        let single = [items.clone()];
+        let elements = match &items {
             Value::Null => return Ok(Vec::new()),
             Value::Array(items) => items.as_slice(),
             _ => &single,
@@ -114,7 +114,7 @@ impl<'e> Run<'e> {
                 return Err(Stop::Failed(Judgement::new(Verdict::Error, error.to_string())));
             }
             let before = scope.checkpoint();
-            scope.bind_element(element, index, 0, &self.rule.declared);
+            scope.bind_element(list, element, index, 0, &self.rule.declared);
             scope.declare(&target.context);
             let objects = self.element(target, path, trigger, scope, missing);
             scope.restore(before);

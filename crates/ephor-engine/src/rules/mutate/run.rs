@@ -130,7 +130,7 @@ impl<'e> Run<'e> {
                     return Ok(Patched::Failed(Judgement::new(Verdict::Error, error.to_string())));
                 }
                 let before = scope.checkpoint();
-                scope.bind_element(element, index, depth, &self.rule.declared);
+                scope.bind_element(&entry.list, element, index, depth, &self.rule.declared);
                 scope.declare(&entry.context);
                 let patched = self.element(entry, &current, depth, scope);
                 scope.restore(before);

@@ -50,7 +50,7 @@ impl<'e> Run<'e> {
         scope: &mut Scope<'e>,
     ) -> Result<PatchedTarget, Pending> {
         let before = scope.checkpoint();
-        scope.bind("target", object.clone());
+        scope.bind_object("target", object.clone());
         scope.declare(&selector.context);
         let judged = self.patch_target(selector, &object, scope);
         scope.restore(before);

@@ -274,7 +274,7 @@ impl<'e> Run<'e> {
                 return Ok(Looped::Ended(Judgement::new(Verdict::Error, error.to_string())));
             }
             let before = scope.checkpoint();
-            scope.bind_element(element, index, at.depth, &self.rule.declared);
+            scope.bind_element(&entry.list, element, index, at.depth, &self.rule.declared);
             scope.declare(&entry.context);
             let position = Position {
                 subject: if scoped { element } else { at.subject },

@@ -121,7 +121,7 @@ pub(crate) fn validate(schema: Schema<'_>, object: &Value, before: Option<&Value
     if !has_rules(schema.node, MAX_DEPTH) {
         return Vec::new();
     }
-    if object.nests_deeper(MAX_DEPTH) {
+    if object.is_deeper_than(MAX_DEPTH) {
         let why = format!("the rules of its definition cannot be judged: it nests deeper than {MAX_DEPTH} levels");
         return vec![Cause::invalid_raw(ROOT, "\"object\"", &why)];
     }

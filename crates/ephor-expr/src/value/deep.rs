@@ -97,16 +97,6 @@ pub(super) fn parse(text: &str, depth: usize) -> Result<Value, JsonError> {
 }
 
 impl Value {
-    /// Whether there are more than `levels` levels.
-    pub fn nests_deeper(&self, levels: usize) -> bool {
-        let Some(levels) = levels.checked_sub(1) else { return true };
-        match self {
-            Value::Array(items) => items.iter().any(|item| item.nests_deeper(levels)),
-            Value::Object(map) => map.values().any(|item| item.nests_deeper(levels)),
-            _ => false,
-        }
-    }
-
     /// Whether arrays and objects stand in each other in more levels than this. Decoding a value into types and encoding
     /// types that hold one take the stack for each level, so what strangers nest is asked first.
     pub fn is_deeper_than(&self, levels: usize) -> bool {

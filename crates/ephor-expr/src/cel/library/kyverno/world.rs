@@ -362,7 +362,7 @@ fn question(call: &Call<'_, '_>) -> std::result::Result<Value, EvalError> {
 fn ask<'v>(call: &Call<'_, 'v>) -> Result<'v> {
     let answer = question(call)?;
     call.budget.charge_tree(&answer)?;
-    if answer.nests_deeper(MAX_WALK) {
+    if answer.is_deeper_than(MAX_WALK - 1) {
         return Err(EvalError::Other(format!("the answer of {} nests too deep", call.function)));
     }
     Ok(match (call.function, &answer) {

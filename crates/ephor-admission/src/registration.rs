@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use ephor_engine::compile::Program;
 use ephor_runtime::policies::{PolicyKey, StoredPolicy};
+use parking_lot::Mutex;
 
 /// A policy that the configurations have taken in.
 #[derive(Debug, Clone)]
@@ -63,13 +64,13 @@ impl RegistrationBoard {
     /// Publishes a registration.
     pub fn publish(&self, registration: Registration) {
         self.0.present.store(Arc::new(registration));
-        for subscriber in self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for subscriber in self.0.subscribers.lock().iter() {
             subscriber();
         }
     }
 
     /// Calls `subscriber` after each publication. It must be quick.
     pub fn subscribe(&self, subscriber: impl Fn() + Send + Sync + 'static) {
-        self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(subscriber));
+        self.0.subscribers.lock().push(Box::new(subscriber));
     }
 }

@@ -1,12 +1,13 @@
 //! The state of the background role for metrics and readiness probes: backlog, failing policies, leadership.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::metrics::{BackgroundHealth, Backlog};
 use ephor_runtime::policies::PolicyKey;
 use ephor_runtime::queue::Moment;
+use parking_lot::Mutex;
 
 use super::queue::{Task, backlog};
 use super::state::{State, policy_key};
@@ -74,8 +75,8 @@ impl Readiness {
         self.lock().as_ref().is_none_or(|leading| leading.works || leading.stop.is_cancelled())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Leading>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Option<Leading>> {
+        self.0.lock()
     }
 }
 

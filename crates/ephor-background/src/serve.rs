@@ -4,7 +4,7 @@
 //! leader believed is left; what happened in between is found again by looking.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ephor_cluster::query::Filter;
@@ -17,6 +17,7 @@ use ephor_runtime::facts::Answers;
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::lease::{LeaseOptions, Term};
 use ephor_runtime::metrics::Metrics;
+use ephor_runtime::notify::WorkNotify;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore};
 use ephor_runtime::queue::Moment;
 use ephor_runtime::threads;
@@ -113,7 +114,7 @@ pub fn lead(background: &Background, term: &Term) {
         background.metrics.clone(),
     ));
     background.metrics.follow_policies(&store);
-    let work = Arc::new(WorkNotify::default());
+    let work = WorkNotify::default();
     let watchers = store.follow(&background.cluster, &stop);
     // Half of the policies would look as if the other half were gone.
     while !watchers.wait_synced(IDLE_TIMEOUT) {
@@ -136,7 +137,7 @@ pub fn lead(background: &Background, term: &Term) {
     controller.observe_filters(&background.config.get().resource_filters, now());
     // First of all, so that no change comes in between.
     store.subscribe({
-        let (controller, work) = (controller.clone(), Arc::clone(&work));
+        let (controller, work) = (controller.clone(), work.clone());
         move |snapshot| {
             controller.observe_policies(Arc::clone(snapshot), now());
             work.notify();
@@ -146,14 +147,14 @@ pub fn lead(background: &Background, term: &Term) {
     controller.sweep(now());
     let requests = WatchTarget::all(API_VERSION, KIND).in_namespace(&background.namespace);
     Watcher::spawn(Arc::clone(&background.cluster), requests, stop.clone(), {
-        let (controller, work) = (controller.clone(), Arc::clone(&work));
+        let (controller, work) = (controller.clone(), work.clone());
         move |change| {
             controller.observe_requests(change, now());
             work.notify();
         }
     });
     for worker in 0..background.workers.max(1) {
-        let (controller, work, stop) = (controller.clone(), Arc::clone(&work), stop.clone());
+        let (controller, work, stop) = (controller.clone(), work.clone(), stop.clone());
         threads::spawn(format!("background {worker}"), threads::LARGE, &stop.clone(), move || {
             while !stop.is_cancelled() {
                 let seen = work.count();
@@ -170,7 +171,7 @@ pub fn lead(background: &Background, term: &Term) {
 }
 
 /// Keeps a watcher for each kind that must be followed; returns with `stop`.
-fn follow(background: &Background, controller: &Controller, work: &Arc<WorkNotify>, stop: &CancellationToken) {
+fn follow(background: &Background, controller: &Controller, work: &WorkNotify, stop: &CancellationToken) {
     let mut watchers: BTreeMap<GroupKind, (Watch, CancellationToken)> = BTreeMap::new();
     let mut round: u64 = 0;
     let mut resynced = now();
@@ -221,7 +222,7 @@ fn follow(background: &Background, controller: &Controller, work: &Arc<WorkNotif
 fn start_watcher(
     background: &Background,
     controller: &Controller,
-    work: &Arc<WorkNotify>,
+    work: &WorkNotify,
     kind: &GroupKind,
     watch: &Watch,
     stop: &CancellationToken,
@@ -231,7 +232,7 @@ fn start_watcher(
         let labels = LabelSelector::parse(&format!("{MANAGED_BY}=kyverno,{POLICY_NAME}")).unwrap_or_default();
         watched.filter = Filter { labels, ..Filter::default() };
     }
-    let (controller, work, kind, wide) = (controller.clone(), Arc::clone(work), kind.clone(), watch.wide);
+    let (controller, work, kind, wide) = (controller.clone(), work.clone(), kind.clone(), watch.wide);
     let over = stop.clone();
     Watcher::spawn(Arc::clone(&background.cluster), watched, stop.clone(), move |change: StoreEvent| {
         let mut state = controller.state();
@@ -247,29 +248,4 @@ fn start_watcher(
 /// Now, in milliseconds since 1970.
 fn now() -> Moment {
     Moment::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
-}
-
-/// Wakes workers that wait for work. A worker takes the count before it looks for work, so that it misses no
-/// notification in between.
-#[derive(Debug, Default)]
-struct WorkNotify {
-    notified: Mutex<u64>,
-    wake: Condvar,
-}
-
-impl WorkNotify {
-    fn notify(&self) {
-        *self.notified.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.wake.notify_all();
-    }
-
-    fn count(&self) -> u64 {
-        *self.notified.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for a notification after `seen`, for `wait` at most.
-    fn wait(&self, seen: u64, wait: Duration) {
-        let notified = self.notified.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = self.wake.wait_timeout_while(notified, wait, |notified| *notified == seen);
-    }
 }

@@ -1,6 +1,6 @@
 //! A cluster with faults, for tests: writes that are lost, writers that die between two writes, writers that interfere.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ephor_cluster::raw::{self, Method, RawRequest};
 use ephor_cluster::{
@@ -8,6 +8,7 @@ use ephor_cluster::{
     WatchQuery, WriteOptions,
 };
 use ephor_expr::Value;
+use parking_lot::{Mutex, MutexGuard};
 
 /// Where a writer dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +69,7 @@ struct Late {
 
 impl FaultyCluster {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// A view without faults.

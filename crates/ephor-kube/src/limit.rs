@@ -1,7 +1,8 @@
 //! How many requests a second: a token bucket.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::options::RateLimit;
 
@@ -30,7 +31,7 @@ impl Bucket {
         if self.rate.qps <= 0.0 {
             return Duration::ZERO;
         }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let (tokens, last) = *state;
         let grown = now.saturating_duration_since(last).as_secs_f64() * self.rate.qps;
         let left = (tokens + grown).min(f64::from(self.rate.burst.max(1))) - 1.0;

@@ -4,12 +4,13 @@
 //! in its group, so that a kind defined a moment ago is found; how often is limited, because policies may name kinds
 //! that do not exist for every object.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ephor_cluster::resource::split_api_version;
 use ephor_cluster::{ClusterError, Discovery, ErrorKind, Resource};
 use ephor_expr::Value;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::exchange::Exchange;
 use crate::limit::Bucket;
@@ -53,7 +54,7 @@ impl Served {
     }
 
     fn known(&self) -> MutexGuard<'_, Option<Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     /// The whole table, not older than it may be.
@@ -75,7 +76,7 @@ impl Served {
         if let Some(table) = good(&self.known()) {
             return Ok(table);
         }
-        let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let _asking = self.asking.lock();
         if let Some(table) = good(&self.known()) {
             return Ok(table);
         }

@@ -5,8 +5,10 @@
 //! name. That type is not used because threads here block, and because this one also carries the reason of a failure:
 //! [`CancellationToken::fail`] cancels the token of the process, which then exits with that reason.
 
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
 
 /// Tells threads to end. Clones share one state.
 #[derive(Debug, Clone, Default)]
@@ -62,14 +64,13 @@ impl CancellationToken {
 
     /// Cancels this token and its children.
     pub fn cancel(&self) {
-        *self.0.cancelled.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.0.cancelled.lock() = true;
         self.0.changed.notify_all();
     }
 
     /// Whether this token or one of its parents is cancelled.
     pub fn is_cancelled(&self) -> bool {
-        *self.0.cancelled.lock().unwrap_or_else(PoisonError::into_inner)
-            || self.0.parent.as_ref().is_some_and(CancellationToken::is_cancelled)
+        *self.0.cancelled.lock() || self.0.parent.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 
     /// Sleeps for `wait` or until the token is cancelled. Returns whether it is cancelled.
@@ -84,8 +85,7 @@ impl CancellationToken {
             };
             // A parent notifies only its own condition variable, so a child polls it.
             let left = if self.0.parent.is_some() { left.min(PARENT_POLL_INTERVAL) } else { left };
-            let cancelled = self.0.cancelled.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = self.0.changed.wait_timeout_while(cancelled, left, |cancelled| !*cancelled);
+            self.0.changed.wait_while_for(&mut self.0.cancelled.lock(), |cancelled| !*cancelled, left);
         }
     }
 }

@@ -6,13 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use ephor_cluster::Cluster;
 use ephor_engine::matching::{ExclusionList, ResourceFilters, UserExclusions};
 use ephor_expr::scalar::quantity::Quantity;
 use ephor_expr::{Map, Str, Value};
+use parking_lot::Mutex;
 
 use crate::cancellation::CancellationToken;
 use crate::watcher::{StoreEvent, WatchTarget, Watcher};
@@ -290,7 +291,7 @@ impl ConfigStore {
 
     /// Calls `subscriber` after each change, in the thread that made it. It must be quick.
     pub fn subscribe(&self, subscriber: impl Fn(&Arc<Config>) + Send + Sync + 'static) {
-        self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(subscriber));
+        self.0.subscribers.lock().push(Box::new(subscriber));
     }
 
     /// Takes in a change of the `ConfigMap`.
@@ -318,7 +319,7 @@ impl ConfigStore {
         }
         let config = Arc::new(config);
         self.0.config.store(Arc::clone(&config));
-        for subscriber in self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for subscriber in self.0.subscribers.lock().iter() {
             subscriber(&config);
         }
     }
@@ -370,7 +371,7 @@ mod tests {
         let seen = Arc::new(Mutex::new(0));
         store.subscribe({
             let seen = Arc::clone(&seen);
-            move |_| *seen.lock().unwrap() += 1
+            move |_| *seen.lock() += 1
         });
         store.apply(StoreEvent::Reset(vec![config_map(&[
             ("resourceFilters", "[Secret,*,*]"),
@@ -396,6 +397,6 @@ mod tests {
 
         store.apply(StoreEvent::Delete(Value::Null));
         assert_eq!(*store.get(), Config::default_for("kyverno"));
-        assert_eq!(*seen.lock().unwrap(), 2);
+        assert_eq!(*seen.lock(), 2);
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ephor_cluster::raw::RawRequest;
@@ -24,6 +24,7 @@ use ephor_engine::review::Review;
 use ephor_engine::select::PolicySet;
 use ephor_expr::scalar::wildcard::has_wildcard;
 use ephor_expr::{Map, Str, Value};
+use parking_lot::RwLock;
 
 use crate::cancellation::CancellationToken;
 use crate::config::ConfigStore;
@@ -433,17 +434,17 @@ impl NamespaceLabels {
 
     /// The labels of a namespace, if it is known.
     pub fn get(&self, name: &str) -> Option<Value> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.0.read().get(name).cloned()
     }
 
     /// Whether a namespace is known.
     pub fn contains(&self, name: &str) -> bool {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).contains_key(name)
+        self.0.read().contains_key(name)
     }
 
     pub(crate) fn apply(&self, change: StoreEvent) {
         let name = |object: &Value| Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default());
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.write();
         match change {
             StoreEvent::Reset(objects) => {
                 *known = objects.iter().map(|object| (name(object), labels_of(object))).collect();

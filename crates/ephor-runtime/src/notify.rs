@@ -3,8 +3,10 @@
 //! Controllers wait on a [`Notify`] between reconciliations; watches and stores notify it. Several notifications before
 //! a wait count as one, as with `tokio::sync::Notify`. This one blocks a thread, and a cancelled token wakes it too.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::cancellation::CancellationToken;
 
@@ -40,7 +42,7 @@ impl Notify {
 
     /// Wakes the waiting thread, or lets its next wait return at once.
     pub fn notify(&self) {
-        *self.0.notified.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.0.notified.lock() = true;
         self.0.changed.notify_all();
     }
 
@@ -56,7 +58,7 @@ impl Notify {
             if token.is_cancelled() {
                 return Woken::Cancelled;
             }
-            let mut notified = self.0.notified.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut notified = self.0.notified.lock();
             if std::mem::take(&mut *notified) {
                 return Woken::Notified;
             }
@@ -64,8 +66,37 @@ impl Notify {
                 return Woken::TimedOut;
             };
             let left = left.min(TOKEN_POLL_INTERVAL);
-            let _ = self.0.changed.wait_timeout_while(notified, left, |notified| !*notified);
+            self.0.changed.wait_while_for(&mut notified, |notified| !*notified, left);
         }
+    }
+}
+
+/// A notification that several workers wait for. A worker takes the count before it looks for work, so that it misses no
+/// notification in between. Clones share one state.
+#[derive(Debug, Clone, Default)]
+pub struct WorkNotify(Arc<Counted>);
+
+#[derive(Debug, Default)]
+struct Counted {
+    count: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl WorkNotify {
+    /// Wakes all workers.
+    pub fn notify(&self) {
+        *self.0.count.lock() += 1;
+        self.0.changed.notify_all();
+    }
+
+    /// How many notifications there were.
+    pub fn count(&self) -> u64 {
+        *self.0.count.lock()
+    }
+
+    /// Waits for a notification after `seen`, for `wait` at most.
+    pub fn wait(&self, seen: u64, wait: Duration) {
+        self.0.changed.wait_while_for(&mut self.0.count.lock(), |count| *count == seen, wait);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A thread that panics between two steps leaves state whose parts disagree. A [`PoisonMutex`] gives such state to no
 //! thread again: each thread that locks it panics too, so that its supervisor ([`threads`](crate::threads)) ends the
-//! process. A lock over a single value or map, which one step changes, needs none of this: its poison is ignored.
+//! process. A lock over a single value or map, which one step changes, needs none of this: it is one of `parking_lot`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard};

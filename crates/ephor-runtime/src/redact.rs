@@ -4,13 +4,13 @@
 //! in a request, encoded and decoded, prints as `<redacted>` in denials, Events and logs.
 
 use std::borrow::Cow;
-use std::sync::{Mutex, PoisonError};
 
 use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::gate::AllowedFetch;
 use ephor_engine::outcome::{Detail, Outcome};
 use ephor_engine::redact::{REDACTED, Redactor};
 use ephor_expr::{Str, Value};
+use parking_lot::Mutex;
 
 use crate::facts::Answers;
 
@@ -60,7 +60,7 @@ impl<'a, A: Answers + ?Sized> Learning<'a, A> {
 
     /// Hides the values of these objects too, as far as they are Secrets.
     pub fn learn<'v>(&self, objects: impl IntoIterator<Item = &'v Value>) {
-        let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut secrets = self.secrets.lock();
         for object in objects.into_iter().filter(|object| is_secret(object)) {
             secrets.learn(object);
         }
@@ -68,13 +68,13 @@ impl<'a, A: Answers + ?Sized> Learning<'a, A> {
 
     /// The object as it may be shown: a Secret without its values, any other object without values of Secrets.
     pub fn shown(&self, object: &Value) -> Value {
-        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).value(&without_values(object))
+        self.secrets.lock().value(&without_values(object))
     }
 
     /// Takes the values out of everything in a result that people read: its message and its properties.
     pub fn redact_result(&self, message: &mut Str, detail: Option<&mut Detail>) {
         let properties = detail.into_iter().flat_map(|detail| detail.properties.iter_mut()).map(|(_, value)| value);
-        let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        let secrets = self.secrets.lock();
         if secrets.is_empty() {
             return;
         }
@@ -99,7 +99,7 @@ impl<'a, A: Answers + ?Sized> Learning<'a, A> {
 
     /// Takes the values out of texts.
     pub fn redact<'t>(&self, texts: impl Iterator<Item = &'t mut Str>) {
-        let secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        let secrets = self.secrets.lock();
         if !secrets.is_empty() {
             for text in texts {
                 if let Cow::Owned(redacted) = secrets.text(text) {
@@ -116,7 +116,7 @@ impl<A: Answers + ?Sized> Answers for Learning<'_, A> {
         if let Fact::Found(value) = &fact
             && let Some(secrets) = self.answers.secrets(fetch.fetch(), value)
         {
-            self.secrets.lock().unwrap_or_else(PoisonError::into_inner).learn(&secrets);
+            self.secrets.lock().learn(&secrets);
         }
         fact
     }

@@ -6,13 +6,14 @@
 //! that is killed loses the last seconds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ephor_cluster::{Cluster, ClusterError, ErrorKind, ListQuery, WriteOptions, object};
 use ephor_expr::{Str, Value};
 use ephor_reports::ephemeral::{API_VERSION, Ephemeral, Origin, kind};
 use ephor_reports::report::{DISABLED, Scope};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::cancellation::CancellationToken;
 use crate::lease::REPORTS_LEASE;
@@ -110,7 +111,7 @@ impl ResultQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.waiting.lock()
     }
 
     /// Changes the results that wait under a UID; `first` makes them if there are none. Full queues drop new UIDs.
@@ -138,7 +139,7 @@ impl ResultQueue {
         if dropped > 0 {
             tracing::warn!(dropped, "results are not reported: too many at once");
         }
-        let mut writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writer = self.0.writer.lock();
         for report in joined(due, writer.settings.origin) {
             writer.write(&report);
         }
@@ -375,7 +376,7 @@ mod tests {
             let kind = cluster.resolve(&version, wanted.str_at(&["kind"]).unwrap()).unwrap();
             cluster.create(&kind, wanted, &WriteOptions::default()).unwrap();
         }
-        queue.0.writer.lock().unwrap().room = None;
+        queue.0.writer.lock().room = None;
         add(&queue, "2", "one", "r", "pass");
         assert_eq!(written(&cluster, &queue), ["one: r=pass"]);
     }

@@ -6,7 +6,8 @@
 //! piece at a time: reviews, audits, and work of the background controller (`catch_unwind`).
 //!
 //! Locks follow one of two rules. Where one step changes a value or a map, a panic cannot leave half of the change: a
-//! plain lock guards it, and its poison is ignored. State that changes in several steps is in a [`PoisonMutex`](crate::poison::PoisonMutex).
+//! lock of `parking_lot` guards it, which a panic just unlocks. State that changes in several steps is in a
+//! [`PoisonMutex`](crate::poison::PoisonMutex).
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

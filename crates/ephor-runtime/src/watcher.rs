@@ -6,8 +6,8 @@
 //! [`Watcher::spawn_paged`] gets the list page by page, so that the list of a large kind is never in memory as a whole.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ephor_cluster::query::Filter;
@@ -16,6 +16,7 @@ use ephor_cluster::{
     WatchQuery,
 };
 use ephor_expr::{Str, Value};
+use parking_lot::{Condvar, Mutex};
 
 use crate::cancellation::CancellationToken;
 use crate::threads;
@@ -171,10 +172,10 @@ impl Watcher {
     /// Waits until [`Watcher::synced`], for `wait` at most. Returns whether it is.
     pub fn wait_synced(&self, wait: Duration) -> bool {
         let until = Instant::now() + wait;
-        let mut guard = self.0.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = self.0.lock.lock();
         while !self.synced() {
             let Some(left) = until.checked_duration_since(Instant::now()) else { return false };
-            guard = self.0.changed.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.0.changed.wait_for(&mut guard, left);
         }
         true
     }
@@ -246,7 +247,7 @@ fn report(kind: &str, unreadable: &BTreeSet<UnreadableItem>, reported: &BTreeSet
 }
 
 fn synced(shared: &Shared) {
-    let _guard = shared.lock.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = shared.lock.lock();
     shared.synced.store(true, Ordering::Release);
     shared.changed.notify_all();
 }

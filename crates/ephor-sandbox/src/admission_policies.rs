@@ -4,7 +4,7 @@
 //! The engine judges; this module reads the stored policies and bindings, and acts on what the engine decides. Policies
 //! are compiled again only after one of them or of their bindings has changed.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ephor_cluster::admission::{Attributes, User};
 use ephor_cluster::{Cause, Cluster as _, ClusterError, ListQuery, MemoryCluster, object};
@@ -19,6 +19,7 @@ use ephor_engine::select::PolicySet;
 use ephor_expr::{Str, Value};
 use ephor_runtime::decision::AdmissionRequest;
 use ephor_runtime::facts::{ClusterFacts, evaluate};
+use parking_lot::Mutex;
 
 const POLICY: &str = "ValidatingAdmissionPolicy";
 const BINDING: &str = "ValidatingAdmissionPolicyBinding";
@@ -102,7 +103,7 @@ impl AdmissionPolicies {
             Str::from(format!("{uid}/{}", document.str_at(&["metadata", "resourceVersion"]).unwrap_or_default()))
         };
         let versions: Vec<Str> = policies.iter().chain(&bindings).map(version).collect();
-        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut compiled = self.compiled.lock();
         if compiled.versions != versions {
             *compiled = Arc::new(Compiled { versions, set: compile(&policies, &bindings) });
         }

@@ -1,7 +1,6 @@
 //! Decisions for the live view: the answers of all handlers to one write, and the changes of background rules.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ephor_background::plan::{Action, Change};
@@ -18,6 +17,7 @@ use ephor_runtime::events::Recorder;
 use ephor_runtime::explain::{ExplainedRule, ExplainedStep, difference};
 use ephor_runtime::policies::PolicyKey;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use super::engine::NAMESPACE;
 use crate::live::{Decision, Ended, Live, Topic};
@@ -48,7 +48,7 @@ impl ShownDecisions {
     /// A write was let in or refused, after the requests of that UID.
     pub(super) fn finished(&self, uid: &str, write: &Attributes, refused: Option<&ClusterError>) {
         let heard = {
-            let mut unfinished = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut unfinished = self.unfinished.lock();
             let place = unfinished.iter().position(|write| write.uid == uid);
             place.and_then(|place| unfinished.remove(place))
         };
@@ -155,7 +155,7 @@ impl Observer for ShownDecisions {
             return;
         }
         let uid = &decided.request.uid;
-        let mut unfinished = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unfinished = self.unfinished.lock();
         let place = unfinished.iter().position(|write| write.uid == *uid);
         let heard = place.and_then(|place| unfinished.remove(place));
         let mut heard = heard.unwrap_or_else(|| Unfinished { uid: uid.clone(), rules: Vec::new(), mutated: None });

@@ -2,18 +2,19 @@
 //! parameters.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ephor_cluster::resource::{Origin, Resource};
 use ephor_cluster::schema::kubernetes;
 use ephor_cluster::{Cluster as _, Discovery, MemoryCluster};
 use ephor_expr::{Map, Str, Value};
+use parking_lot::Mutex;
 
 /// The types of Kubernetes with descriptions, cached while they are requested.
 static DOCUMENTED: Mutex<Option<Arc<Value>>> = Mutex::new(None);
 
 fn documented() -> Arc<Value> {
-    let mut kept = DOCUMENTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = DOCUMENTED.lock();
     kept.get_or_insert_with(|| Arc::new(kubernetes::documented_definitions())).clone()
 }
 

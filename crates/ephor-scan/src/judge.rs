@@ -1,8 +1,8 @@
 //! Evaluates the policies for one existing object.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ephor_engine::evaluation::Evaluation;
@@ -17,6 +17,7 @@ use ephor_reports::Entry;
 use ephor_runtime::facts::{self, Answers};
 use ephor_runtime::metrics::Metrics;
 use ephor_runtime::redact::Learning;
+use parking_lot::Mutex;
 
 use crate::controller::answer_text;
 use crate::reportable::Reportable;
@@ -66,7 +67,7 @@ pub fn judge(
     let entries = outcomes.iter().filter_map(|outcome| Some(Entry::of(programs.get(outcome.policy)?, outcome)));
     let results = entries.map(|entry| Value::object(entry.members())).collect();
     drop(learning);
-    Judged { results, read: recorded.read.into_inner().unwrap_or_else(PoisonError::into_inner) }
+    Judged { results, read: recorded.read.into_inner() }
 }
 
 /// Answers, of which the questions are kept.
@@ -79,7 +80,7 @@ impl Answers for Recorded<'_> {
     fn answer(&self, fetch: &AllowedFetch) -> Fact {
         let fact = self.answers.answer(fetch);
         if !matches!(fetch.fetch(), Fetch::NamespaceLabels { .. }) {
-            let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut read = self.read.lock();
             read.insert(fetch.clone(), answer_text(&fact));
         }
         fact

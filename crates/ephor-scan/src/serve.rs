@@ -3,7 +3,7 @@
 //! Only the leader has a controller. Its memory begins with its term and ends with it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ephor_cluster::{Cluster, Discovery};
@@ -15,10 +15,12 @@ use ephor_runtime::facts::Answers;
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::lease::{self, LeaseOptions, REPORTS_LEASE, Term};
 use ephor_runtime::metrics::Metrics;
+use ephor_runtime::notify::WorkNotify;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore};
 use ephor_runtime::queue::Moment;
 use ephor_runtime::watcher::{WatchTarget, Watcher, WatcherEvent};
 use ephor_runtime::{CancellationToken, threads};
+use parking_lot::Mutex;
 
 use crate::controller::{Controller, Env, ReportOptions, Step};
 use crate::events::NewResults;
@@ -108,28 +110,28 @@ pub fn lead(reports: &Reports, term: &Term) {
         metrics: reports.metrics.clone(),
         stop: stop.clone(),
     });
-    let role = Role { reports, controller, wake: Arc::new(Wake::default()), stop };
+    let role = Role { reports, controller, wake: WorkNotify::default(), stop };
     let Some(discovery) = role.discovery() else { return };
     let discovery = Arc::new(Mutex::new(discovery));
     if role.follow_reports().is_none() {
         return;
     }
     store.subscribe({
-        let (controller, wake, discovery) = (role.controller.clone(), Arc::clone(&role.wake), Arc::clone(&discovery));
+        let (controller, wake, discovery) = (role.controller.clone(), role.wake.clone(), Arc::clone(&discovery));
         move |snapshot| {
-            let discovery = Arc::clone(&discovery.lock().unwrap_or_else(PoisonError::into_inner));
+            let discovery = Arc::clone(&discovery.lock());
             controller.observe_policies(snapshot, &discovery, now());
-            wake.wake();
+            wake.notify();
         }
     });
     let observe = |discovery: &Discovery| role.controller.observe_policies(&store.snapshot(), discovery, now());
-    observe(&discovery.lock().unwrap_or_else(PoisonError::into_inner));
+    observe(&discovery.lock());
     for worker in 0..reports.workers.max(1) {
         role.spawn_worker(worker);
     }
     role.follow_kinds(|fresh| {
         let changed = {
-            let mut known = discovery.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = discovery.lock();
             let changed = !Arc::ptr_eq(&known, &fresh);
             *known = Arc::clone(&fresh);
             changed
@@ -143,7 +145,7 @@ pub fn lead(reports: &Reports, term: &Term) {
 struct Role<'r> {
     reports: &'r Reports,
     controller: Controller,
-    wake: Arc<Wake>,
+    wake: WorkNotify,
     stop: CancellationToken,
 }
 
@@ -198,20 +200,20 @@ impl Role<'_> {
         stop: CancellationToken,
         observe: impl Fn(&Controller, WatcherEvent) + Send + 'static,
     ) -> Watcher {
-        let (controller, wake, over) = (self.controller.clone(), Arc::clone(&self.wake), stop.clone());
+        let (controller, wake, over) = (self.controller.clone(), self.wake.clone(), stop.clone());
         Watcher::spawn_paged(Arc::clone(&self.reports.cluster), watched, stop, move |event| {
             while controller.is_full() && !over.is_cancelled() {
                 over.wait(FULL_PAUSE);
             }
             if !over.is_cancelled() {
                 observe(&controller, event);
-                wake.wake();
+                wake.notify();
             }
         })
     }
 
     fn spawn_worker(&self, number: usize) {
-        let (controller, wake, stop) = (self.controller.clone(), Arc::clone(&self.wake), self.stop.clone());
+        let (controller, wake, stop) = (self.controller.clone(), self.wake.clone(), self.stop.clone());
         threads::spawn(format!("reports {number}"), threads::LARGE, &self.stop, move || {
             while !stop.is_cancelled() {
                 let heard = wake.count();
@@ -264,7 +266,7 @@ impl Role<'_> {
             if now().saturating_sub(resynced) >= interval {
                 resynced = now();
                 self.controller.resync(resynced);
-                self.wake.wake();
+                self.wake.notify();
             }
             if self.stop.wait(KINDS_INTERVAL) {
                 return;
@@ -276,28 +278,4 @@ impl Role<'_> {
 /// Now, in milliseconds since 1970.
 fn now() -> Moment {
     Moment::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0)
-}
-
-/// Wakes workers.
-#[derive(Debug, Default)]
-struct Wake {
-    count: Mutex<u64>,
-    changed: Condvar,
-}
-
-impl Wake {
-    fn wake(&self) {
-        *self.count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.changed.notify_all();
-    }
-
-    fn count(&self) -> u64 {
-        *self.count.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for the next call of [`Wake::wake`] after `heard`, at most as long as `wait`.
-    fn wait(&self, heard: u64, wait: Duration) {
-        let count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = self.changed.wait_timeout_while(count, wait, |count| *count == heard);
-    }
 }

@@ -5,12 +5,13 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ephor_expr::{Value, yaml};
+use parking_lot::Mutex;
 use ureq::Agent;
 use ureq::http::{Method, Request};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
@@ -229,7 +230,7 @@ impl Api {
     /// The kind behind an object's `apiVersion` and `kind`, as of now.
     pub fn kind(&self, api_version: &str, kind: &str) -> Result<Kind, ApiError> {
         let key = (api_version.to_owned(), kind.to_owned());
-        let known = || self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.kinds.lock();
         if let Some(found) = known().get(&key) {
             return Ok(found.clone());
         }
@@ -288,7 +289,7 @@ impl Api {
 
     /// Forgets kinds: after a definition is gone its kind would still be known.
     pub fn forget_kinds(&self) {
-        self.kinds.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.kinds.lock().clear();
     }
 
     /// One object.

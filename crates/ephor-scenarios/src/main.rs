@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
@@ -16,6 +15,7 @@ use ephor_scenarios::run::{Failure, Place, run};
 use ephor_scenarios::scenario::Scenario;
 use ephor_scenarios::stage::{Folders, Stage};
 use ephor_scenarios::traces::traces;
+use parking_lot::Mutex;
 
 /// Runs chainsaw scenarios against a control plane and Ephor.
 #[derive(Debug, Parser)]
@@ -209,7 +209,7 @@ fn run_all(arguments: &Arguments, mut cases: Vec<Case>, folders: &Folders, paral
             Err(_) => bail!("a worker panicked"),
         })
     })?;
-    let mut verdicts = verdicts.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut verdicts = verdicts.into_inner();
     verdicts.sort_by(|a: &Verdict, b| a.case.name.cmp(&b.case.name));
     say(&format!("\n{} scenarios in {:.0} s", verdicts.len(), begin.elapsed().as_secs_f64()));
     Ok(verdicts)
@@ -223,7 +223,7 @@ fn work(
     verdicts: &Mutex<Vec<Verdict>>,
     total: usize,
 ) -> Result<()> {
-    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let next = || queue.lock().pop_front();
     let mut stage: Option<Stage> = None;
     while let Some(case) = next() {
         let flavour = Flavour::of(&case.name);
@@ -239,7 +239,7 @@ fn work(
         let result = play(arguments, &ready, &case);
         let time = start.elapsed();
         let failed = result.is_err();
-        let mut verdicts = verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut verdicts = verdicts.lock();
         let verdict = Verdict { case, time, result };
         let number = verdicts.len() + 1;
         say(&format!("{number:4}/{total} {}", line(&verdict)));

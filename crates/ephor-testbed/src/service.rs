@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// A server that answers by path with JSON, until the test ends.
 #[derive(Debug)]
@@ -41,7 +43,7 @@ impl JsonService {
 
     /// What was asked: of each request its head in lower case, and its body.
     pub fn requests(&self) -> Vec<(String, String)> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.requests.lock().clone()
     }
 }
 
@@ -54,7 +56,7 @@ fn serve(stream: TcpStream, seen: &Mutex<Vec<(String, String)>>) -> std::io::Res
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-    seen.lock().unwrap_or_else(PoisonError::into_inner).push((head, String::from_utf8_lossy(&body).into_owned()));
+    seen.lock().push((head, String::from_utf8_lossy(&body).into_owned()));
     let (status, more, answer) = match path.as_str() {
         "/teams" => ("200 OK", "", r#"{"teams":["core"]}"#.to_owned()),
         "/moved" => ("302 Found", "Location: /teams\r\n", String::new()),

@@ -1,7 +1,7 @@
 //! The certificates as each replica reads them from the Secrets and serves them.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -10,6 +10,7 @@ use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::decision::proof::{PathToken, PathTokens};
 use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::server::danger::ClientCertVerifier;
@@ -128,14 +129,14 @@ impl CertStore {
         };
         let secret = object.as_ref().map(TlsSecret::of);
         {
-            let mut secrets = self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut secrets = self.0.secrets.lock();
             match which {
                 Which::Ca => secrets.ca = secret,
                 Which::Pair => secrets.pair = secret,
             }
         }
         self.derive();
-        for subscriber in self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for subscriber in self.0.subscribers.lock().iter() {
             subscriber();
         }
     }
@@ -161,7 +162,7 @@ impl CertStore {
 
     /// Calls `subscriber` after each change. It must be quick.
     pub fn subscribe(&self, subscriber: impl Fn() + Send + Sync + 'static) {
-        self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(subscriber));
+        self.0.subscribers.lock().push(Box::new(subscriber));
     }
 
     /// How to serve TLS: 1.2 or newer, with whatever certificate is stored at the time of the handshake. `callers`
@@ -179,7 +180,7 @@ impl CertStore {
     /// Derives what is trusted and served from the Secrets.
     fn derive(&self) {
         // Held to the end, so that of two changes the later one is seen last.
-        let secrets = self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        let secrets = self.0.secrets.lock();
         let settings = &self.0.settings;
         let mut trusted = Trusted::default();
         let unreadable = |name: &str, why: String| CertFault::Unreadable { name: name.to_owned(), why };

@@ -9,13 +9,14 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum_server::accept::Accept;
 use futures::task::AtomicWaker;
+use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -73,7 +74,7 @@ impl Connection {
 
     fn activity(&self) -> MutexGuard<'_, Activity> {
         // Only whole values are assigned under this lock.
-        self.activity.lock().unwrap_or_else(PoisonError::into_inner)
+        self.activity.lock()
     }
 
     fn idle_since(&self) -> Option<Instant> {
@@ -85,7 +86,7 @@ impl Connection {
 
     fn unsent(&self) -> MutexGuard<'_, BTreeMap<u64, Instant>> {
         // Each change is one step on the map.
-        self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unsent.lock()
     }
 
     /// Whether an answer waits for the peer for longer than `limit`.
@@ -159,7 +160,7 @@ impl Connections {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Each change is one step on one map and a count, and none of them panics.
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 
     /// Counts a connection of `peer`; `None` if there is no place and none can be made.

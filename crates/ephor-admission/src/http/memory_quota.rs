@@ -7,8 +7,9 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
@@ -77,7 +78,7 @@ impl MemoryQuota {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Changed by arithmetic on maps only, which leaves no change half done.
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 
     /// An empty share for a request of `peer`.

@@ -3,9 +3,9 @@
 //! A few threads take requests from a queue that is bounded in number and in bytes; what does not fit is dropped and
 //! told to the observer, for a queue without end would kill the server.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ephor_engine::matching::Gvk;
@@ -16,6 +16,7 @@ use ephor_runtime::decision::observe::{Decided, Dropped};
 use ephor_runtime::decision::request::AdmissionRequest;
 use ephor_runtime::redact::Learning;
 use ephor_runtime::threads;
+use parking_lot::Mutex;
 
 use super::handlers::{HandlerOptions, Parts};
 use super::judge::{Effort, Judge};
@@ -75,7 +76,7 @@ impl Audit {
 
 fn work(receiver: &Mutex<Receiver<Job>>, parts: &Parts, waiting_bytes: &AtomicUsize) {
     loop {
-        let job = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let job = receiver.lock().recv();
         let Ok(job) = job else { return };
         waiting_bytes.fetch_sub(job.request.weight, Ordering::Relaxed);
         let judged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| judge(&job, parts)));

@@ -4,11 +4,12 @@
 //!. Only a subresource hides the kind of the object it belongs to (`pods/exec` sends `PodExecOptions`):
 //! then discovery is asked, and its answer kept, for it never changes.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use ephor_cluster::Cluster;
 use ephor_engine::matching::Gvk;
 use ephor_runtime::decision::request::{AdmissionRequest, Gvr};
+use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
 use super::judge::{Effort, WouldBlock};
@@ -28,7 +29,7 @@ impl Kinds {
             return Ok(request.kind.clone());
         }
         let gvr = &request.resource;
-        if let Some(known) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(gvr) {
+        if let Some(known) = self.0.read().get(gvr) {
             return Ok(known.clone());
         }
         if effort == Effort::Immediate {
@@ -39,7 +40,7 @@ impl Kinds {
             Some(Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() })
         });
         let Some(gvk) = found else { return Ok(request.kind.clone()) };
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(gvr.clone(), gvk.clone());
+        self.0.write().insert(gvr.clone(), gvk.clone());
         Ok(gvk)
     }
 }

@@ -3,7 +3,7 @@
 //! Policies that may block are judged before the reply, the others after it. Sets are made by the first request that
 //! finds the store changed, so that a thousand policies applied in a row are not indexed a thousand times.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
 use ephor_engine::compile::{Body, Program};
@@ -11,6 +11,7 @@ use ephor_engine::policy::FailurePolicy;
 use ephor_engine::select::PolicySet;
 use ephor_runtime::decision::path::{self, WebhookScope};
 use ephor_runtime::policies::{PolicyKey, PolicyStore, Snapshot};
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 /// The policies of one webhook.
@@ -94,7 +95,7 @@ impl WebhookPolicySets {
             }
             WebhookScope::OnePolicy(_, key) => {
                 let program = self.snapshot.policies.get(key)?.program.clone()?;
-                let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut own = self.own.lock();
                 let made = own.entry(key.clone()).or_insert_with(|| {
                     let programs = if program.admission { vec![program] } else { Vec::new() };
                     Arc::new(WebhookPolicies::new(programs))
@@ -126,7 +127,7 @@ impl WebhookPolicyStore {
         if let Some(sets) = self.present.load_full().filter(fresh) {
             return sets;
         }
-        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let _making = self.making.lock();
         if let Some(sets) = self.present.load_full().filter(fresh) {
             return sets;
         }

@@ -4,13 +4,14 @@
 //! from `RoleBinding`s of the request's namespace.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use ephor_cluster::Cluster;
 use ephor_engine::matching::UserInfo;
 use ephor_expr::{Str, Value};
 use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
+use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
 /// The bindings of a cluster. Clones are the same mirror.
@@ -57,7 +58,7 @@ impl Roles {
     pub fn apply(&self, namespaced: bool, change: StoreEvent) {
         // Everything is read before the lock is taken: a rule must not see a user who lost roles half-way.
         let read = |object: &Value| Some((key(object), Arc::new(Binding::of(object)?)));
-        let index = || self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let index = || self.0.write();
         match change {
             StoreEvent::Reset(objects) => {
                 let listed: Vec<_> = objects.iter().filter_map(read).collect();
@@ -82,7 +83,7 @@ impl Roles {
 
     /// Adds to `user` the roles that it has in a request about `namespace`.
     pub fn fill(&self, user: &mut UserInfo, namespace: &str) {
-        let index = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let index = self.0.read();
         let by_group = user.groups.iter().filter_map(|group| index.groups.get(group)).flatten();
         let found = index.users.get(&user.username).into_iter().flatten().chain(by_group);
         let (mut roles, mut cluster_roles) = (Vec::new(), Vec::new());

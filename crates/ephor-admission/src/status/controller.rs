@@ -1,8 +1,8 @@
 //! The leader's thread that writes the status of policies.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ephor_cluster::{Cluster, ClusterError, ErrorKind, WriteOptions};
@@ -12,6 +12,7 @@ use ephor_runtime::metrics::{Metrics, Reconciled};
 use ephor_runtime::notify::Notify;
 use ephor_runtime::policies::{PolicyKey, PolicyStore, StoredPolicy};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use super::document::{Description, describe};
 use super::readiness::readiness;
@@ -104,7 +105,7 @@ impl StatusController {
                 scope.spawn(|| {
                     while let Some(work) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
                         match self.write(term, work) {
-                            Ok(()) => done.lock().unwrap_or_else(PoisonError::into_inner).push(&work.policy),
+                            Ok(()) => done.lock().push(&work.policy),
                             Err(error) => {
                                 failed.fetch_add(1, Ordering::Relaxed);
                                 tracing::warn!(policy = %work.policy.key, error, "a status could not be written");
@@ -114,7 +115,7 @@ impl StatusController {
                 });
             }
         });
-        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let done = done.into_inner();
         let result = RoundResult { written: done.len(), failed: failed.into_inner() };
         for policy in done {
             memory.written.insert(policy.key.clone(), policy.resource_version().into());

@@ -1,7 +1,7 @@
 //! The leader's thread that applies the webhook configurations.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ephor_cluster::{Backoff, Cluster, ClusterError, ErrorKind};
@@ -14,6 +14,7 @@ use ephor_runtime::notify::{Notify, Woken};
 use ephor_runtime::policies::{PolicyKey, PolicyStore, Snapshot};
 use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use super::break_glass;
 use super::demand::Demand;
@@ -93,7 +94,7 @@ impl WebhookController {
         // The set is the same one while nothing but statuses is written.
         let seen = Mutex::new(Arc::default());
         sources.policies.subscribe(move |snapshot| {
-            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut seen = seen.lock();
             if !Arc::ptr_eq(&*seen, &snapshot.set) {
                 *seen = Arc::clone(&snapshot.set);
                 policies();

@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use ephor_cluster::object;
 use ephor_expr::Value;
 use ephor_expr::yaml::{DocumentStream, RawDocument, StreamError};
+use parking_lot::Mutex;
 
 use super::existing::KindOfObjects;
 use super::judge::{Judged, Place};
@@ -88,7 +89,7 @@ pub fn run<E>(plan: &Plan, inputs: &[Input], mut take: impl FnMut(Judged) -> Res
 
 fn work(plan: &Plan, queue: &Mutex<Receiver<Chunk>>, done: &SyncSender<Judged>) {
     loop {
-        let received = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let received = queue.lock().recv();
         let Ok(chunk) = received else { return };
         let mut judged = Judged { chunk: chunk.number, faults: chunk.faults, ..Judged::default() };
         for (file, item) in &chunk.items {

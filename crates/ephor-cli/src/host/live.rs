@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ephor_cluster::Cluster;
 use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::policy::HttpMethod;
 use ephor_expr::Value;
 use ephor_runtime::facts::{ask, fact, objects};
+use parking_lot::Mutex;
 
 use super::globals::{Answer, Calls, find, global};
 use super::{ReadOnly, Source};
@@ -63,12 +64,12 @@ impl Live {
 
     /// The answer to a question, asked once.
     fn known(&self, fetch: &Fetch) -> Option<Answer> {
-        if let Some(known) = self.answers.lock().unwrap_or_else(PoisonError::into_inner).get(fetch) {
+        if let Some(known) = self.answers.lock().get(fetch) {
             return Some(known.clone());
         }
         // Not under the lock: threads that ask different things do not wait for each other.
         let answer = self.ask(fetch)?;
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = self.answers.lock();
         if answers.len() < KEPT {
             answers.insert(fetch.clone(), answer.clone());
         }

@@ -3,7 +3,7 @@
 //! Each beat changes two policies, a trigger and a source, and waits for what is generated from them. The controller
 //! follows each kind in one watch, in order, so that what happened before a beat has been seen when it is over.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use parking_lot::{Condvar, Mutex};
 
 use ephor_expr::{Value, yaml};
 
@@ -92,7 +92,7 @@ impl Heart {
 
     /// Returns when a beat is over that has begun since.
     pub(crate) fn wait(&self) {
-        let mut beats = self.beats.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut beats = self.beats.lock();
         // One that is under way may have passed by already.
         let wanted = beats.done + 1 + u64::from(beats.beating);
         while beats.done < wanted {
@@ -100,14 +100,14 @@ impl Heart {
                 panic!("{why}");
             }
             if beats.beating {
-                beats = self.over.wait(beats).unwrap_or_else(PoisonError::into_inner);
+                self.over.wait(&mut beats);
                 continue;
             }
             beats.beating = true;
             let number = beats.done + 1;
             drop(beats);
             let beat = self.beat(number);
-            beats = self.beats.lock().unwrap_or_else(PoisonError::into_inner);
+            beats = self.beats.lock();
             beats.beating = false;
             match beat {
                 Ok(()) => beats.done = number,

@@ -1,8 +1,9 @@
 //! On whose behalf a handle writes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ephor_expr::Value;
+use parking_lot::Mutex;
 
 use crate::admission::User;
 use crate::object;
@@ -49,7 +50,7 @@ impl Warnings {
 
     pub(super) fn extend(&self, warnings: impl IntoIterator<Item = String>) {
         if let Some(kept) = &self.0 {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = kept.lock();
             for warning in warnings {
                 if kept.len() < MAX_WARNINGS && !kept.contains(&warning) {
                     kept.push(warning);
@@ -60,6 +61,6 @@ impl Warnings {
 
     pub(super) fn take(&self) -> Vec<String> {
         let kept = self.0.as_ref();
-        kept.map(|kept| std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner))).unwrap_or_default()
+        kept.map(|kept| std::mem::take(&mut *kept.lock())).unwrap_or_default()
     }
 }

@@ -1,10 +1,11 @@
 //! Watches.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ephor_expr::{Str, Value};
+use parking_lot::{Condvar, Mutex};
 
 use super::caller::Ownership;
 use super::cluster::Shared;
@@ -26,7 +27,7 @@ pub(super) struct RevisionNotify {
 
 impl RevisionNotify {
     pub(super) fn advance(&self, revision: u64) {
-        let mut latest = self.revision.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = self.revision.lock();
         if *latest < revision {
             *latest = revision;
             self.advanced.notify_all();
@@ -35,12 +36,7 @@ impl RevisionNotify {
 
     /// Waits until something changed after `seen`, at most for `wait`.
     pub(super) fn wait(&self, seen: u64, wait: Duration) {
-        let latest = self.revision.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(
-            self.advanced
-                .wait_timeout_while(latest, wait, |latest| *latest <= seen)
-                .unwrap_or_else(PoisonError::into_inner),
-        );
+        self.advanced.wait_while_for(&mut self.revision.lock(), |latest| *latest <= seen, wait);
     }
 }
 

@@ -12,7 +12,7 @@ mod tests;
 mod watch;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ephor_cluster::raw::{self, Method, RawRequest};
 use ephor_cluster::resource::Origin;
@@ -22,6 +22,7 @@ use ephor_cluster::{
 };
 use ephor_expr::Value;
 use jiff::Timestamp;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::report::{Dialect, Scope};
 use store::{Key, Store};
@@ -96,7 +97,7 @@ impl ServedReports {
     }
 
     fn store(&self) -> MutexGuard<'_, Store> {
-        self.shared.store.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.store.lock()
     }
 
     fn kind(&self, resource: &Resource) -> Result<Kind, ClusterError> {

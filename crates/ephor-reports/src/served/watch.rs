@@ -1,7 +1,7 @@
 //! A watch of served reports.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ephor_cluster::query::Filter;
@@ -57,7 +57,7 @@ impl Watch for ReportWatch {
         }
         let until = Instant::now() + wait;
         let shared = Arc::clone(&self.shared);
-        let mut store = shared.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut store = shared.store.lock();
         loop {
             let told = store
                 .since(self.revision)
@@ -76,7 +76,7 @@ impl Watch for ReportWatch {
             if left.is_zero() {
                 return Ok(None);
             }
-            store = shared.changed.wait_timeout(store, left).unwrap_or_else(PoisonError::into_inner).0;
+            shared.changed.wait_for(&mut store, left);
         }
     }
 }

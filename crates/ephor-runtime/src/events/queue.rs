@@ -1,8 +1,9 @@
 //! A bounded queue of Events between the code that records them and the threads that write them.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
 
 use super::event::Event;
 
@@ -22,7 +23,7 @@ impl Queue {
 
     /// Takes an event in; whether there was room for it.
     pub(super) fn push(&self, event: Event) -> bool {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = self.events.lock();
         if events.len() >= self.limit {
             return false;
         }
@@ -34,9 +35,9 @@ impl Queue {
 
     /// The next event, waiting at most as long as `wait`.
     pub(super) fn pop(&self, wait: Duration) -> Option<Event> {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = self.events.lock();
         if events.is_empty() {
-            events = self.arrived.wait_timeout(events, wait).unwrap_or_else(PoisonError::into_inner).0;
+            self.arrived.wait_for(&mut events, wait);
         }
         events.pop_front()
     }

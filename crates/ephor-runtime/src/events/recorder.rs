@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use ephor_cluster::{Cluster, ClusterError, ErrorKind, Patch, WriteOptions};
 use ephor_expr::{Str, Value};
+use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 
 use super::event::{Action, Event, Reason};
@@ -224,7 +225,7 @@ impl Shared {
 
     /// What was written of this event lately, counted up.
     fn repeated(&self, event: &Event) -> Option<Line> {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.written.lock();
         let key = written.hasher.hash_one(event);
         let line = written.by_event.get_mut(&key).filter(|line| line.last.elapsed() < SERIES_WINDOW)?;
         line.count += 1;
@@ -234,7 +235,7 @@ impl Shared {
 
     fn remember(&self, event: &Event, document: &Value) {
         let name = Str::new(document.str_at(&["metadata", "name"]).unwrap_or_default());
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.written.lock();
         let key = written.hasher.hash_one(event);
         if written.by_event.len() >= REMEMBERED {
             written.by_event.retain(|_, line| line.last.elapsed() < SERIES_WINDOW);

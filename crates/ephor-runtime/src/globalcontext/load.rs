@@ -1,7 +1,7 @@
 //! Loads the data of an entry: by a watch, or by a call that is repeated.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ephor_cluster::query::Filter;
@@ -13,6 +13,7 @@ use ephor_engine::policy::{GlobalApiCall, GlobalContextSpec, HttpMethod, Watched
 use ephor_engine::redact::secrets_of;
 use ephor_expr::scalar::duration;
 use ephor_expr::{Map, Str, Value};
+use parking_lot::Mutex;
 
 use super::view::{Projections, View};
 use super::{Loading, Shared};
@@ -103,7 +104,7 @@ impl Entry {
         let entry = Self::new(name, spec, shared.stop.child_token(), state);
         match shared.loading {
             Loading::Followed => entry.spawn(shared, decoded),
-            Loading::OnDemand => *entry.unread.lock().unwrap_or_else(PoisonError::into_inner) = Some(decoded),
+            Loading::OnDemand => *entry.unread.lock() = Some(decoded),
         }
         entry
     }
@@ -124,7 +125,7 @@ impl Entry {
 
     /// The entry, after it was read if that is still to be done.
     pub(super) fn loaded(&self, shared: &Shared) -> &Self {
-        let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unread = self.unread.lock();
         let read = match unread.take().map(|spec| (spec.kubernetes_resource, spec.api_call)) {
             Some((Some(watched), _)) => self.read_objects(&*shared.cluster, &watched),
             Some((None, Some(call))) => {
@@ -176,7 +177,7 @@ impl Entry {
         if self.state.secret {
             return self.state.view().ok()?.get(None).ok();
         }
-        match &*self.state.data.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &*self.state.data.lock() {
             Data::Answer(_, secrets) => secrets.clone(),
             _ => None,
         }
@@ -184,7 +185,7 @@ impl Entry {
 
     /// Whether there is data, and since when; an error otherwise.
     pub(super) fn health(&self) -> (Result<(), String>, Option<jiff::Timestamp>) {
-        let refreshed = *self.state.refreshed.lock().unwrap_or_else(PoisonError::into_inner);
+        let refreshed = *self.state.refreshed.lock();
         (self.data(None).map(|_| ()), refreshed)
     }
 }
@@ -195,22 +196,22 @@ impl State {
     }
 
     fn fail(&self, why: String) {
-        *self.data.lock().unwrap_or_else(PoisonError::into_inner) = Data::Failed(why);
+        *self.data.lock() = Data::Failed(why);
     }
 
     fn answered(&self, answer: Value) {
         let secrets = secrets_of(&answer);
         let view = Arc::new(self.projections.view(answer));
-        *self.data.lock().unwrap_or_else(PoisonError::into_inner) = Data::Answer(view, secrets);
+        *self.data.lock() = Data::Answer(view, secrets);
         self.set_refreshed();
     }
 
     fn set_refreshed(&self) {
-        *self.refreshed.lock().unwrap_or_else(PoisonError::into_inner) = Some(jiff::Timestamp::now());
+        *self.refreshed.lock() = Some(jiff::Timestamp::now());
     }
 
     fn view(&self) -> Result<Arc<View>, String> {
-        let mut data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut data = self.data.lock();
         match &mut *data {
             Data::Loading => Err("not loaded yet".to_owned()),
             Data::Failed(why) => Err(why.clone()),
@@ -223,7 +224,7 @@ impl State {
     }
 
     fn apply(&self, change: StoreEvent) {
-        let mut data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut data = self.data.lock();
         match (&mut *data, change) {
             (data, StoreEvent::Reset(objects)) => {
                 *data = Data::Objects(objects.into_iter().map(keyed).collect(), None);

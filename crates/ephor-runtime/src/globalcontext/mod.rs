@@ -12,7 +12,7 @@ mod view;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use ephor_cluster::Cluster;
 use ephor_engine::check::check_global_context;
@@ -22,6 +22,7 @@ use ephor_engine::policy::GlobalContextEntry;
 use ephor_expr::value::decode;
 use ephor_expr::{Str, Value};
 use load::Entry;
+use parking_lot::RwLock;
 
 use crate::cancellation::CancellationToken;
 use crate::facts::Source;
@@ -89,8 +90,8 @@ impl GlobalContext {
         }))
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<Str, Arc<Entry>>> {
-        self.0.entries.read().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> parking_lot::RwLockReadGuard<'_, BTreeMap<Str, Arc<Entry>>> {
+        self.0.entries.read()
     }
 
     /// Takes in the entries that exist, or a change of one.
@@ -98,7 +99,7 @@ impl GlobalContext {
         match change {
             StoreEvent::Reset(documents) => {
                 let names: Vec<Str> = documents.iter().map(name_of).collect();
-                let mut entries = self.0.entries.write().unwrap_or_else(PoisonError::into_inner);
+                let mut entries = self.0.entries.write();
                 entries.retain(|name, _| names.contains(name));
                 drop(entries);
                 for document in &documents {
@@ -107,7 +108,7 @@ impl GlobalContext {
             }
             StoreEvent::Apply(document) => self.set(&document),
             StoreEvent::Delete(document) => {
-                let mut entries = self.0.entries.write().unwrap_or_else(PoisonError::into_inner);
+                let mut entries = self.0.entries.write();
                 entries.remove(&name_of(&document));
             }
         }
@@ -128,7 +129,7 @@ impl GlobalContext {
             Ok(decoded) if faults.is_empty() => Entry::start(&self.0, name.clone(), spec, decoded.spec),
             _ => Entry::refused(name.clone(), spec, faults.join("; ")),
         };
-        self.0.entries.write().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::new(entry));
+        self.0.entries.write().insert(name, Arc::new(entry));
     }
 
     /// Takes in a change of an object that entries may be about.

@@ -1,11 +1,12 @@
 //! The families of counters, gauges and histograms.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use ephor_engine::compile::Program;
 use ephor_engine::outcome::Verdict;
+use parking_lot::RwLock;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
@@ -134,14 +135,14 @@ impl Families {
 
     /// The handles for requests about something that is told apart already.
     pub(super) fn known(&self, about: &About) -> Option<Group> {
-        let handles = self.handles.read().unwrap_or_else(PoisonError::into_inner);
+        let handles = self.handles.read();
         handles.named.get(about).or_else(|| handles.unnamed.get(about)).map(Arc::clone)
     }
 
     /// The handles for requests about something new. `about` becomes [`OTHER`] if there are too many; `named` says
     /// whether a policy names the kind.
     pub(super) fn add(&self, about: &mut About, named: bool) -> Group {
-        let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
+        let mut handles = self.handles.write();
         let Handles { named: names, unnamed } = &mut *handles;
         let (groups, most) = if named { (names, MAX_NAMED) } else { (unnamed, MAX_UNNAMED) };
         if groups.len() >= most && !groups.contains_key(about) {
@@ -153,7 +154,7 @@ impl Families {
     /// Forgets the handles: programs have changed. What nobody named still counts against its bound, because its series
     /// stay.
     pub(super) fn forget_handles(&self) {
-        let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
+        let mut handles = self.handles.write();
         handles.named.clear();
         handles.unnamed.retain(|_, group| {
             *group = Group::default();

@@ -14,11 +14,12 @@ mod observe;
 mod policies;
 pub mod text;
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use ephor_cluster::Cluster;
 use ephor_expr::{Map, Str, Value};
+use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 
 use crate::cancellation::CancellationToken;
@@ -117,7 +118,7 @@ impl Metrics {
     pub fn follow_policies(&self, store: &PolicyStore) {
         let metrics = self.clone();
         store.subscribe(move |snapshot| {
-            let mut last = metrics.0.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = metrics.0.snapshot.lock();
             policies::count_changes(&metrics.families(), &last, snapshot);
             *last = Arc::clone(snapshot);
             metrics.families().forget_handles();
@@ -141,7 +142,7 @@ impl Metrics {
         if about.namespace != labels::NO_NAMESPACE && self.0.namespaces.get().is_some_and(missing) {
             about.namespace = labels::OTHER.into();
         }
-        let set = Arc::clone(&self.0.snapshot.lock().unwrap_or_else(PoisonError::into_inner).set);
+        let set = Arc::clone(&self.0.snapshot.lock().set);
         let named = set.names_kind(&about.kind, &about.namespace);
         families.add(about, named)
     }
@@ -232,7 +233,7 @@ impl Metrics {
 
     /// Everything, in Prometheus' text format.
     pub fn text(&self) -> String {
-        let snapshot = Arc::clone(&*self.0.snapshot.lock().unwrap_or_else(PoisonError::into_inner));
+        let snapshot = Arc::clone(&*self.0.snapshot.lock());
         let families = self.families();
         policies::set_rules(&families, &snapshot);
         text::classic(&families.registry)

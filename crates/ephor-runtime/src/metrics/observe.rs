@@ -1,6 +1,5 @@
 //! Metrics of admission decisions.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use ephor_engine::outcome::Outcome;
@@ -30,10 +29,10 @@ impl Observer for Metrics {
         for outcome in decided.outcomes {
             let Some(program) = decided.programs.get(outcome.policy) else { continue };
             let key = (std::ptr::from_ref(&**program).addr(), outcome.index, outcome.verdict, request.dry_run);
-            let known = handles.read().unwrap_or_else(PoisonError::into_inner).handles.get(&key).cloned();
+            let known = handles.read().handles.get(&key).cloned();
             let (counter, histogram) = known.unwrap_or_else(|| {
                 let made = make(&families, &about, decided, outcome);
-                let mut handles = handles.write().unwrap_or_else(PoisonError::into_inner);
+                let mut handles = handles.write();
                 let ByOutcome { handles, programs } = &mut *handles;
                 if !programs.iter().any(|known| std::sync::Arc::ptr_eq(known, program)) {
                     programs.push(std::sync::Arc::clone(program));

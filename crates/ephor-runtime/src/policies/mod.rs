@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -16,6 +16,7 @@ use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::exceptions::{Exception, ExceptionSet};
 use ephor_engine::select::PolicySet;
 use ephor_expr::{Str, Value};
+use parking_lot::Mutex;
 
 use crate::cancellation::CancellationToken;
 use crate::poison::PoisonMutex;
@@ -255,7 +256,7 @@ impl PolicyStore {
 
     /// Calls `subscriber` after each change, in the thread that made it. It must be quick.
     pub fn subscribe(&self, subscriber: impl Fn(&Arc<Snapshot>) + Send + Sync + 'static) {
-        self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(subscriber));
+        self.0.subscribers.lock().push(Box::new(subscriber));
     }
 
     /// Takes in a change of objects of `kind` (`ClusterPolicy`, `Policy` or `PolicyException`).
@@ -278,7 +279,7 @@ impl PolicyStore {
         });
         self.0.snapshot.store(Arc::clone(&snapshot));
         // Still under the lock, so that subscribers see changes in their order.
-        for subscriber in self.0.subscribers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for subscriber in self.0.subscribers.lock().iter() {
             subscriber(&snapshot);
         }
     }

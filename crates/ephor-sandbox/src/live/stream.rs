@@ -3,9 +3,10 @@
 //! [`Live::show`] takes each change in, `Live::watch` gives a page all that is shown now and every change after.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ephor_expr::Value;
+use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
 /// How many decisions a page gets that opens late.
@@ -93,7 +94,7 @@ impl Live {
     /// Shows something.
     pub fn show(&self, topic: Topic, data: &Value) {
         let data: Arc<str> = data.to_json().into();
-        let mut topics = self.0.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut topics = self.0.topics.lock();
         let shown = topics.entry(topic).or_default();
         let replaces = topic.kept().is_none();
         if replaces && shown.events.back().is_some_and(|last| last.data == data) {
@@ -111,7 +112,7 @@ impl Live {
 
     /// All that is shown now, and what comes after.
     pub(crate) fn watch(&self) -> (Vec<Event>, broadcast::Receiver<Event>) {
-        let topics = self.0.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        let topics = self.0.topics.lock();
         let now = topics.values().flat_map(|shown| shown.events.iter().cloned()).collect();
         (now, self.0.watchers.subscribe())
     }

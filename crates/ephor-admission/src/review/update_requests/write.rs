@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, Patch, Resource, WriteOptions};
 use ephor_engine::policy::FailurePolicy;
@@ -15,6 +15,7 @@ use ephor_runtime::update_request::{
     ANNOTATION_ASKED_AGAIN, ANNOTATION_UNCHANGED, API_VERSION, KIND, LABEL_GIVEN_UP, LABEL_KEPT, UpdateRequest,
 };
 use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
+use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
 use super::Work;
@@ -53,7 +54,7 @@ impl Waiting {
         // A request that is kept or was given up asks for no more work.
         let has_label = |object: &Value, label: &str| object.at(&["metadata", "labels", label]).is_some();
         let waits = |object: &Value| !has_label(object, LABEL_KEPT) && !has_label(object, LABEL_GIVEN_UP);
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = self.0.lock();
         match change {
             StoreEvent::Reset(objects) => *names = objects.iter().filter(|object| waits(object)).map(name).collect(),
             StoreEvent::Apply(object) if waits(&object) => {
@@ -66,7 +67,7 @@ impl Waiting {
     }
 
     fn count(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.0.lock().len()
     }
 }
 

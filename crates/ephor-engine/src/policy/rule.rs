@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ephor_expr::{Str, Value};
+use ephor_expr::{Map, Str, Value};
 use serde::{Deserialize, Serialize};
 
 use super::{Conditions, ContextEntry, Generate, Match, MatchCondition, Mutate, Validate, filled};
@@ -30,8 +30,9 @@ pub struct Rule {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cel_preconditions: Option<Vec<MatchCondition>>,
     /// Where images stand in custom kinds, only with `verifyImages`; not built yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub image_extractors: Option<Value>,
+    #[serde(deserialize_with = "filled", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Value>"))]
+    pub image_extractors: Option<Map>,
     /// Check objects.
     #[serde(deserialize_with = "filled", skip_serializing_if = "Option::is_none")]
     pub validate: Option<Validate>,

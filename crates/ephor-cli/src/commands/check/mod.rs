@@ -2,8 +2,10 @@
 
 mod exceptions;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
 use clap::ValueEnum;
@@ -184,19 +186,31 @@ fn show_fixes(args: &Args, ui: &Ui) -> CommandResult {
         exit = Exit::Findings;
         let diff = TextDiff::from_lines(file.text.as_str(), fixed.text.as_str());
         let mut unified = diff.unified_diff();
-        let name = plain::line(clean(&file.name));
+        let name = clean(&file.name, std::env::current_dir);
+        let name = plain::line(&name);
         let (old, new) = (format!("a/{name}"), format!("b/{name}"));
         ui.result(&unified.context_radius(3).header(&old, &new).to_string())?;
     }
     Ok(exit)
 }
 
-/// A path as `git apply` and `patch -p1` know it: below the directory where they run.
-fn clean(mut path: &str) -> &str {
-    while let Some(rest) = path.strip_prefix("./").or_else(|| path.strip_prefix('/')) {
-        path = rest;
+/// A path as `git apply` and `patch -p1` know it: below the directory where they run, and below `/` for a file outside
+/// of that directory.
+fn clean(path: &str, current_dir: fn() -> io::Result<PathBuf>) -> String {
+    let mut names: Vec<Cow<'_, str>> = Vec::new();
+    for part in Path::new(path).components() {
+        match part {
+            Component::Normal(name) => names.push(name.to_string_lossy()),
+            Component::ParentDir if names.pop().is_none() && !path.starts_with('/') => {
+                return match current_dir() {
+                    Ok(dir) => clean(&dir.join(path).to_string_lossy(), || Ok(PathBuf::new())),
+                    Err(_) => path.to_owned(),
+                };
+            }
+            _ => {}
+        }
     }
-    path
+    names.join("/")
 }
 
 /// Rewrites the files that hold old spellings. One that cannot be written is said, and the others are written.
@@ -282,8 +296,18 @@ spec: {validations: [{expression: 'true'}]}
 
     #[test]
     fn names_in_diffs_are_clean() {
-        for (path, want) in [("a.yaml", "a.yaml"), ("././p/a.yaml", "p/a.yaml"), ("/tmp/a.yaml", "tmp/a.yaml")] {
-            assert_eq!(clean(path), want);
+        for (path, want) in [
+            ("a.yaml", "a.yaml"),
+            ("././p/a.yaml", "p/a.yaml"),
+            ("p//q/../a.yaml", "p/a.yaml"),
+            ("/tmp/../a.yaml", "a.yaml"),
+            ("/../a.yaml", "a.yaml"),
+            // Outside of the directory.
+            ("../a.yaml", "home/a.yaml"),
+            ("p/../../a.yaml", "home/a.yaml"),
+            ("../../../a.yaml", "a.yaml"),
+        ] {
+            assert_eq!(clean(path, || Ok("/home/me".into())), want, "{path}");
         }
     }
 

@@ -43,7 +43,7 @@ fn what_is_not_built_is_refused_by_name() {
         ),
         ("{validate: {manifests: {attestors: []}}}", &["E attestors /validate/manifests"]),
         ("{celPreconditions: [], validate: {deny: {}}}", &["E cel-preconditions /celPreconditions"]),
-        ("{imageExtractors: {}, validate: {deny: {}}}", &["E not-supported /imageExtractors"]),
+        ("{imageExtractors: {Fleet: []}, validate: {deny: {}}}", &["E not-supported /imageExtractors"]),
         ("{verifyImages: [{imageReferences: ['*']}]}", &["E not-supported /verifyImages"]),
     ]);
 }
@@ -225,6 +225,8 @@ fn empty_blocks_do_not_count() {
     for (body, want) in [
         ("validate: {deny: {}}, mutate: {}, generate: {clone: {}, cloneList: {}}, verifyImages: []", [].as_slice()),
         ("mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}, validate: {}, generate: {}", &[]),
+        ("validate: {deny: {}}, imageExtractors: {}", &[]),
+        ("validate: {deny: {}}, imageExtractors: {Pod: []}", &["E not-supported /imageExtractors"]),
         (&format!("generate: {{{data}, data: {{}}, clone: {{}}, cloneList: {{}}}}, validate: {{}}, mutate: {{}}"), &[]),
         (
             &format!(

@@ -31,13 +31,13 @@ pub(super) enum Shape {
 
 impl Shape {
     /// The shape of the member `key` of this value, which is `current` in the resource. In kinds that are not in the
-    /// table a `template` with named containers is a Pod template.
+    /// table each member with named containers in its `spec` is a Pod template.
     pub(super) fn of_member(self, key: &str, current: Option<&Value>) -> Shape {
         match self {
             Shape::Map(fields) => {
                 fields.iter().find(|(name, _)| *name == key).map_or(Shape::Plain, |(_, shape)| *shape)
             }
-            Shape::Unknown if key == POD_TEMPLATE.0 && current.is_some_and(is_pod_template) => POD_TEMPLATE.1,
+            Shape::Unknown if current.is_some_and(is_pod_template) => POD_TEMPLATE.1,
             Shape::Unknown => Shape::Unknown,
             Shape::Plain | Shape::Keyed(..) | Shape::Set => Shape::Plain,
         }

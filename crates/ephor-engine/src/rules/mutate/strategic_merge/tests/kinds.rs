@@ -111,6 +111,8 @@ fn pod_templates_of_other_kinds_have_the_keys_of_pods() {
         ("apps.kruise.io/v1alpha1", "CloneSet", "spec.template.spec.containers[].env"),
         ("apps.kruise.io/v1alpha1", "AdvancedCronJob", "spec.template.jobTemplate.spec.template.spec.containers"),
         ("kubeflow.org/v1", "PyTorchJob", "spec.pytorchReplicaSpecs.Worker.template.spec.containers"),
+        ("agones.dev/v1", "Fleet", "spec.podTemplate.spec.containers"),
+        ("agones.dev/v1", "Fleet", "spec.podTemplate.spec.containers[].env"),
     ] {
         assert_eq!(treatment(api_version, kind, path, "name"), "keyed", "{kind} {path}");
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, anyhow, bail};
 use ephor_cluster::{Cluster, ErrorKind, Patch, WriteOptions};
 use ephor_expr::{Str, Value};
-use ephor_install::manifests::{Release, render};
+use ephor_install::manifests::{Release, Rendered, render};
 use ephor_install::uninstall::Uninstall;
 use ephor_runtime::settings::{AdmissionSettings, BackgroundSettings, environment};
 use ephor_server::serve;
@@ -53,14 +53,16 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     flags.push("--disableMetrics=true".to_owned());
     let background =
         BackgroundSettings::parse(&flags, &environment()).map_err(|error| CommandError::Other(error.into()))?;
+    let release = Release { namespace: background.common.namespace.clone(), ..Release::default() };
+    let rendered = render(&release).context("cannot install what Ephor needs")?;
     flags.extend([format!("--serverIP={}", args.server_ip), format!("--webhookServerPort={}", args.port)]);
+    flags.extend(account_flags(&rendered).map(str::to_owned));
     let admission =
         AdmissionSettings::parse(&flags, &environment()).map_err(|error| CommandError::Other(error.into()))?;
     log(&admission.common.log);
     let stop = stop_on_signals()?;
     let cluster = connect(&admission.common, "ephor-admission-controller", Writes::Repeated)?;
-    let release = Release { namespace: admission.common.namespace.clone(), ..Release::default() };
-    install(&*cluster, &release).context("cannot install what Ephor needs")?;
+    install(&*cluster, rendered).context("cannot install what Ephor needs")?;
     let worker = {
         let cluster = connect(&background.common, "ephor-background-controller", Writes::Once)?;
         let stop = stop.clone();
@@ -80,14 +82,22 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     Ok(Exit::Clean)
 }
 
+/// The flags of the installed admission role that name the account whose permissions a policy needs. Policies are
+/// checked as they are in an installation, although this process itself may do all that its kubeconfig allows.
+fn account_flags(rendered: &Rendered) -> impl Iterator<Item = &str> {
+    let containers = |object| Value::at(object, &["spec", "template", "spec", "containers"]).and_then(Value::as_array);
+    let args = |container| Value::at(container, &["args"]).and_then(Value::as_array);
+    let all = rendered.objects.iter().filter_map(containers).flatten().filter_map(args).flatten();
+    all.filter_map(Value::as_str).filter(|flag| flag.starts_with("--backgroundServiceAccountName="))
+}
+
 /// Applies the objects of an installation that are not about its Pods, kinds before what is of them.
-fn install(cluster: &dyn Cluster, release: &Release) -> anyhow::Result<()> {
-    let rendered = render(release)?;
+fn install(cluster: &dyn Cluster, rendered: Rendered) -> anyhow::Result<()> {
     for object in rendered.objects.iter().filter(|object| object.str_at(&["kind"]) == Some("Deployment")) {
         let name = text(object, &["metadata", "name"]);
         let resource = cluster.resolve("apps/v1", "Deployment")?;
-        match cluster.get(&resource, Some(&release.namespace), name) {
-            Ok(_) => bail!("Ephor or Kyverno is installed here: there is a Deployment `{}/{name}`", release.namespace),
+        match cluster.get(&resource, Some(&rendered.namespace), name) {
+            Ok(_) => bail!("Ephor or Kyverno is installed here: there is a Deployment `{}/{name}`", rendered.namespace),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
         }
@@ -159,7 +169,7 @@ mod tests {
         let cluster = MemoryCluster::default();
         let release = Release::default();
         for _ in 0..2 {
-            install(&cluster, &release).unwrap();
+            install(&cluster, render(&release).unwrap()).unwrap();
         }
         let has = |api_version: &str, kind: &str, namespace: Option<&str>, name: &str| {
             let resource = cluster.resolve(api_version, kind).unwrap();
@@ -174,6 +184,14 @@ mod tests {
     }
 
     #[test]
+    fn policies_are_checked_against_the_installed_background_account() {
+        let rendered = render(&Release { namespace: "try".into(), ..Release::default() }).unwrap();
+        let flags: Vec<String> = account_flags(&rendered).map(str::to_owned).collect();
+        let settings = AdmissionSettings::parse(&flags, &environment()).unwrap();
+        assert_eq!(settings.background_account, "system:serviceaccount:try:kyverno-background-controller");
+    }
+
+    #[test]
     fn an_installation_is_left_alone() {
         let cluster = MemoryCluster::default();
         let release = Release::default();
@@ -185,7 +203,7 @@ mod tests {
             let resource = cluster.resolve(api_version, kind).unwrap();
             cluster.create(&resource, Value::from_json(object).unwrap(), &WriteOptions::default()).unwrap();
         }
-        let error = install(&cluster, &release).unwrap_err().to_string();
+        let error = install(&cluster, render(&release).unwrap()).unwrap_err().to_string();
         assert!(error.ends_with("there is a Deployment `kyverno/kyverno-admission-controller`"), "{error}");
     }
 }

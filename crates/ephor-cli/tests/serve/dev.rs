@@ -11,6 +11,17 @@ use crate::guarded::binary;
 /// How long anything may take before the test gives up on it.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
+const UNPERMITTED: &str = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: unpermitted}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [ConfigMap]}}]}
+    generate: {apiVersion: v1, kind: PodTemplate, name: made, namespace: default, data: {template: {}}}
+";
+
 #[test]
 #[ignore = "needs a control plane: cargo xtask cluster build"]
 fn the_lines_of_the_readme_enforce_a_policy_and_leave_no_webhooks() {
@@ -45,6 +56,14 @@ fn the_lines_of_the_readme_enforce_a_policy_and_leave_no_webhooks() {
     eventually("the policy is taken", &mut || match kubectl(&words("kubectl", " apply ")) {
         (true, _) => Ok(()),
         (false, text) => Err(text),
+    });
+    // Policies are checked as in an installation, whose background account may not create PodTemplates.
+    let file = plane.directory().join("unpermitted.yaml");
+    std::fs::write(&file, UNPERMITTED).unwrap();
+    let create = ["create", "--dry-run=server", "-f", &file.display().to_string()].map(str::to_owned);
+    eventually("the missing permission is named", &mut || match kubectl(&create) {
+        (false, text) if text.contains("kyverno-background-controller requires permissions") => Ok(()),
+        (_, text) => Err(text),
     });
     let mut run = words("kubectl", " run web ");
     run.push("--dry-run=server".to_owned());

@@ -55,7 +55,7 @@ pub fn controllers(policy: &Policy) -> Controllers {
     let Some(names) = annotated(policy) else { return Controllers::standard() };
     let mut found = Controllers::default();
     let mut custom = Vec::new();
-    for name in names.filter(|name| *name != NONE) {
+    for name in names.filter(|name| !name.is_empty() && *name != NONE) {
         match name {
             "all" => return Controllers { says_all: true, ..Controllers::standard() },
             CRON_JOB => found.cron_jobs = true,
@@ -70,10 +70,11 @@ pub fn controllers(policy: &Policy) -> Controllers {
     found
 }
 
-/// The words of the annotation, if there is one.
+/// The words of the annotation, if there is one; an empty text has none.
 fn annotated(policy: &Policy) -> Option<impl Iterator<Item = &str>> {
     let text = policy.metadata.annotation(ANNOTATION)?;
-    Some(text.split(',').map(str::trim).filter(|name| !name.is_empty()))
+    let words = Some(text).filter(|text| !text.trim().is_empty()).map(|text| text.split(',').map(str::trim));
+    Some(words.into_iter().flatten())
 }
 
 /// Whether `kind` is the name of one of Kubernetes' own controller kinds.
@@ -81,31 +82,54 @@ pub(super) fn is_standard(kind: &str) -> bool {
     kind == CRON_JOB || STANDARD.iter().any(|(known, _)| *known == kind)
 }
 
-/// A word of the annotation that is no kind with a Pod template.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A word of the annotation that does not do what its author may expect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Misnamed<'p> {
     /// The word.
     pub name: &'p str,
+    /// What is wrong with it.
+    pub fault: Fault,
     /// The nearest word that means something.
     pub nearest: Option<&'static str>,
-    /// Whether it could still be a custom kind.
-    pub may_be_custom: bool,
+}
+
+/// What is wrong with a word of the annotation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It cannot be the name of a kind with a Pod template.
+    NoKind,
+    /// It could be a custom kind, and looks like a misspelt kind of Kubernetes.
+    Custom,
+    /// It is a kind of Kubernetes that has no Pod template.
+    NoTemplate,
+    /// Nothing stands between two commas.
+    Empty,
+    /// `none` beside other words.
+    NoneBesideOthers,
 }
 
 /// The words of a policy's annotation that name no kind, or look like a misspelt one. A custom kind can have any name
-/// that a kind can have.
-pub fn misnamed(policy: &Policy) -> Vec<Misnamed<'_>> {
-    let judge = |name| {
-        let known = || STANDARD.iter().map(|(kind, _)| *kind).chain([CRON_JOB, NONE]);
-        let nearest = nearest(name, known());
+/// that a kind can have. `is_native` says which kinds Kubernetes has.
+pub fn misnamed(policy: &Policy, is_native: impl Fn(&str) -> bool) -> Vec<Misnamed<'_>> {
+    let words: Vec<&str> = annotated(policy).into_iter().flatten().collect();
+    let judge = |name: &&'_ str| {
+        let nearest = nearest(name, STANDARD.iter().map(|(kind, _)| *kind).chain([CRON_JOB, NONE]));
         let is_kind = name.starts_with(|c: char| c.is_ascii_uppercase())
             && name.bytes().all(|b| b.is_ascii_alphanumeric())
-            && name != "Pod"
+            && *name != "Pod"
             && ![NONE, "all"].iter().any(|word| name.eq_ignore_ascii_case(word));
-        let fine = name == NONE || name == "all" || is_standard(name) || (is_kind && nearest.is_none());
-        (!fine).then_some(Misnamed { name, nearest, may_be_custom: is_kind })
+        match *name {
+            "" => Some(Fault::Empty),
+            NONE => (words.len() > 1).then_some(Fault::NoneBesideOthers),
+            "all" => None,
+            name if is_standard(name) => None,
+            _ if !is_kind => Some(Fault::NoKind),
+            name if is_native(name) => Some(Fault::NoTemplate),
+            _ => nearest.is_some().then_some(Fault::Custom),
+        }
+        .map(|fault| (fault, nearest))
     };
-    annotated(policy).into_iter().flatten().filter_map(judge).collect()
+    words.iter().filter_map(|name| judge(name).map(|(fault, nearest)| Misnamed { name, fault, nearest })).collect()
 }
 
 /// The selector of a kind in generated rules.

@@ -13,6 +13,10 @@ use crate::policy::{Match, MutateForEach, Policy, ResourceFilter, ResourceSelect
 pub enum Ineligible {
     /// It does not match Pods.
     NotOnPods,
+    /// It matches Pods by `v1/Pod` or `*/Pod`, and no rule of the policy names `Pod` or a controller kind.
+    OnlyQualified,
+    /// Its `exclude` names other kinds and no Pods.
+    ExcludesOthers,
     /// It matches Pods and other kinds.
     MixedKinds,
     /// A filter selects by name, labels or annotations, which controllers need not share with their Pods.
@@ -32,6 +36,10 @@ impl fmt::Display for Ineligible {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Ineligible::NotOnPods => "it does not match Pods",
+            Ineligible::OnlyQualified => {
+                "it names Pods with their version, and no rule of the policy names just `Pod` or a controller kind"
+            }
+            Ineligible::ExcludesOthers => "its `exclude` names other kinds and no Pods",
             Ineligible::MixedKinds => "it matches other kinds beside Pods",
             Ineligible::SelectsPods => {
                 "it selects by name, labels or annotations, which controllers need not share with their Pods"
@@ -61,8 +69,11 @@ pub fn eligible(policy: &Policy, rule: &Rule) -> Result<(), Ineligible> {
             return Err(Ineligible::JsonPatch);
         }
     }
-    if !is_on_pods(policy, rule) {
+    if !filters(&rule.matches).any(is_about_pods) {
         return Err(Ineligible::NotOnPods);
+    }
+    if !is_on_pods(policy, rule) {
+        return Err(Ineligible::OnlyQualified);
     }
     if filters(&rule.matches).flat_map(kinds).any(|kind| !names_pods_or_subresources(kind)) {
         return Err(Ineligible::MixedKinds);
@@ -80,7 +91,7 @@ pub fn eligible(policy: &Policy, rule: &Rule) -> Result<(), Ineligible> {
     }
     let mut with_kinds = exclude().filter(|resources| kinds(resources).next().is_some()).peekable();
     if with_kinds.peek().is_some() && !with_kinds.any(is_about_pods) {
-        return Err(Ineligible::NotOnPods);
+        return Err(Ineligible::ExcludesOthers);
     }
     Ok(())
 }

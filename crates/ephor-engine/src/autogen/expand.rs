@@ -31,7 +31,7 @@ pub fn expand(document: &Value, policy: &Policy) -> Vec<Generated> {
         return Vec::new();
     }
     let documents = document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
-    let mut names = BTreeSet::new();
+    let mut names = Names { declared: policy.spec.rules.iter().map(|rule| &rule.name).collect(), made: BTreeSet::new() };
     let mut generated = Vec::new();
     for (source, (rule, document)) in policy.spec.rules.iter().zip(documents).enumerate() {
         if eligible(policy, rule).is_err() {
@@ -41,25 +41,36 @@ pub fn expand(document: &Value, policy: &Policy) -> Vec<Generated> {
         let cron_jobs = controllers.cron_jobs.then(|| vec![Str::new_static("CronJob")]);
         for (template, kinds) in [(Template::Workload, workloads), (Template::CronJob, cron_jobs)] {
             let Some(kinds) = kinds else { continue };
-            let name = unique_name(template.name_prefix(), &rule.name, &mut names);
+            let name = names.unique(template.name_prefix(), &rule.name);
             generated.push(Generated { source, rule: for_kinds(document, name, &kinds, template), kinds });
         }
     }
     generated
 }
 
-/// The name of a generated rule. Names are cut, so that two long ones can become one; the later gets a number then.
-fn unique_name(prefix: &str, declared: &str, taken: &mut BTreeSet<String>) -> Str {
-    let whole = format!("{prefix}{declared}");
-    let mut name = cut(&whole, MAX_NAME).to_owned();
-    for number in 2_u32.. {
-        if taken.insert(name.clone()) {
-            break;
+/// The names that the rules of a policy have.
+struct Names<'p> {
+    declared: BTreeSet<&'p Str>,
+    made: BTreeSet<Str>,
+}
+
+impl Names<'_> {
+    /// The name of a generated rule. Names are cut, so that two long ones can become one, or the name of a declared
+    /// rule; the later gets a number then. A name that was not cut is the one that upstream gives, and exceptions name
+    /// it, so it stays beside a declared rule of this name.
+    fn unique(&mut self, prefix: &str, declared: &str) -> Str {
+        let whole = format!("{prefix}{declared}");
+        let mut name = Str::new(cut(&whole, MAX_NAME));
+        for number in 2_u32.. {
+            let is_declared = name != whole && self.declared.contains(&name);
+            if !is_declared && self.made.insert(name.clone()) {
+                break;
+            }
+            let suffix = format!("-{number}");
+            name = format!("{}{suffix}", cut(&whole, MAX_NAME - suffix.len())).into();
         }
-        let suffix = format!("-{number}");
-        name = format!("{}{suffix}", cut(&whole, MAX_NAME - suffix.len()));
+        name
     }
-    name.into()
 }
 
 fn for_kinds(rule: &Value, name: Str, kinds: &[Str], template: Template) -> Value {

@@ -9,6 +9,6 @@ mod eligible;
 mod expand;
 mod rewrite;
 
-pub use controllers::{ANNOTATION, Controllers, Misnamed, controllers, misnamed};
+pub use controllers::{ANNOTATION, Controllers, Fault, Misnamed, controllers, misnamed};
 pub use eligible::{Ineligible, eligible, is_on_pods};
 pub use expand::{Generated, expand};

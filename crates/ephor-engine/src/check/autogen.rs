@@ -2,7 +2,8 @@
 
 use ephor_expr::value::Path;
 
-use crate::autogen::{self, ANNOTATION};
+use super::kinds;
+use crate::autogen::{self, ANNOTATION, Fault, Misnamed};
 use crate::diagnostic::Diagnostic;
 use crate::policy::Policy;
 
@@ -23,17 +24,27 @@ fn annotation(policy: &Policy, found: &mut Vec<Diagnostic>) {
         let finding = Diagnostic::warning("autogen-all", path(), message);
         found.push(finding.with_help("remove the annotation, all controllers are the default"));
     }
-    for word in autogen::misnamed(policy) {
-        let finding = if word.may_be_custom {
-            let message = format!("`{}` is no controller kind of Kubernetes; it is read as a custom kind", word.name);
-            Diagnostic::warning(AUTOGEN_KIND, path(), message)
-        } else {
-            let message = format!("`{}` is no kind with a Pod template", word.name);
-            Diagnostic::error(AUTOGEN_KIND, path(), message)
+    let is_native = |kind: &str| kinds::place("", kind).is_some();
+    for Misnamed { name, fault, nearest } in autogen::misnamed(policy, is_native) {
+        let warn = |message| Diagnostic::warning(AUTOGEN_KIND, path(), message);
+        let finding = match fault {
+            Fault::NoKind => {
+                Diagnostic::error(AUTOGEN_KIND, path(), format!("`{name}` is no kind with a Pod template"))
+            }
+            Fault::Custom => {
+                warn(format!("`{name}` is no controller kind of Kubernetes; it is read as a custom kind"))
+            }
+            Fault::NoTemplate => {
+                warn(format!("`{name}` of Kubernetes has no Pod template; it is read as a custom kind"))
+            }
+            Fault::Empty => warn("the list of kinds has an empty item".to_owned()),
+            Fault::NoneBesideOthers => warn("`none` has no effect beside other kinds".to_owned()),
         };
-        found.push(match word.nearest {
-            Some(near) => finding.with_help(format!("did you mean `{near}`?")),
-            None => finding.with_help("name kinds such as `Deployment,CronJob`, or `none`"),
+        found.push(match (fault, nearest) {
+            (Fault::Empty, _) => finding.with_help("remove the comma"),
+            (Fault::NoneBesideOthers, _) => finding.with_help("remove `none`, or the kinds"),
+            (_, Some(near)) => finding.with_help(format!("did you mean `{near}`?")),
+            (_, None) => finding.with_help("name kinds such as `Deployment,CronJob`, or `none`"),
         });
     }
 }

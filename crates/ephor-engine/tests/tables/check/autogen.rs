@@ -1,6 +1,6 @@
 //! Which rules auto-gen expands, what it calls the new ones, and what the annotation may say.
 
-use ephor_engine::autogen;
+use ephor_engine::autogen::{self, Ineligible};
 use ephor_engine::compile::compile;
 use ephor_engine::policy::Policy;
 use ephor_expr::value::decode;
@@ -67,13 +67,49 @@ fn names_that_become_one_by_cutting_are_told_apart() {
 }
 
 #[test]
+fn a_cut_name_is_not_that_of_a_declared_rule() {
+    let pods = "[{resources: {kinds: [Pod]}}]";
+    let long = "a".repeat(60);
+    let written = format!("autogen-{}", "a".repeat(55));
+    let rules = [rule(&long, pods), rule(&written, "[{resources: {kinds: [Secret]}}]")];
+    let made = expanded(&format!("[{}]", rules.join(", ")));
+    assert_eq!(made, [format!("autogen-{}-2", "a".repeat(53)), format!("autogen-cronjob-{}", "a".repeat(47))]);
+    // A name that was not cut is the one that upstream gives.
+    let rules = [rule("r", pods), rule("autogen-r", "[{resources: {kinds: [Deployment]}}]")];
+    assert_eq!(expanded(&format!("[{}]", rules.join(", "))), ["autogen-r", "autogen-cronjob-r"]);
+}
+
+#[test]
+fn why_a_rule_is_not_expanded_is_true() {
+    for (filters, exclude, want) in [
+        ("[{resources: {kinds: [Secret]}}]", "", Ineligible::NotOnPods),
+        ("[{resources: {kinds: [v1/Pod]}}]", "", Ineligible::OnlyQualified),
+        ("[{resources: {kinds: ['*/Pod']}}]", "", Ineligible::OnlyQualified),
+        (
+            "[{resources: {kinds: [Pod]}}]",
+            "exclude: {any: [{resources: {kinds: [Secret]}}]}, ",
+            Ineligible::ExcludesOthers,
+        ),
+    ] {
+        let rules = format!("[{{{exclude}match: {{any: {filters}}}, validate: {{deny: {{}}}}}}]");
+        let decoded: Policy = decode(&policy(&value(&format!("{{spec: {{rules: {rules}}}}}")))).unwrap();
+        assert_eq!(autogen::eligible(&decoded, &decoded.spec.rules[0]), Err(want), "{rules}");
+    }
+}
+
+#[test]
 fn the_annotation_names_kinds_with_a_pod_template() {
     for (annotation, want) in [
         ("none", ""),
         ("", ""),
         ("Deployment,CronJob", ""),
         ("Deployment, CloneSet", ""),
-        ("none,Deployment", ""),
+        ("Deployment, none", "warning: `none` has no effect beside other kinds (remove `none`, or the kinds)"),
+        ("Deployment,,Job", "warning: the list of kinds has an empty item (remove the comma)"),
+        (
+            "Namespace",
+            "warning: `Namespace` of Kubernetes has no Pod template; it is read as a custom kind (name kinds such as `Deployment,CronJob`, or `none`)",
+        ),
         ("deployment", "error: `deployment` is no kind with a Pod template (did you mean `Deployment`?)"),
         ("Deployment,cronjob", "error: `cronjob` is no kind with a Pod template (did you mean `CronJob`?)"),
         ("None", "error: `None` is no kind with a Pod template (did you mean `none`?)"),

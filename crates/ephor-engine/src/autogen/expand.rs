@@ -31,7 +31,8 @@ pub fn expand(document: &Value, policy: &Policy) -> Vec<Generated> {
         return Vec::new();
     }
     let documents = document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
-    let mut names = Names { declared: policy.spec.rules.iter().map(|rule| &rule.name).collect(), made: BTreeSet::new() };
+    let mut names =
+        Names { declared: policy.spec.rules.iter().map(|rule| &rule.name).collect(), made: BTreeSet::new() };
     let mut generated = Vec::new();
     for (source, (rule, document)) in policy.spec.rules.iter().zip(documents).enumerate() {
         if eligible(policy, rule).is_err() {

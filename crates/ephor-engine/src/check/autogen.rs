@@ -31,9 +31,7 @@ fn annotation(policy: &Policy, found: &mut Vec<Diagnostic>) {
             Fault::NoKind => {
                 Diagnostic::error(AUTOGEN_KIND, path(), format!("`{name}` is no kind with a Pod template"))
             }
-            Fault::Custom => {
-                warn(format!("`{name}` is no controller kind of Kubernetes; it is read as a custom kind"))
-            }
+            Fault::Custom => warn(format!("`{name}` is no controller kind of Kubernetes; it is read as a custom kind")),
             Fault::NoTemplate => {
                 warn(format!("`{name}` of Kubernetes has no Pod template; it is read as a custom kind"))
             }

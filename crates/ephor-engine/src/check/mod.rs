@@ -20,6 +20,7 @@ mod policy;
 mod selection;
 mod subresources;
 mod update;
+mod users;
 mod variables;
 
 pub use autogen::AUTOGEN_KIND;
@@ -30,4 +31,5 @@ pub use global_context::check_global_context;
 pub(crate) use match_conditions::compile as compile_match_conditions;
 pub use policy::check_policy;
 pub use update::check_update;
-pub use variables::{REQUEST_MEMBERS, looks_at_user};
+pub use users::looks_at_user;
+pub use variables::REQUEST_MEMBERS;

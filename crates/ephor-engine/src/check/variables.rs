@@ -5,6 +5,7 @@ use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::value::{Path, Segment};
 use ephor_expr::{Map, Str, Value, yaml};
 
+use super::users::RequestVariables;
 use crate::diagnostic::Diagnostic;
 use crate::policy::{Policy, Rule};
 use crate::scope::{Found, variables};
@@ -43,13 +44,6 @@ const MEMBERS_OF_MEMBERS: [(&str, &[&str]); 5] = [
     ("userInfo", &["extra", "groups", "uid", "username"]),
 ];
 
-/// What only admission knows: variables, and members of `request`.
-const USER: [&str; 2] = ["serviceAccountName", "serviceAccountNamespace"];
-const USER_OF_REQUEST: [&str; 3] = ["userInfo", "roles", "clusterRoles"];
-
-/// The members of `match` and `exclude` that select users.
-const SELECTS_USERS: [&str; 3] = ["clusterRoles", "roles", "subjects"];
-
 /// Checks all variables of the rule at `path`, whose document is `document`.
 pub(super) fn check(policy: &Policy, rule: &Rule, document: &Value, path: &Path, found: &mut Vec<Diagnostic>) {
     let mut names = Vec::new();
@@ -58,7 +52,7 @@ pub(super) fn check(policy: &Policy, rule: &Rule, document: &Value, path: &Path,
     let mut walk = Walk {
         names,
         has_targets: rule.mutate.as_ref().is_some_and(|m| m.targets.is_some()),
-        no_user: policy.spec.background.unwrap_or(true) && !targeted,
+        banned_user: (policy.spec.background.unwrap_or(true) && !targeted).then(|| RequestVariables::of(document)),
         base: path.clone(),
         found,
     };
@@ -111,7 +105,8 @@ fn collect_entries(value: &Value, names: &mut Vec<Str>) {
 struct Walk<'w> {
     names: Vec<Str>,
     has_targets: bool,
-    no_user: bool,
+    /// What variables hold of the request, where the user must not be read.
+    banned_user: Option<RequestVariables>,
     base: Path,
     found: &'w mut Vec<Diagnostic>,
 }
@@ -161,7 +156,7 @@ impl Walk<'_> {
 
     fn variable(&mut self, body: &str, expression: &Expression, place: &Found, at: &[Segment]) {
         self.names(body, expression, place, at);
-        if self.no_user && reads_user(expression) {
+        if self.banned_user.as_ref().is_some_and(|request| request.user_is_read(expression)) {
             self.report(place, 0, at, |path| user_in_background(path, &format!("{{{{{body}}}}}")));
         }
     }
@@ -230,13 +225,17 @@ impl Walk<'_> {
     fn bare(&mut self, text: &str, at: &[Segment]) {
         let Ok(expression) = Expression::compile(text) else { return };
         let place = Found { start: 0, end: text.len(), body_start: 0, body_end: text.len() };
+        let is_list = matches!(at.last(), Some(Segment::Key(key)) if key == "list");
         // A list that reads what does not exist skips its loop in silence.
-        if matches!(at.last(), Some(Segment::Key(key)) if key == "list") {
+        if is_list {
             self.names(text, &expression, &place, at);
         } else {
             self.members_of_request(&expression, &place, at);
         }
-        if self.no_user && reads_user(&expression) {
+        let reads_user = |request: &RequestVariables| {
+            if is_list { request.user_is_read(&expression) } else { request.user_is_read_by_definition(&expression) }
+        };
+        if self.banned_user.as_ref().is_some_and(reads_user) {
             let mut path = self.base.clone();
             path.0.extend(at.iter().cloned());
             self.found.push(user_in_background(path, text));
@@ -289,39 +288,6 @@ fn is_bare(at: &[Segment], object: &Map) -> bool {
         "list" => matches!(at.iter().rev().nth(2), Some(Segment::Key(key)) if key == "foreach"),
         _ => false,
     }
-}
-
-/// Whether the document of a rule looks at the user of a request: in what it matches, or in a variable.
-pub fn looks_at_user(rule: &Value) -> bool {
-    let matches = || ["match", "exclude"].iter().filter_map(|key| rule.get(key));
-    matches().any(selects_user) || has_user_variable(rule)
-}
-
-fn selects_user(matches: &Value) -> bool {
-    match matches {
-        Value::Array(items) => items.iter().any(selects_user),
-        Value::Object(map) => {
-            map.iter().any(|(key, member)| SELECTS_USERS.contains(&key.as_str()) || selects_user(member))
-        }
-        _ => false,
-    }
-}
-
-fn has_user_variable(value: &Value) -> bool {
-    let reads = |text: &str| Expression::compile(text).is_ok_and(|expression| reads_user(&expression));
-    match value {
-        Value::String(text) => variables(text).iter().any(|place| reads(place.body(text))),
-        Value::Array(items) => items.iter().any(has_user_variable),
-        Value::Object(map) => map.iter().any(|(key, member)| {
-            (key == "jmesPath" && member.as_str().is_some_and(reads)) || has_user_variable(member)
-        }),
-        _ => false,
-    }
-}
-
-fn reads_user(expression: &Expression) -> bool {
-    expression.root_identifiers().iter().any(|root| USER.contains(&root.name.as_str()))
-        || USER_OF_REQUEST.iter().any(|member| expression.reads_member("request", member))
 }
 
 fn user_in_background(path: Path, variable: &str) -> Diagnostic {

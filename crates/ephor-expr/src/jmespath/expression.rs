@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::ast::Ast;
 use super::error::{CompileError, EvalError};
 use super::evaluate;
+use super::flow::{Flow, Part, Watch};
 use super::hole::Holes;
 use super::lower::{Lowered, RootIdentifier, lower};
 use super::node::Node;
@@ -83,19 +84,12 @@ impl Expression {
         &self.compiled.lowered.roots
     }
 
-    /// Whether it reads the member `member` of the root's member `name`, however that is written. An expression that
-    /// passes `name` on as a whole counts if it reads a member of that name from anything.
-    pub fn reads_member(&self, name: &str, member: &str) -> bool {
-        let (mut direct, mut passed_on, mut elsewhere) = (false, false, false);
-        self.compiled.lowered.node.walk(&mut |node| match node {
-            Node::RootPath(keys) if keys.first().is_some_and(|key| key == name) => match keys.get(1) {
-                Some(key) => direct |= key == member,
-                None => passed_on = true,
-            },
-            Node::Path(keys) => elsewhere |= keys.first().is_some_and(|key| key == member),
-            _ => {}
-        });
-        direct || (passed_on && elsewhere)
+    /// What it does with a variable that is watched. `root` says what a path from the root holds of the variable,
+    /// `is_watched` which of its members count.
+    pub fn flow(&self, root: &dyn Fn(&[Str]) -> Part, is_watched: &dyn Fn(&str) -> bool) -> Flow {
+        let mut used = Part::default();
+        let result = Watch { root, is_watched }.flow(&self.compiled.lowered.node, Part::default(), &mut used);
+        Flow { result, used }
     }
 
     /// The paths below the root's member `name` that are read: `name.a.b`, and also `name.[a, b]`, `name.{x: a}` and

@@ -12,6 +12,7 @@ mod compare;
 mod error;
 mod evaluate;
 mod expression;
+mod flow;
 pub mod functions;
 mod go_text;
 mod hole;
@@ -25,6 +26,7 @@ mod token;
 
 pub use error::{CompileError, EvalError};
 pub use expression::{Expression, RootKind};
+pub use flow::{Flow, Part};
 pub use hole::{HOLE, embed};
 pub use lower::RootIdentifier;
 pub use runtime::{FixedRuntime, Root, Runtime};

@@ -157,3 +157,53 @@ fn scans_know_no_user_and_no_subresource() {
         ),
     ]);
 }
+
+#[test]
+fn the_user_is_not_read_through_a_variable_that_holds_the_request() {
+    let policy = |rule: &str| format!("{{spec: {{background: true, rules: [{rule}]}}}}");
+    let rule = |context: &str, expression: &str| {
+        policy(&format!("{{context: [{context}], validate: {{message: '{{{{ {expression} }}}}', deny: {{}}}}}}"))
+    };
+    let q = "{name: q, variable: {jmesPath: request}}";
+    let user = ["E user-in-background /spec/rules/0/validate/message"];
+    let refused = [
+        (q, "q.userInfo.username"),
+        (q, "q.[name, userInfo]"),
+        (q, "values(q)"),
+        (q, "q"),
+        ("{name: p, variable: {jmesPath: q}}, {name: q, variable: {jmesPath: request || request}}", "p.roles"),
+        ("{name: d.q, variable: {jmesPath: request}}", "d.q.userInfo"),
+        ("{name: d.q, variable: {jmesPath: request}}", "to_string(d)"),
+        ("", "values(request)"),
+        ("", "request.*"),
+        ("", "request.[userInfo]"),
+        ("", "merge(request, request).userInfo"),
+        ("", "to_string(request)"),
+        ("", "request"),
+    ];
+    for (context, expression) in refused {
+        check_policies(&[(&rule(context, expression), &user)]);
+    }
+    for (context, expression) in [
+        (q, "q.object.metadata.name"),
+        (q, "q.object.userInfo"),
+        (q, "q | object.spec"),
+        ("{name: o, variable: {jmesPath: request.object}}", "to_string(o)"),
+        ("{name: d.q, variable: {jmesPath: request}}", "d.q.object"),
+        ("{name: q, variable: {value: {userInfo: a}, jmesPath: userInfo}}", "q"),
+    ] {
+        check_policies(&[(&rule(context, expression), &[])]);
+    }
+    check_policies(&[
+        (
+            &policy("{validate: {message: m, foreach: [{list: 'request.*', deny: {}}]}}"),
+            &["E user-in-background /spec/rules/0/validate/foreach/0/list"],
+        ),
+        (
+            &policy(
+                "{context: [{name: q, variable: {jmesPath: 'values(request)'}}], validate: {message: m, deny: {}}}",
+            ),
+            &["E user-in-background /spec/rules/0/context/0/variable/jmesPath"],
+        ),
+    ]);
+}

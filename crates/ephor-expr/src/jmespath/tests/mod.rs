@@ -5,6 +5,7 @@ mod bounds;
 mod compile;
 mod dialect;
 mod examples;
+mod flow;
 mod functions;
 mod properties;
 mod scope;

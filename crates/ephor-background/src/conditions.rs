@@ -48,7 +48,7 @@ impl ReconcileContext<'_> {
             let Some(policy) = state.snapshot.policies.get(key) else { return Settled::Done };
             let generation = policy.generation();
             state.told.insert(key.clone(), self.now);
-            (state.failures.get(key).cloned().unwrap_or_default(), generation)
+            (state.failing(key), generation)
         };
         let holds = failures.is_empty();
         let (reason, message) = Self::told(key, &failures);

@@ -202,7 +202,7 @@ impl ReconcileContext<'_> {
         let admission = admission_request(request);
         let asked_again = request.metadata.annotations.contains_key(ANNOTATION_ASKED_AGAIN);
         let mut generated = Vec::new();
-        let mut failure = None;
+        let mut failure: Option<ReconcileError> = None;
         let mut changes = 0;
         let (mut gone, mut not_persisted) = (true, true);
         for (trigger, contexts) in triggers {
@@ -244,9 +244,11 @@ impl ReconcileContext<'_> {
                     changes += done.changes;
                     gone &= done.trigger_gone;
                     not_persisted &= done.not_persisted;
-                    let mut state = self.lock();
-                    state.set_failure(&info.key, Subject::Trigger(key.trigger.clone()), None, self.now);
-                    state.is_in_step(&key, self.now);
+                    if !done.others_failed {
+                        let mut state = self.lock();
+                        state.set_failure(&info.key, Subject::Trigger(key.trigger.clone()), None, self.now);
+                        state.is_in_step(&key, self.now);
+                    }
                 }
                 Err(ReconcileError::LostLease) => return Err(ReconcileError::LostLease),
                 Err(error) => {
@@ -258,7 +260,10 @@ impl ReconcileContext<'_> {
                     // Each try says it anew.
                     state.forget_event(&key);
                     drop(state);
-                    failure.get_or_insert(error);
+                    failure = Some(match failure {
+                        Some(known) => known.and(error),
+                        None => error,
+                    });
                 }
             }
         }

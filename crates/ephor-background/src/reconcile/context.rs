@@ -46,6 +46,16 @@ impl ReconcileError {
         let rule = if rule.is_empty() { String::new() } else { format!("rule {rule} for ") };
         Self::Failed(format!("{rule}{trigger}: {why}"))
     }
+
+    /// Both, as one. Failures are told together; what a policy is to blame for counts before a trigger that is not
+    /// there.
+    pub(crate) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Failed(first), Self::Failed(second)) => Self::Failed(format!("{first}; {second}")),
+            (Self::TriggerNotFound(_), other) => other,
+            (first, _) => first,
+        }
+    }
 }
 
 impl From<ClusterError> for ReconcileError {
@@ -75,6 +85,8 @@ pub struct Done {
     pub not_persisted: bool,
     /// Whether the trigger is gone.
     pub trigger_gone: bool,
+    /// Whether rules failed that the request does not name. They are enqueued.
+    pub others_failed: bool,
 }
 
 /// An `UpdateRequest` that asks for the reconciliation.

@@ -50,7 +50,8 @@ impl ReconcileContext<'_> {
         let mut state = self.lock();
         state.set_rendered(key, rendered, self.now);
         // A key that fails is judged again. A request that fails may be given up, so its reads prove nothing.
-        if !unjudged && (failure.is_none() || request.is_none()) {
+        let failed = failure.is_some() || done.others_failed;
+        if !unjudged && (!failed || request.is_none()) {
             state.judged(key, reading.pass());
         }
         if done.changes > 0 && state.is_overtaken(key, reading.pass()) {
@@ -61,10 +62,13 @@ impl ReconcileContext<'_> {
             // The trigger was deleted in between, so what was recorded about it just now must be dropped here.
             state.queue.add(Task::Reconcile(key.clone()), self.now);
         }
+        if done.others_failed {
+            state.queue.add(Task::Reconcile(key.clone()), self.now);
+        }
         if let Some(failure) = failure {
             return Err(failure);
         }
-        if request.is_none_or(|request| !request.alone) {
+        if !done.others_failed && request.is_none_or(|request| !request.alone) {
             state.forced.remove(key);
         }
         state.known.remove(key);

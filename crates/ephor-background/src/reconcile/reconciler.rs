@@ -119,11 +119,20 @@ impl PolicyReconciler<'_, '_> {
                         let (trigger, message) = (Some(trigger.clone()), message.clone());
                         (self.context.env.observer)(&Note::Failed { policy, rule, trigger, message });
                     }
-                    // What a policy is to blame for counts before a trigger that is not there.
-                    self.failure.take_if(|known| matches!(known, ReconcileError::TriggerNotFound(_)));
-                    self.failure.get_or_insert(match failure {
+                    let failure = match failure {
+                        // A request answers for the rules that it names.
+                        ReconcileError::Failed(_)
+                            if self.request.is_some_and(|request| !request.rules.contains(&rule.name)) =>
+                        {
+                            self.done.others_failed = true;
+                            continue;
+                        }
                         ReconcileError::Failed(message) => ReconcileError::of_rule(&rule.name, &trigger, &message),
                         failure => failure,
+                    };
+                    self.failure = Some(match self.failure.take() {
+                        Some(known) => known.and(failure),
+                        None => failure,
                     });
                 }
             }

@@ -1,15 +1,18 @@
 //! Failing work of policies, by its subject. [`ReconcileContext::report`](crate::reconcile::ReconcileContext::report)
 //! tells it to the policy's status.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use ephor_expr::Str;
 use ephor_runtime::policies::PolicyKey;
 use ephor_runtime::queue::Moment;
+use ephor_runtime::update_request::UpdateRequest;
 
 use super::memory::State;
 use crate::plan::ObjectId;
 use crate::queue::Task;
+use crate::requests::trigger_key;
 
 /// What a failure is about. What is tried again comes first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,6 +67,27 @@ impl State {
             }
         }
         self.report(policy, now);
+    }
+
+    /// What fails of a policy, each piece of work once: a request that fails is left out if its trigger itself fails, or
+    /// another request for the same triggers.
+    pub fn failing(&self, policy: &PolicyKey) -> BTreeMap<Subject, String> {
+        let Some(failures) = self.failures.get(policy) else { return BTreeMap::new() };
+        let mut told = BTreeSet::new();
+        let is_first = |(subject, _): &(&Subject, &String)| {
+            let Subject::Request(name) = subject else { return true };
+            let triggers = self.triggers_of(name);
+            let fails = |trigger: &Str| failures.contains_key(&Subject::Trigger(trigger.clone()));
+            triggers.is_empty() || !triggers.iter().any(fails) && told.insert(triggers)
+        };
+        failures.iter().filter(is_first).map(|(subject, message)| (subject.clone(), message.clone())).collect()
+    }
+
+    /// The triggers of a pending request to generate, as keys of work.
+    fn triggers_of(&self, request: &Str) -> BTreeSet<Str> {
+        let request = self.requests.get(request).and_then(|pending| UpdateRequest::from_value(&pending.object).ok());
+        let contexts = request.map(|request| request.spec.rule_context).unwrap_or_default();
+        contexts.iter().map(|context| trigger_key(&context.trigger)).collect()
     }
 
     /// Has the status of a policy say what fails, at `due` or when it may change again.

@@ -159,6 +159,85 @@ fn failed_work_names_its_trigger_in_requests_and_in_policies_of_its_namespace_on
 }
 
 #[test]
+fn one_failing_trigger_is_counted_once() {
+    let mut harness = Harness::new();
+    // A rule that synchronizes and needs the request, so that the request and its trigger both fail.
+    let policy = POLICY.replace("dg==", "'{{ base64_encode(request.userInfo.username) }}'").replace(
+        "spec:
+  rules:",
+        "spec:
+  background: false
+  rules:",
+    );
+    harness.apply(&policy);
+    harness.settle();
+    harness.apply(&trigger("cat", "nowhere"));
+    let mut counts = std::collections::BTreeSet::new();
+    for _ in 0..200 {
+        while harness.pump() || harness.controller.step(harness.now) == crate::Step::Worked {}
+        harness.tick(100);
+        if converged(&harness).is_some() {
+            counts.insert(message(&harness, &policy));
+        }
+    }
+    let want = "1 background task fails, 0 given up: see Events and UpdateRequests";
+    assert_eq!(counts.into_iter().collect::<Vec<_>>(), [want]);
+}
+
+const TWO_RULES: &str = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: one
+    match: {any: [{resources: {kinds: [ConfigMap], selector: {matchLabels: {on: 'yes'}}}}]}
+    generate: {apiVersion: v1, kind: Secret, name: a, namespace: nowhere, data: {data: {k: dg==}}}
+  - name: two
+    match: {any: [{resources: {kinds: [ConfigMap], selector: {matchLabels: {on: 'yes'}}}}]}
+    generate: {apiVersion: v1, kind: Secret, name: b, namespace: elsewhere, data: {data: {k: dg==}}}
+";
+
+#[test]
+fn a_request_names_every_rule_that_fails_of_those_it_is_about() {
+    let said = |policy: &str| -> Vec<String> {
+        let mut harness = Harness::new();
+        harness.apply(policy);
+        harness.settle();
+        harness.apply(&trigger("cat", "nowhere"));
+        harness.settle();
+        let requests = harness.given_up();
+        requests.iter().map(|r| r.str_at(&["status", "message"]).unwrap_or_default().to_owned()).collect()
+    };
+    let both = said(TWO_RULES);
+    assert_eq!(both.len(), 1, "{both:?}");
+    for begin in ["rule one for ConfigMap default/cat: ", "; rule two for ConfigMap default/cat: "] {
+        assert!(both[0].contains(begin), "{both:?}");
+    }
+}
+
+#[test]
+fn a_request_does_not_fail_for_a_rule_that_it_is_not_about() {
+    let mut harness = Harness::new();
+    let policy = TWO_RULES
+        .replace("name: a, namespace: nowhere", "synchronize: true, name: a, namespace: nowhere")
+        .replace("namespace: elsewhere", "namespace: default");
+    harness.apply(&policy);
+    harness.settle();
+    harness.apply(&trigger("cat", "nowhere"));
+    harness.settle();
+    for request in harness.given_up() {
+        let rules = request.at(&["spec", "ruleContext"]).and_then(Value::as_array).unwrap();
+        let names: Vec<_> = rules.iter().filter_map(|rule| rule.str_at(&["rule"])).collect();
+        let said = request.str_at(&["status", "message"]).unwrap();
+        assert_eq!((names, said.starts_with("rule one for ")), (vec!["one"], true), "{said}");
+    }
+    assert!(harness.find("{apiVersion: v1, kind: Secret, metadata: {name: b, namespace: default}}").is_some());
+    assert_eq!(converged(&harness).unwrap(), pair("False", "Failing"));
+    assert_eq!(message(&harness, &policy), "1 background task fails, 0 given up: see Events and UpdateRequests");
+}
+
+#[test]
 fn work_that_is_given_up_fails_no_more_when_its_trigger_is_gone_also_for_another_leader() {
     let once = POLICY.replace("synchronize: true", "synchronize: false");
     for restarts in [false, true] {

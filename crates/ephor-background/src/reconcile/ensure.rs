@@ -43,7 +43,7 @@ impl PolicyReconciler<'_, '_> {
                     OwnerState::Stale => {}
                 }
             }
-            let written = self.context.lock().written.get(&wanted.id).cloned();
+            let written = self.context.lock().ownership.written(&wanted.id).cloned();
             let Some(change) = plan_downstream(&rule.terms, wanted, live.as_ref(), written.as_ref()) else {
                 if let Some(live) = &live {
                     self.context.lock().note(live, self.context.now);
@@ -137,14 +137,14 @@ impl PolicyReconciler<'_, '_> {
         let adopted = downstream.claim.annotation.as_ref().is_some_and(|annotation| annotation.adopted);
         let object = if adopted { wanted.adopted().object } else { wanted.object.clone() };
         let sent = fingerprint(&normalized_content(&object));
-        let as_written = state.written.get(&wanted.id).is_some_and(|w| {
+        let as_written = state.ownership.written(&wanted.id).is_some_and(|w| {
             w.stored == downstream.normalized_content && w.sent == sent && w.applied == rule.terms.server_side_apply
         });
         let settled = as_written || downstream.normalized_content == sent;
         if settled && !as_written {
             let stored = downstream.normalized_content.clone();
             let written = Written { sent, stored, applied: false, created: None };
-            state.written.entry(wanted.id.clone()).or_insert(written);
+            state.ownership.set_written_once(wanted.id.clone(), written);
         }
         Some(settled)
     }

@@ -73,7 +73,7 @@ impl ReconcileContext<'_> {
         }
         state.known.remove(key);
         // No watch reports triggers of this kind, so the trigger is forgotten once its downstreams are deleted.
-        let made = state.rendered.contains_key(key);
+        let made = state.ownership.rendered(key).is_some();
         if let Some(trigger) = trigger.filter(|trigger| made && !trigger.uid.is_empty())
             && state.index.find(&trigger.id()).is_none()
         {

@@ -143,7 +143,7 @@ impl PolicyReconciler<'_, '_> {
     /// A rule that is not judged, or fails, goes on wanting what it wanted.
     fn as_before(&mut self, rule: &GenerateInfo) {
         self.unjudged |= rule.terms.synchronize && !self.verdicts.contains(&rule.name);
-        let before = self.context.lock().rendered.get(self.key).cloned().unwrap_or_default();
+        let before = self.context.lock().ownership.rendered(self.key).cloned().unwrap_or_default();
         self.rendered.extend(before.into_iter().filter(|(_, name)| *name == rule.name));
     }
 

@@ -23,7 +23,7 @@ impl ReconcileContext<'_> {
             let (api_version, rendered, others) = {
                 let state = self.lock();
                 let version = state.index.find(id).map(|seen| seen.api_version.clone());
-                let rendered = state.rendered.get(key).is_some_and(|rendered| rendered.contains_key(id));
+                let rendered = state.ownership.renders(key, id);
                 (version, rendered, state.others_wanting(id, key))
             };
             let Some(api_version) = api_version else { return Ok(0) };
@@ -38,7 +38,7 @@ impl ReconcileContext<'_> {
             let (former, created) = {
                 let state = self.lock();
                 let former = state.former.get(&(key.policy.clone(), claim.owner.rule.clone())).cloned();
-                (former, state.written.get(id).is_some_and(|written| written.has_created(&live)))
+                (former, state.ownership.written(id).is_some_and(|written| written.has_created(&live)))
             };
             let removal = Removal {
                 live: &live,

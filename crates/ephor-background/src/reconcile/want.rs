@@ -97,7 +97,7 @@ impl PolicyReconciler<'_, '_> {
     /// Whether a copy stays as it is because the author named another source, and nothing has changed since.
     fn waits(&self, id: &ObjectId, source: Option<&Value>) -> bool {
         let mut state = self.context.lock();
-        state.may_wait(id) && state.waits(id, source, &Inputs::of(source, &self.object))
+        state.ownership.may_wait(id) && state.waits(id, source, &Inputs::of(source, &self.object))
     }
 
     /// Holds on to objects that the rule made, as they are, and tells which they are. Others only say that they are its.
@@ -107,7 +107,7 @@ impl PolicyReconciler<'_, '_> {
             let annotated = |id: &ObjectId| {
                 state.index.find(id).and_then(|s| s.downstream.as_ref()?.claim.annotation.as_ref()).is_some()
             };
-            let rendered = |id: &ObjectId| state.rendered.get(self.key).is_some_and(|ids| ids.contains_key(id));
+            let rendered = |id: &ObjectId| state.ownership.renders(self.key, id);
             ids.iter().filter(|id| annotated(id) || rendered(id)).cloned().collect()
         };
         self.rendered.extend(held.iter().map(|id| (id.clone(), rule.name.clone())));

@@ -49,8 +49,7 @@ impl State {
     /// Forgets a kind that is not watched any more.
     pub fn forget_kind(&mut self, kind: &GroupKind) {
         self.index.forget(kind);
-        self.written.retain(|id, _| id.group_kind() != *kind);
-        self.waiting.retain(|id, _| id.group_kind() != *kind);
+        self.ownership.forget_kind(kind);
     }
 
     /// Finds out which kinds are to be followed now.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use ephor_cluster::Discovery;
 use ephor_engine::matching::ResourceFilters;
 use ephor_expr::{Str, Value};
-use ephor_runtime::content::Written;
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::policies::{PolicyKey, Snapshot};
 use ephor_runtime::queue::{Moment, Queue};
@@ -17,10 +16,10 @@ use super::failures::Subject;
 use super::given_up::GivenUp;
 use super::kinds::Watch;
 use super::names::key_of;
+use super::ownership::Ownership;
 use super::reads::Reads;
 use super::requests::{Finished, Pending};
 use super::tombstones::Tombstones;
-use super::waiting::Waiting;
 use crate::index::{Index, Seen};
 use crate::plan::{ObjectId, Owner, Terms};
 use crate::queue::{Task, WorkKey, reconciling};
@@ -64,17 +63,12 @@ pub struct State {
     /// Requests that are tried no more, by name.
     pub given_up: BTreeMap<Str, GivenUp>,
     pub(super) tombstones: Tombstones,
-    /// What each key's rules render, with the rule; synchronizing rules only.
-    pub rendered: BTreeMap<WorkKey, BTreeMap<ObjectId, Str>>,
-    pub(super) wanted_by: BTreeMap<ObjectId, BTreeSet<WorkKey>>,
+    /// Which keys want which objects.
+    pub ownership: Ownership,
     /// What keys read when they were judged.
     pub(super) reads: Reads,
     /// The labels of namespaces before a change that is still to be processed.
     pub(super) changed_labels: BTreeMap<Str, Value>,
-    /// What was written last.
-    pub written: BTreeMap<ObjectId, Written>,
-    /// Copies whose rule names another source now.
-    pub(super) waiting: BTreeMap<ObjectId, Waiting>,
     /// Rules that an event has brought into force for a key.
     pub forced: BTreeMap<WorkKey, BTreeSet<Str>>,
     /// Triggers that were named.
@@ -114,7 +108,7 @@ impl State {
 
     /// Forgets what an event has brought about for a key, unless there is work that needs it, or something it made.
     pub fn forget_event(&mut self, key: &WorkKey) {
-        if !self.queue.holds(&Task::Reconcile(key.clone())) && !self.rendered.contains_key(key) {
+        if !self.queue.holds(&Task::Reconcile(key.clone())) && self.ownership.rendered(key).is_none() {
             self.known.remove(key);
             self.forced.remove(key);
         }
@@ -151,25 +145,7 @@ impl State {
     /// Sets what the synchronizing rules of a key render. What they do not render any more is others' concern: of those
     /// who want it, and of the one that it belongs to, which could not take it away as long as others wanted it.
     pub fn set_rendered(&mut self, key: &WorkKey, rendered: BTreeMap<ObjectId, Str>, now: Moment) {
-        let old = self.rendered.remove(key).unwrap_or_default();
-        for id in rendered.keys() {
-            self.wanted_by.entry(id.clone()).or_default().insert(key.clone());
-        }
-        let lost: Vec<ObjectId> = old.into_keys().filter(|id| !rendered.contains_key(id)).collect();
-        if !rendered.is_empty() {
-            self.rendered.insert(key.clone(), rendered);
-        }
-        for id in lost {
-            self.waiting.remove(&id);
-            if let Some(keys) = self.wanted_by.get_mut(&id) {
-                keys.remove(key);
-                if keys.is_empty() {
-                    self.wanted_by.remove(&id);
-                    if self.index.find(&id).is_none() {
-                        self.written.remove(&id);
-                    }
-                }
-            }
+        for id in self.ownership.set_rendered(key, rendered, |id| self.index.find(id).is_some()) {
             let owner = self.index.find(&id).and_then(Seen::owner).map(key_of).filter(|owner| owner != key);
             for other in self.others_wanting(&id, key).into_iter().chain(owner) {
                 self.queue.add(Task::Reconcile(other), now);
@@ -184,7 +160,7 @@ impl State {
 
     /// Another key that wants an object.
     pub fn others_wanting(&self, id: &ObjectId, key: &WorkKey) -> Vec<WorkKey> {
-        self.wanted_by.get(id).into_iter().flatten().filter(|other| *other != key).cloned().collect()
+        self.ownership.wanting(id).filter(|other| *other != key).cloned().collect()
     }
 
     /// Whether the owner that an object claims looks after it, as far as is known.
@@ -194,7 +170,7 @@ impl State {
         if !info.rule(&owner.rule).is_some_and(|rule| rule.terms.synchronize) {
             return OwnerState::Stale;
         }
-        if self.rendered.get(&key).is_some_and(|rendered| rendered.contains_key(id)) {
+        if self.ownership.renders(&key, id) {
             OwnerState::Active
         } else if self.queue.holds(&Task::Reconcile(key)) {
             OwnerState::Unknown

@@ -15,6 +15,7 @@ mod given_up;
 mod kinds;
 mod memory;
 mod names;
+mod ownership;
 mod objects;
 mod policies;
 mod reads;

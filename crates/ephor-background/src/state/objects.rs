@@ -46,7 +46,7 @@ impl State {
     pub fn note_own(&mut self, written: Written, stored: &Value, now: Moment) {
         let seen = Seen::of(stored);
         if self.is_followed(&seen) {
-            self.written.insert(seen.id.clone(), written);
+            self.ownership.set_written(seen.id.clone(), written);
             for touched in self.index.note(seen, stored) {
                 self.touched_as_input(&touched, now);
             }
@@ -56,8 +56,7 @@ impl State {
     /// Takes in that an object is gone, which this controller found out or brought about itself. What was made for it
     /// must go, too: the watch will say nothing new.
     pub fn lose_own(&mut self, id: &ObjectId, now: Moment) {
-        self.written.remove(id);
-        self.waiting.remove(id);
+        self.ownership.forget_object(id);
         let Some(uid) = self.index.find(id).map(|seen| seen.uid.clone()) else { return };
         if let Some(touched) = self.index.lose(&id.group_kind(), &uid) {
             self.touched_as_input(&touched, now);
@@ -80,13 +79,8 @@ impl State {
     fn touched(&mut self, touched: &Touched, now: Moment) {
         let Some(seen) = touched.seen().cloned() else { return };
         let appeared = touched.before.is_none() || touched.after.is_none();
-        // A watcher of downstreams reports an object as gone when it loses their labels. While a key wants the object, the
-        // UID of the one that was created is kept, so that the controller knows it again.
         if touched.after.is_none() {
-            self.waiting.remove(&seen.id);
-        }
-        if touched.after.is_none() && !self.wanted_by.contains_key(&seen.id) {
-            self.written.remove(&seen.id);
+            self.ownership.told_gone(&seen.id);
         }
         if touched.content_changed() {
             let owners = [&touched.before, &touched.after].into_iter().flatten().filter_map(Seen::owner);
@@ -96,8 +90,8 @@ impl State {
             }
         }
         if appeared || touched.content_changed() {
-            for key in self.wanted_by.get(&seen.id).cloned().unwrap_or_default() {
-                self.queue.add(Task::Reconcile(key), now);
+            for key in self.ownership.wanting(&seen.id) {
+                self.queue.add(Task::Reconcile(key.clone()), now);
             }
         }
         self.touched_as_input(touched, now);
@@ -162,7 +156,7 @@ impl State {
             owned.iter().any(|id| self.index.find(id).and_then(Seen::owner).is_some_and(|o| o.rule == rule.name))
         };
         let forced = self.forced.get(&key).is_some_and(|rules| rules.contains(&rule.name));
-        let rendered = || self.rendered.get(&key).is_some_and(|ids| ids.values().any(|by| *by == rule.name));
+        let rendered = || self.ownership.rule_renders(&key, &rule.name);
         // A downstream that was rendered before stays wanted, also after a user has deleted it.
         if forced || rendered() || self.contexts.get(&key, &rule.name).is_some() {
             return true;

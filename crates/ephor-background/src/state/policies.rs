@@ -103,9 +103,7 @@ impl State {
     pub fn enqueue_policy(&mut self, key: &PolicyKey, now: Moment) {
         let (namespace, name) = label_parts(key);
         let mut triggers: BTreeSet<Str> = self.index.triggers_of(namespace, name).into_iter().collect();
-        let from = WorkKey { policy: key.clone(), trigger: Str::default() };
-        triggers
-            .extend(self.rendered.range(from..).take_while(|(k, _)| k.policy == *key).map(|(k, _)| k.trigger.clone()));
+        triggers.extend(self.ownership.triggers_of(key).cloned());
         triggers.extend(self.contexts.keys_of(key).map(|key| key.trigger.clone()));
         if let Some(info) = self.infos.get(key) {
             let kinds: Vec<GroupKind> = self.index.kinds().cloned().collect();

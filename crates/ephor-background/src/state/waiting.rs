@@ -61,22 +61,17 @@ impl State {
             let seen = self.index.find(&id)?;
             let downstream = seen.downstream.as_ref()?;
             let copied = downstream.claim.annotation.as_ref().is_some_and(|annotation| annotation.form == Form::Clone);
-            let right = self.written.get(&id).is_some_and(|written| written.stored == downstream.normalized_content);
+            let right = self.ownership.written(&id).is_some_and(|written| written.stored == downstream.normalized_content);
             let waits = copied && right && edited(&downstream.claim.owner.rule);
             waits.then(|| (id, Waiting { normalized_content: downstream.normalized_content.clone(), inputs: None }))
         });
         let waiting: Vec<_> = waiting.collect();
-        self.waiting.extend(waiting);
-    }
-
-    /// Whether an object may wait for a change of what it is made of.
-    pub fn may_wait(&self, id: &ObjectId) -> bool {
-        self.waiting.contains_key(id)
+        self.ownership.let_wait(waiting);
     }
 
     /// Whether a copy still waits, made of these inputs by now. One that was copied from that very source does not.
     pub fn waits(&mut self, id: &ObjectId, source: Option<&Value>, inputs: &Inputs) -> bool {
-        let Some(waiting) = self.waiting.get_mut(id) else { return false };
+        let Some(waiting) = self.ownership.waiting_mut(id) else { return false };
         let copy = self.index.find(id).and_then(|seen: &Seen| seen.downstream.as_ref());
         let uid = source.and_then(|source| source.str_at(&["metadata", "uid"]));
         let unchanged = copy.is_some_and(|copy| {
@@ -84,7 +79,7 @@ impl State {
         });
         let waits = unchanged && waiting.inputs.get_or_insert_with(|| inputs.clone()) == inputs;
         if !waits {
-            self.waiting.remove(id);
+            self.ownership.end_wait(id);
         }
         waits
     }

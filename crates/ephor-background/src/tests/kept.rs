@@ -63,7 +63,7 @@ fn of_kinds_that_nobody_follows_nothing_is_kept() {
     harness.apply(&trigger("t", "default").replace("in: default", "in: default, more: x"));
     harness.settle();
     assert_eq!((known(&harness, "ConfigMap"), known(&harness, "Secret")), (0, 0));
-    assert!(harness.controller.state().written.is_empty());
+    assert!(harness.controller.state().ownership.is_empty());
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn nothing_is_kept_of_requests_that_failed_and_of_policies_that_are_gone() {
             let state = harness.controller.state();
             assert!(state.forced.is_empty() && state.known.is_empty(), "{:?} {:?}", state.forced, state.known);
             assert!(state.acted.is_empty() && state.former.is_empty(), "{:?} {:?}", state.acted, state.former);
-            assert!(state.failures.is_empty() && state.rendered.is_empty(), "{:?}", state.failures);
+            assert!(state.failures.is_empty() && state.ownership.is_empty(), "{:?}", state.failures);
         }
         assert!(harness.controller.watches().is_empty(), "{:?}", harness.controller.watches());
     }

@@ -20,7 +20,7 @@ impl State {
             Task::Existing(policy) => Some(policy.clone()),
             Task::Request(name) => {
                 let (namespace, policy) = {
-                    let policy = self.requests.get(name)?.object.str_at(&["spec", "policy"])?;
+                    let policy = self.requests.pending(name)?.object.str_at(&["spec", "policy"])?;
                     policy.split_once('/').unwrap_or(("", policy))
                 };
                 Some(policy_key(namespace, policy))
@@ -39,7 +39,7 @@ impl State {
                 .map(|(sort, (depth, age))| (sort, Backlog { depth, age: Duration::from_millis(age) }))
                 .collect(),
             failing: failing.map(|(policy, failures)| (policy.clone(), failures.len())).collect(),
-            requests: self.requests.len() + self.finished.len(),
+            requests: self.requests.open_count(),
         }
     }
 }

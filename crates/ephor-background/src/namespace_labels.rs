@@ -69,8 +69,8 @@ impl ReconcileContext<'_> {
             let key = WorkKey { policy: info.key.clone(), trigger: trigger.uid.clone() };
             let mut state = self.lock();
             if does && !did {
-                state.known.insert(key.clone(), trigger);
-                state.force(&key, [rule.name.clone()]);
+                state.events.name(&key, trigger);
+                state.events.force(&key, [rule.name.clone()]);
             }
             state.queue.add(Task::Reconcile(key), self.now);
         }

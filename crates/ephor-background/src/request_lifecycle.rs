@@ -59,7 +59,7 @@ impl ReconcileContext<'_> {
             // The watch brings the newer one.
             Err(error) if error.is(ErrorKind::NotFound) => {
                 let name = Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default());
-                self.lock().requests.remove(&name);
+                self.lock().requests.remove_pending(&name);
                 Settled::Done
             }
             Err(error) if error.is(ErrorKind::Conflict) => {
@@ -78,7 +78,7 @@ impl ReconcileContext<'_> {
         match read {
             Ok(object) => self.lock().request_seen(object, self.now),
             Err(error) if error.is(ErrorKind::NotFound) => {
-                self.lock().requests.remove(&Str::new(name));
+                self.lock().requests.remove_pending(name);
             }
             Err(_) => {}
         }
@@ -88,12 +88,12 @@ impl ReconcileContext<'_> {
     pub fn collect(&self, name: &Str) -> Settled {
         let (kept, finished, needed) = {
             let state = self.lock();
-            if let Some(request) = state.given_up.get(name).cloned() {
+            if let Some(request) = state.requests.given_up(name).cloned() {
                 drop(state);
                 return self.collect_given_up(name, &request);
             }
-            let finished = state.finished.get(name).map(|finished| finished.uid.clone());
-            (state.kept.get(name).cloned(), finished, state.contexts.needs(name))
+            let finished = state.requests.finished(name).map(|finished| finished.uid.clone());
+            (state.requests.kept(name).cloned(), finished, state.contexts.needs(name))
         };
         match (kept, finished) {
             (Some(_), _) if needed => Settled::Done,
@@ -132,7 +132,7 @@ impl ReconcileContext<'_> {
             }
             Err(WriteError::Lost(_)) => Settled::Done,
             Err(error) if error.is(ErrorKind::NotFound) => {
-                let uid = self.lock().uid_of_request(name).unwrap_or_default();
+                let uid = self.lock().requests.uid(name).unwrap_or_default();
                 self.deleted(name, &uid, Ok(()))
             }
             Err(error) if error.is(ErrorKind::Conflict) => Settled::Later(100),

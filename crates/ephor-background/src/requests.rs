@@ -54,7 +54,7 @@ enum Verdict {
 impl ReconcileContext<'_> {
     /// Does what the request of that name asks for.
     pub fn request(&self, name: &Str) -> Settled {
-        let Some(pending) = self.lock().requests.get(name).cloned() else { return Settled::Done };
+        let Some(pending) = self.lock().requests.pending(name).cloned() else { return Settled::Done };
         let request = match UpdateRequest::from_value(&pending.object) {
             Ok(request) => Arc::new(request),
             Err(errors) => {
@@ -226,16 +226,15 @@ impl ReconcileContext<'_> {
             {
                 let mut state = self.lock();
                 if let Some(first) = first {
-                    state
-                        .known
-                        .insert(key.clone(), TriggerRef { uid: first.uid.clone(), ..TriggerRef::of_spec(first) });
+                    let trigger = TriggerRef { uid: first.uid.clone(), ..TriggerRef::of_spec(first) };
+                    state.events.name(&key, trigger);
                 }
-                state.force(&key, trigger_request.rules.iter().cloned());
+                state.events.force(&key, trigger_request.rules.iter().cloned());
             }
             let mut result = self.reconcile(&key, (!hint).then_some(&trigger_request));
             // The request replaced earlier ones. The API server may have stored what those announced.
             if asked_again && matches!(&result, Ok(done) if done.not_persisted) {
-                self.lock().force(&key, trigger_request.rules.iter().cloned());
+                self.lock().events.force(&key, trigger_request.rules.iter().cloned());
                 result = self.reconcile(&key, None);
             }
             match result {

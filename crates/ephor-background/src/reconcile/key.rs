@@ -22,7 +22,7 @@ impl ReconcileContext<'_> {
             let owned = state.index.owned(namespace, name, &key.trigger);
             let info = state.infos.get(&key.policy).cloned();
             let trigger = Self::locate(&state, key, info.as_deref(), &owned, request);
-            (info, owned, trigger, state.forced.get(key).cloned().unwrap_or_default())
+            (info, owned, trigger, state.events.forced(key).cloned().unwrap_or_default())
         };
         let Some(info) = info else { return self.without_policy(key, &owned) };
         if info.program.is_none() {
@@ -69,15 +69,15 @@ impl ReconcileContext<'_> {
             return Err(failure);
         }
         if !done.others_failed && request.is_none_or(|request| !request.alone) {
-            state.forced.remove(key);
+            state.events.unforce(key);
         }
-        state.known.remove(key);
+        state.events.unname(key);
         // No watch reports triggers of this kind, so the trigger is forgotten once its downstreams are deleted.
         let made = state.ownership.rendered(key).is_some();
         if let Some(trigger) = trigger.filter(|trigger| made && !trigger.uid.is_empty())
             && state.index.find(&trigger.id()).is_none()
         {
-            state.known.insert(key.clone(), trigger);
+            state.events.name(key, trigger);
         }
         if done.trigger_gone {
             state.forget_key(key, self.now);
@@ -108,8 +108,8 @@ impl ReconcileContext<'_> {
         }
         let claimed = owned.iter().filter_map(|id| state.index.find(id)?.downstream.as_ref());
         state
-            .known
-            .get(key)
+            .events
+            .trigger(key)
             .cloned()
             .or_else(|| state.contexts.trigger(key))
             .or_else(|| claimed.map(|d| TriggerRef::of_claim(&d.claim)).max_by_key(|trigger| !trigger.name.is_empty()))

@@ -96,7 +96,7 @@ impl State {
 
     /// A request that no rule needs any more ends like all others.
     fn let_go(&mut self, name: Option<Str>, now: Moment) {
-        if let Some(name) = name.filter(|name| self.kept.contains_key(name)) {
+        if let Some(name) = name.filter(|name| self.requests.kept(name).is_some()) {
             self.queue.add(Task::Collect(name), now);
         }
     }

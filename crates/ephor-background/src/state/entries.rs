@@ -21,6 +21,16 @@ struct Answer {
 }
 
 impl Entries {
+    /// Forgets what entries said to a key before a number.
+    pub(super) fn forget(&mut self, key: &WorkKey, before: u64) {
+        self.0.retain(|_, answer| {
+            if answer.readers.get(key).is_some_and(|number| *number < before) {
+                answer.readers.remove(key);
+            }
+            !answer.readers.is_empty()
+        });
+    }
+
     /// The keys that were judged by entries. A key that asked several entries comes several times.
     pub(super) fn readers(&self) -> impl Iterator<Item = &WorkKey> {
         self.0.values().flat_map(|answer| answer.readers.keys())
@@ -31,14 +41,14 @@ impl State {
     /// Notes that a key was judged by what an entry said.
     pub fn heard_of_entry(&mut self, key: &WorkKey, fetch: &AllowedFetch, said: &Fact, now: Moment) {
         self.entry_says(fetch, said, now);
-        let number = self.reads.next();
+        let number = self.dependencies.next();
         let first = || Answer { said: said.clone(), readers: BTreeMap::new() };
-        self.entries.0.entry(fetch.clone()).or_insert_with(first).readers.insert(key.clone(), number);
+        self.dependencies.entries.0.entry(fetch.clone()).or_insert_with(first).readers.insert(key.clone(), number);
     }
 
     /// Takes in what an entry says now. Keys that were judged by another answer are judged again.
     pub fn entry_says(&mut self, fetch: &AllowedFetch, says: &Fact, now: Moment) {
-        let Some(Answer { said, readers }) = self.entries.0.get_mut(fetch) else { return };
+        let Some(Answer { said, readers }) = self.dependencies.entries.0.get_mut(fetch) else { return };
         if said != says {
             *said = says.clone();
             for key in readers.keys() {
@@ -49,16 +59,6 @@ impl State {
 
     /// What is asked of entries.
     pub fn asked_of_entries(&self) -> Vec<AllowedFetch> {
-        self.entries.0.keys().cloned().collect()
-    }
-
-    /// Forgets what entries said to a key before a number.
-    pub(super) fn forget_entries(&mut self, key: &WorkKey, before: u64) {
-        self.entries.0.retain(|_, answer| {
-            if answer.readers.get(key).is_some_and(|number| *number < before) {
-                answer.readers.remove(key);
-            }
-            !answer.readers.is_empty()
-        });
+        self.dependencies.entries.0.keys().cloned().collect()
     }
 }

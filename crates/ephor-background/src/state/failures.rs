@@ -85,7 +85,8 @@ impl State {
 
     /// The triggers of a pending request to generate, as keys of work.
     fn triggers_of(&self, request: &Str) -> BTreeSet<Str> {
-        let request = self.requests.get(request).and_then(|pending| UpdateRequest::from_value(&pending.object).ok());
+        let request =
+            self.requests.pending(request).and_then(|pending| UpdateRequest::from_value(&pending.object).ok());
         let contexts = request.map(|request| request.spec.rule_context).unwrap_or_default();
         contexts.iter().map(|context| trigger_key(&context.trigger)).collect()
     }

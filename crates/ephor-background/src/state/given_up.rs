@@ -123,11 +123,11 @@ impl State {
             self.given_up_ended(name, now);
             return false;
         };
-        if self.given_up.get(name).is_some_and(|known| known.uid == request.uid) {
+        if self.requests.given_up(name).is_some_and(|known| known.uid == request.uid) {
             return true;
         }
         // The same work was given up before.
-        for known in self.given_up.values_mut() {
+        for known in self.requests.given_up.values_mut() {
             known.over |= known.policy == request.policy && known.work == request.work;
         }
         let info = self.infos.get(&request.policy);
@@ -135,7 +135,7 @@ impl State {
             let (policy, message) = (request.policy.clone(), request.message.clone());
             self.set_failure(&policy, Subject::GivenUp(name.clone()), Some(message), now);
         }
-        self.given_up.insert(name.clone(), request);
+        self.requests.given_up.insert(name.clone(), request);
         self.bound_given_up();
         self.collect_given_up(now, |request| request.over);
         self.queue.add_at(Task::Collect(name.clone()), now + LOOK_FOR_TRIGGER, now);
@@ -145,7 +145,7 @@ impl State {
     /// Lets the namespace with the most requests lose its oldest, while there are too many.
     fn bound_given_up(&mut self) {
         let mut of_namespaces: BTreeMap<&str, Vec<(&Str, &Str)>> = BTreeMap::new();
-        let staying = self.given_up.iter().filter(|(_, request)| !request.over);
+        let staying = self.requests.given_up.iter().filter(|(_, request)| !request.over);
         for (name, request) in staying {
             of_namespaces.entry(request.namespace()).or_default().push((&request.created, name));
         }
@@ -155,14 +155,14 @@ impl State {
         }
         let most = of_namespaces.into_values().max_by_key(Vec::len).unwrap_or_default();
         let oldest = most.into_iter().min().map(|(_, name)| name.clone());
-        if let Some(request) = oldest.and_then(|name| self.given_up.get_mut(&name)) {
+        if let Some(request) = oldest.and_then(|name| self.requests.given_up.get_mut(&name)) {
             request.over = true;
         }
     }
 
     fn collect_given_up(&mut self, now: Moment, ends: impl Fn(&GivenUp) -> bool) {
         let mut names = Vec::new();
-        for (name, request) in self.given_up.iter_mut().filter(|(_, request)| ends(request)) {
+        for (name, request) in self.requests.given_up.iter_mut().filter(|(_, request)| ends(request)) {
             request.over = true;
             names.push(name.clone());
         }
@@ -206,7 +206,7 @@ impl State {
 
     /// A request that was given up is not there any more, or begins anew.
     pub(super) fn given_up_ended(&mut self, name: &Str, now: Moment) {
-        if let Some(request) = self.given_up.remove(name) {
+        if let Some(request) = self.requests.given_up.remove(name) {
             self.set_failure(&request.policy, Subject::GivenUp(name.clone()), None, now);
         }
     }
@@ -215,10 +215,10 @@ impl State {
     pub(super) fn answer_for_given_up(&mut self, info: &PolicyInfo, now: Moment) {
         let failures = self.failures.entry(info.key.clone()).or_default();
         failures.retain(|subject, _| !matches!(subject, Subject::GivenUp(_)));
-        let own = self
-            .given_up
-            .iter()
-            .filter(|(_, request)| request.policy == info.key && request.is_asked_by(info) && !request.goes_on(info));
+        let own =
+            self.requests.given_up.iter().filter(|(_, request)| {
+                request.policy == info.key && request.is_asked_by(info) && !request.goes_on(info)
+            });
         failures.extend(own.map(|(name, request)| (Subject::GivenUp(name.clone()), request.message.clone())));
         if failures.is_empty() {
             self.failures.remove(&info.key);

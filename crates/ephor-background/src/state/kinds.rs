@@ -76,7 +76,7 @@ impl State {
             // Rules select by their labels, and requests end with them.
             add(&Str::new_static("v1"), &Str::new_static("Namespace"), true);
         }
-        for (kind, api_version) in self.reads.kinds() {
+        for (kind, api_version) in self.dependencies.kinds() {
             add(api_version, &kind.kind, true);
         }
         for (kind, api_version) in &self.learned {

@@ -11,21 +11,18 @@ use ephor_runtime::policies::{PolicyKey, Snapshot};
 use ephor_runtime::queue::{Moment, Queue};
 
 use super::contexts::Contexts;
-use super::entries::Entries;
+use super::dependencies::Dependencies;
 use super::failures::Subject;
-use super::given_up::GivenUp;
 use super::kinds::Watch;
 use super::names::key_of;
 use super::ownership::Ownership;
-use super::reads::Reads;
-use super::requests::{Finished, Pending};
-use super::tombstones::Tombstones;
+use super::request_index::RequestIndex;
+use super::trigger_events::TriggerEvents;
 use crate::index::{Index, Seen};
 use crate::plan::{ObjectId, Owner, Terms};
 use crate::queue::{Task, WorkKey, reconciling};
 use crate::rights::Rights;
 use crate::rules::PolicyInfo;
-use crate::trigger::TriggerRef;
 use crate::write_limit::RecentWrites;
 
 /// That a rule has acted for a trigger that was there before it.
@@ -56,27 +53,18 @@ pub struct State {
     pub index: Index,
     /// What is to be done.
     pub queue: Queue<Task>,
-    /// Requests that are not done, by name.
-    pub requests: BTreeMap<Str, Pending>,
-    /// Requests that are done, by name.
-    pub finished: BTreeMap<Str, Finished>,
-    /// Requests that are tried no more, by name.
-    pub given_up: BTreeMap<Str, GivenUp>,
-    pub(super) tombstones: Tombstones,
+    /// The `UpdateRequest`s.
+    pub requests: RequestIndex,
     /// Which keys want which objects.
     pub ownership: Ownership,
     /// What keys read when they were judged.
-    pub(super) reads: Reads,
+    pub(super) dependencies: Dependencies,
     /// The labels of namespaces before a change that is still to be processed.
     pub(super) changed_labels: BTreeMap<Str, Value>,
-    /// Rules that an event has brought into force for a key.
-    pub forced: BTreeMap<WorkKey, BTreeSet<Str>>,
-    /// Triggers that were named.
-    pub known: BTreeMap<WorkKey, TriggerRef>,
+    /// What events said about keys.
+    pub events: TriggerEvents,
     /// Requests that rules cannot be judged without.
     pub contexts: Contexts,
-    /// Those of them that are marked as kept, by name, with their UIDs.
-    pub kept: BTreeMap<Str, Str>,
     /// Triggers that rules have acted for once, of policies that are not through.
     pub acted: BTreeSet<Acted>,
     /// What fails, by policy and what it is about.
@@ -85,8 +73,6 @@ pub struct State {
     pub told: BTreeMap<PolicyKey, Moment>,
     /// Kinds that have downstreams and that no watcher has told of yet, with the version to read them in.
     pub(super) learned: BTreeMap<GroupKind, Str>,
-    /// What global context entries said.
-    pub(super) entries: Entries,
     /// The kinds to follow, as far as is known.
     pub(super) followed: BTreeMap<GroupKind, Watch>,
     /// What was written again and again lately.
@@ -102,15 +88,13 @@ impl State {
     pub fn forget_key(&mut self, key: &WorkKey, now: Moment) {
         self.forget_reads(key);
         self.forget_contexts(key, |_| false, now);
-        self.known.remove(key);
-        self.forced.remove(key);
+        self.events.forget(key);
     }
 
     /// Forgets what an event has brought about for a key, unless there is work that needs it, or something it made.
     pub fn forget_event(&mut self, key: &WorkKey) {
         if !self.queue.holds(&Task::Reconcile(key.clone())) && self.ownership.rendered(key).is_none() {
-            self.known.remove(key);
-            self.forced.remove(key);
+            self.events.forget(key);
         }
     }
 
@@ -119,8 +103,8 @@ impl State {
         let of = after.map(|info| (info.uid.clone(), info.generation));
         self.acted.retain(|acted| acted.policy != *policy || Some(&acted.of) == of.as_ref());
         // Its triggers are judged anew.
-        let asked = self.entries.readers().filter(|key| key.policy == *policy);
-        let readers: BTreeSet<WorkKey> = self.reads.keys_of(policy).chain(asked).cloned().collect();
+        let asked = self.dependencies.entries.readers().filter(|key| key.policy == *policy);
+        let readers: BTreeSet<WorkKey> = self.dependencies.keys_of(policy).chain(asked).cloned().collect();
         for key in &readers {
             self.forget_reads(key);
         }
@@ -128,8 +112,7 @@ impl State {
             self.collect_given_up_of_policy(policy, now);
             self.failures.remove(policy);
             self.told.remove(policy);
-            self.forced.retain(|key, _| key.policy != *policy);
-            self.known.retain(|key, _| key.policy != *policy);
+            self.events.forget_policy(policy);
             self.forget_former(policy, 0);
         }
     }
@@ -151,11 +134,6 @@ impl State {
                 self.queue.add(Task::Reconcile(other), now);
             }
         }
-    }
-
-    /// Brings rules into force for a key, because of an event.
-    pub fn force(&mut self, key: &WorkKey, rules: impl IntoIterator<Item = Str>) {
-        self.forced.entry(key.clone()).or_default().extend(rules);
     }
 
     /// Another key that wants an object.

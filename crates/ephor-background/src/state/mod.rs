@@ -1,28 +1,35 @@
 //! What the background controller knows and has to do: watch events and policies in, work out. No cluster, no clock.
 //!
-//! - `memory`: the state itself, and what it remembers of its own work.
-//! - `objects`, `policies`, `requests`: what is seen, and the work that it asks for. `tombstones`: requests that have ended.
+//! [`State`] joins indexes that know nothing of each other, and enqueues the work that follows from what they are told:
+//!
+//! - `ownership`: which keys want which objects, and what was written of them.
+//! - `dependencies`: objects and answers that keys were judged by; `entries`: answers of global context entries.
+//! - `request_index`: `UpdateRequest`s by name and state; `tombstones`: those that have ended.
 //! - `contexts`: requests that rules cannot be judged without.
-//! - `given_up`: requests that are tried no more.
-//! - `reads`: objects that keys were judged by. `entries`: global context entries that were asked.
-//! - `waiting`: copies whose rule names another source.
-//! - `failures`: what fails, and for whom. `kinds`: what must be watched. `names`: policies and keys, as labels name them.
+//! - `trigger_events`: what events said about keys.
+//!
+//! The rest is methods of [`State`], by what they take in: `objects`, `policies`, `requests`, `given_up` (requests that
+//! are tried no more), `waiting` (copies whose rule names another source), `failures` (what fails, and for whom),
+//! `kinds` (what must be watched). `memory` defines it; `names` has policies and keys as labels name them.
 
 mod contexts;
+mod dependencies;
 mod entries;
 mod failures;
 mod given_up;
 mod kinds;
 mod memory;
 mod names;
-mod ownership;
 mod objects;
+mod ownership;
 mod policies;
-mod reads;
+mod request_index;
 mod requests;
 mod tombstones;
+mod trigger_events;
 mod waiting;
 
+pub use dependencies::{Dependency, Reading};
 pub use failures::Subject;
 #[cfg(test)]
 pub(crate) use given_up::MAX_GIVEN_UP;
@@ -30,6 +37,5 @@ pub use given_up::{GivenUp, LOOK_FOR_TRIGGER};
 pub use kinds::Watch;
 pub use memory::{Acted, OwnerState, State};
 pub use names::{key_of, label_parts, policy_key};
-pub use reads::{Dependency, Reading};
-pub use requests::Pending;
+pub use request_index::Pending;
 pub use waiting::Inputs;

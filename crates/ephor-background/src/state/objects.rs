@@ -102,7 +102,7 @@ impl State {
         let Some(seen) = touched.seen().cloned() else { return };
         let kind = seen.id.group_kind();
         let keys = self.keys_of_trigger(&seen);
-        let keys: BTreeSet<WorkKey> = keys.into_iter().chain(self.reads.readers_of(&seen.id).cloned()).collect();
+        let keys: BTreeSet<WorkKey> = keys.into_iter().chain(self.dependencies.readers_of(&seen.id).cloned()).collect();
         for key in keys {
             self.queue.add(Task::Reconcile(key), now);
         }
@@ -155,7 +155,7 @@ impl State {
             let owned = self.index.owned(namespace, name, &seen.uid);
             owned.iter().any(|id| self.index.find(id).and_then(Seen::owner).is_some_and(|o| o.rule == rule.name))
         };
-        let forced = self.forced.get(&key).is_some_and(|rules| rules.contains(&rule.name));
+        let forced = self.events.forced(&key).is_some_and(|rules| rules.contains(&rule.name));
         let rendered = || self.ownership.rule_renders(&key, &rule.name);
         // A downstream that was rendered before stays wanted, also after a user has deleted it.
         if forced || rendered() || self.contexts.get(&key, &rule.name).is_some() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ephor_expr::{Str, Value};
 use ephor_runtime::watcher::version_of;
 
-use super::requests::uid_of;
+use super::request_index::uid_of;
 
 /// Finished requests, kept while watch events about them may still arrive.
 #[derive(Debug, Default)]

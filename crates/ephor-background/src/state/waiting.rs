@@ -61,7 +61,8 @@ impl State {
             let seen = self.index.find(&id)?;
             let downstream = seen.downstream.as_ref()?;
             let copied = downstream.claim.annotation.as_ref().is_some_and(|annotation| annotation.form == Form::Clone);
-            let right = self.ownership.written(&id).is_some_and(|written| written.stored == downstream.normalized_content);
+            let right =
+                self.ownership.written(&id).is_some_and(|written| written.stored == downstream.normalized_content);
             let waits = copied && right && edited(&downstream.claim.owner.rule);
             waits.then(|| (id, Waiting { normalized_content: downstream.normalized_content.clone(), inputs: None }))
         });

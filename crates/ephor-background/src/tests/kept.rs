@@ -117,13 +117,13 @@ fn nothing_is_kept_of_requests_that_failed_and_of_policies_that_are_gone() {
         assert_eq!(harness.pending_requests(), 0, "given up");
         if !policy.contains("synchronize: true") {
             let state = harness.controller.state();
-            assert!(state.forced.is_empty() && state.known.is_empty(), "{:?} {:?}", state.forced, state.known);
+            assert!(state.events.is_empty(), "{:?}", state.events);
         }
         harness.delete(GONE);
         harness.settle();
         {
             let state = harness.controller.state();
-            assert!(state.forced.is_empty() && state.known.is_empty(), "{:?} {:?}", state.forced, state.known);
+            assert!(state.events.is_empty(), "{:?}", state.events);
             assert!(state.acted.is_empty() && state.former.is_empty(), "{:?} {:?}", state.acted, state.former);
             assert!(state.failures.is_empty() && state.ownership.is_empty(), "{:?}", state.failures);
         }
@@ -178,7 +178,7 @@ fn a_trigger_of_a_kind_that_cannot_be_followed_is_known_as_long_as_something_is_
     harness.delete(lease);
     harness.settle();
     assert_eq!(harness.find(secret), None);
-    assert!(harness.controller.state().known.is_empty());
+    assert!(harness.controller.state().events.is_empty());
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What keys were judged by: the objects that their rules read. A change of one of them asks for the keys again.
+//! The dependency index: what keys were judged by, which is the objects that their rules read and the answers of global
+//! context entries. A change of one of them asks for the keys again.
 //!
 //! Each record holds the number of the last read, and each pass over a key holds the number that it began at. A pass that
 //! has judged all rules of its key drops the records of earlier passes, because the key no longer depends on what they
@@ -13,6 +14,7 @@ use ephor_runtime::poison::PoisonMutex;
 use ephor_runtime::policies::PolicyKey;
 use ephor_runtime::queue::Moment;
 
+use super::entries::Entries;
 use super::memory::State;
 use crate::plan::ObjectId;
 use crate::queue::{Task, WorkKey};
@@ -22,7 +24,7 @@ pub type Dependency = (GroupKind, Str, Str);
 
 /// What all keys read.
 #[derive(Debug, Default)]
-pub(super) struct Reads {
+pub(super) struct Dependencies {
     /// The number of the last read, or of the pass that began last.
     last: u64,
     /// Who read an object.
@@ -33,6 +35,8 @@ pub(super) struct Reads {
     passes: BTreeMap<WorkKey, Passes>,
     /// The kinds of these objects, each with the version to follow it in.
     kinds: BTreeMap<GroupKind, Str>,
+    /// What global context entries answered.
+    pub(super) entries: Entries,
 }
 
 /// Passes over one key, by the number that they began at.
@@ -43,7 +47,7 @@ struct Passes {
     youngest: u64,
 }
 
-impl Reads {
+impl Dependencies {
     /// The number of a read that happens now.
     pub(super) fn next(&mut self) -> u64 {
         self.last += 1;
@@ -83,6 +87,7 @@ impl Reads {
 
     /// Forgets what a key read before a number.
     fn forget_before(&mut self, key: &WorkKey, number: u64) {
+        self.entries.forget(key, number);
         let Some(read) = self.by_key.get_mut(key) else { return };
         let gone: Vec<Dependency> = read.extract_if(.., |_, last| *last < number).map(|(what, _)| what).collect();
         if read.is_empty() {
@@ -130,7 +135,7 @@ impl State {
     /// Registers that a key is about to read something. A change of it asks for the key again.
     pub fn depend(&mut self, key: &WorkKey, api_version: &str, kind: &str, namespace: &str, name: &str) {
         let dependency = (GroupKind::new(api_version, kind), Str::new(namespace), Str::new(name));
-        if self.reads.note(key, dependency, api_version) {
+        if self.dependencies.note(key, dependency, api_version) {
             self.follow();
         }
     }
@@ -138,7 +143,7 @@ impl State {
     /// Whether what was said about a key was said in view of an object.
     pub fn depends_on(&self, key: &WorkKey, id: &ObjectId) -> bool {
         let kind = id.group_kind();
-        let read = self.reads.by_key.get(key).into_iter().flat_map(BTreeMap::keys);
+        let read = self.dependencies.by_key.get(key).into_iter().flat_map(BTreeMap::keys);
         read.into_iter().any(|(of_kind, namespace, name)| {
             *of_kind == kind
                 && (namespace.is_empty() || *namespace == id.namespace)
@@ -148,33 +153,29 @@ impl State {
 
     /// What a key was judged by.
     pub fn read_by(&self, key: &WorkKey) -> impl Iterator<Item = &Dependency> {
-        self.reads.by_key.get(key).into_iter().flat_map(BTreeMap::keys)
+        self.dependencies.by_key.get(key).into_iter().flat_map(BTreeMap::keys)
     }
 
     /// Forgets what a key read before a pass that has judged all of its rules, except what a pass read that is older
     /// and still running.
     pub fn judged(&mut self, key: &WorkKey, pass: u64) {
-        self.forget_before(key, self.reads.oldest_pass(key, pass));
+        let oldest = self.dependencies.oldest_pass(key, pass);
+        self.dependencies.forget_before(key, oldest);
     }
 
     /// Whether another pass over the key has begun since this one.
     pub fn is_overtaken(&self, key: &WorkKey, pass: u64) -> bool {
-        self.reads.passes.get(key).is_some_and(|passes| passes.youngest > pass)
+        self.dependencies.passes.get(key).is_some_and(|passes| passes.youngest > pass)
     }
 
     /// Forgets what a key read.
     pub(super) fn forget_reads(&mut self, key: &WorkKey) {
-        self.forget_before(key, u64::MAX);
-    }
-
-    fn forget_before(&mut self, key: &WorkKey, number: u64) {
-        self.reads.forget_before(key, number);
-        self.forget_entries(key, number);
+        self.dependencies.forget_before(key, u64::MAX);
     }
 
     /// Asks for all keys that read objects of a kind.
     pub(super) fn enqueue_readers(&mut self, kind: &GroupKind, now: Moment) {
-        let readers: BTreeSet<&WorkKey> = self.reads.of_kind(kind).flatten().collect();
+        let readers: BTreeSet<&WorkKey> = self.dependencies.of_kind(kind).flatten().collect();
         for key in readers {
             self.queue.add(Task::Reconcile(key.clone()), now);
         }
@@ -192,7 +193,7 @@ pub struct Reading<'p> {
 impl<'p> Reading<'p> {
     /// Begins a pass.
     pub fn begin(state: &'p PoisonMutex<State>, key: &'p WorkKey) -> Self {
-        let pass = state.lock().reads.begin(key);
+        let pass = state.lock().dependencies.begin(key);
         Self { state, key, pass }
     }
 
@@ -206,7 +207,7 @@ impl Drop for Reading<'_> {
     fn drop(&mut self) {
         // A panic may be under way, which a second one would turn into an abort.
         if let Some(mut state) = self.state.lock_whole() {
-            state.reads.end(self.key, self.pass);
+            state.dependencies.end(self.key, self.pass);
         }
     }
 }
@@ -237,10 +238,10 @@ mod tests {
             let (pass, what) = act.split_at(1);
             match what {
                 "+" => {
-                    passes.insert(pass, state.reads.begin(&key));
+                    passes.insert(pass, state.dependencies.begin(&key));
                 }
                 "!" => state.judged(&key, passes[pass]),
-                "-" => state.reads.end(&key, passes[pass]),
+                "-" => state.dependencies.end(&key, passes[pass]),
                 what => read(&mut state, &key, what.strip_prefix(':').unwrap()),
             }
         }
@@ -274,23 +275,23 @@ mod tests {
         let (one, other) = (key("one"), key("other"));
         read(&mut state, &other, "a");
         read(&mut state, &one, "a");
-        let pass = state.reads.begin(&one);
+        let pass = state.dependencies.begin(&one);
         state.judged(&one, pass);
         assert_eq!((names(&state, &one), names(&state, &other)), (String::new(), "a".to_owned()));
         let id = ObjectId::new("v1", "ConfigMap", "default", "a");
-        assert_eq!(state.reads.readers_of(&id).collect::<Vec<_>>(), [&other]);
+        assert_eq!(state.dependencies.readers_of(&id).collect::<Vec<_>>(), [&other]);
     }
 
     #[test]
     fn a_kind_is_followed_as_long_as_a_record_is_about_it() {
         let (mut state, key) = (State::default(), key("t"));
         let pods = GroupKind::new("v1", "Pod");
-        let pass = state.reads.begin(&key);
+        let pass = state.dependencies.begin(&key);
         state.depend(&key, "v1", "Pod", "default", "");
         state.judged(&key, pass);
-        state.reads.end(&key, pass);
+        state.dependencies.end(&key, pass);
         assert!(state.watches().contains_key(&pods));
-        let pass = state.reads.begin(&key);
+        let pass = state.dependencies.begin(&key);
         read(&mut state, &key, "a");
         assert!(state.watches().contains_key(&pods), "until its end the pass may fail");
         state.judged(&key, pass);
@@ -300,7 +301,7 @@ mod tests {
     #[test]
     fn objects_of_a_kind_whose_watcher_never_began_are_forgotten_with_the_last_record() {
         let (mut state, key) = (State::default(), key("t"));
-        let pass = state.reads.begin(&key);
+        let pass = state.dependencies.begin(&key);
         state.depend(&key, "v1", "Pod", "default", "a");
         let text = |text: &str| Value::from(text);
         let metadata = [("name", text("a")), ("namespace", text("default")), ("uid", text("u"))];
@@ -311,8 +312,8 @@ mod tests {
         let known = |state: &State| state.index.of_kind(&GroupKind::new("v1", "Pod")).count();
         state.judged(&key, pass);
         assert!(state.watches().contains_key(&GroupKind::new("v1", "Pod")) && known(&state) == 1);
-        state.reads.end(&key, pass);
-        let pass = state.reads.begin(&key);
+        state.dependencies.end(&key, pass);
+        let pass = state.dependencies.begin(&key);
         state.judged(&key, pass);
         assert!(state.watches().is_empty() && known(&state) == 0);
     }
@@ -324,6 +325,6 @@ mod tests {
             let _reading = Reading::begin(&state, &key);
             panic!("as asked")
         }));
-        assert!(ended.is_err() && state.lock().reads.passes.is_empty());
+        assert!(ended.is_err() && state.lock().dependencies.passes.is_empty());
     }
 }

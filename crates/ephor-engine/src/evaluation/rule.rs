@@ -12,7 +12,7 @@ use crate::exceptions::ExceptionSet;
 use crate::fetch::{Fact, Facts, Fetch};
 use crate::gate::{AllowedFetch, Asker};
 use crate::matching::{MatchError, MatchInput, NamespaceLabels, UserInfo, applies};
-use crate::outcome::{Detail, Outcome, RuleKind, Verdict};
+use crate::outcome::{Detail, Fault, Outcome, RuleKind, Verdict};
 use crate::policy::{FailurePolicy, Operation};
 use crate::review::{Mode, Review};
 use crate::rules::conditions;
@@ -120,6 +120,7 @@ impl<'e> RuleRun<'e> {
     }
 
     fn outcome(&self, judgement: Judgement) -> Outcome {
+        let judgement = if judgement.verdict == Verdict::Error { self.placed(judgement) } else { judgement };
         let unscored = judgement.verdict == Verdict::Fail && self.program.scoring.unscored;
         Outcome {
             policy: self.reference.policy as usize,
@@ -130,6 +131,16 @@ impl<'e> RuleRun<'e> {
             message: judgement.message,
             detail: judgement.detail,
         }
+    }
+
+    /// An error that names no place in the policy is one of the whole rule.
+    fn placed(&self, judgement: Judgement) -> Judgement {
+        judgement.with(|detail| {
+            let known = detail.fault.as_ref().is_some_and(|fault| !fault.path.0.is_empty());
+            if !known {
+                detail.fault = Some(Fault { path: self.rule.path.clone(), offset: None, help: None });
+            }
+        })
     }
 
     /// How the rule's `match` and `exclude` see the object.

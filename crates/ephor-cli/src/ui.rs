@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::load::STRAY_EXCEPTION;
 use crate::locate::Located;
 use crate::output::{diagnostics, plain};
 
@@ -59,12 +60,12 @@ impl Ui {
     }
 
     /// Shows errors, and of warnings about policies only how many there are: a run over a library of policies is not
-    /// the place to read them.
+    /// the place to read them. A misspelt name in an exception is shown: the run goes on without the exception.
     pub fn errors(&self, findings: &[Located]) {
         let (errors, warnings): (Vec<Located>, Vec<Located>) = findings.iter().cloned().partition(Located::is_error);
         self.findings(&errors);
         let (about_policies, others): (Vec<Located>, Vec<Located>) =
-            warnings.into_iter().partition(|warning| warning.span.is_some());
+            warnings.into_iter().partition(|warning| warning.span.is_some() && warning.code != STRAY_EXCEPTION);
         self.findings(&others);
         if !about_policies.is_empty() && !self.quiet {
             let count = about_policies.len();

@@ -378,3 +378,71 @@ fn a_query_prints_nothing_but_its_result_where_no_person_reads() {
     let run = ephor(directory.path(), &["jp", "query", "a"], b"{\"a\": 1}");
     assert_eq!((run.code, run.output.as_str()), (Some(0), "1\n"));
 }
+
+#[test]
+fn kinds_of_targets_that_are_misspelt_are_named() {
+    let directory = TempDir::new().unwrap();
+    for (rule, near) in [
+        ("generate: {namespace: a, cloneList: {namespace: b, kinds: [v1/Secert]}}", Some("Secret")),
+        ("generate: {apiVersion: v1, kind: ConfigMpa, name: c, namespace: a, data: {}}", Some("ConfigMap")),
+        (
+            "generate: {foreach: [{list: '[`1`]', apiVersion: apps/v1, kind: Deploymnet, name: c, namespace: a, data: {}}]}",
+            Some("Deployment"),
+        ),
+        (
+            "mutate: {targets: [{apiVersion: v1, kind: Secrt, name: s, namespace: a}], patchStrategicMerge: {data: {a: b}}}",
+            Some("Secret"),
+        ),
+        ("generate: {apiVersion: example.com/v1, kind: Secert, name: c, namespace: a, data: {}}", None),
+        ("generate: {apiVersion: v1, kind: Gizmo, name: c, namespace: a, data: {}}", None),
+    ] {
+        let policy = format!(
+            "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {{name: p}}\nspec:\n  rules:\n  - name: r\n    \
+             match: {{any: [{{resources: {{kinds: [Namespace]}}}}]}}\n    {rule}\n"
+        );
+        file(&directory, "policy.yaml", policy);
+        let told = ephor(directory.path(), &["check", "policy.yaml", "-o", "concise"], b"").output;
+        match near {
+            Some(near) => assert!(told.contains(&format!("did you mean `{near}`?")), "{rule}: {told}"),
+            None => assert!(!told.contains("unknown-kind"), "{rule}: {told}"),
+        }
+    }
+}
+
+#[test]
+fn names_that_an_exception_or_a_value_misspells_are_named_where_policies_are_run() {
+    let directory = TempDir::new().unwrap();
+    file(&directory, "p.yaml", denies("", "y"));
+    file(&directory, "r.yaml", "{apiVersion: v1, kind: Pod, metadata: {name: a}}");
+    let rule = denies("", "y");
+    let named = |after: &str| {
+        let start = rule.find(after).unwrap() + after.len();
+        let name = rule[start..].trim_start().split([',', '}', '\n']).next().unwrap();
+        name.to_owned()
+    };
+    let (policy, rule) = (named("metadata: {name:"), named("- name:"));
+    let exception = |policy: &str, rule: &str| {
+        format!(
+            "{{apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {{name: e, namespace: a}}, spec: {{match: {{any: \
+             [{{resources: {{kinds: [Pod]}}}}]}}, exceptions: [{{policyName: {policy}, ruleNames: ['{rule}']}}]}}}}"
+        )
+    };
+    file(
+        &directory,
+        "kyverno-test.yaml",
+        "{apiVersion: cli.kyverno.io/v1alpha1, kind: Test, metadata: {name: t}, policies: [p.yaml], resources: [r.yaml], \
+         exceptions: [e.yaml], results: []}",
+    );
+    for commands in [
+        &["apply", "p.yaml", "-r", "r.yaml", "--exception", "e.yaml"][..],
+        &["test", ".", "--allow-empty"],
+        &["explain", "p.yaml", "r.yaml", "--exception", "e.yaml"],
+    ] {
+        file(&directory, "e.yaml", exception(&policy, &format!("{rule}{rule}{rule}")));
+        let told = ephor(directory.path(), commands, b"").output;
+        assert!(told.contains(&format!("policy `{policy}` has no rule `{rule}{rule}{rule}`")), "{commands:?}: {told}");
+    }
+    let told =
+        ephor(directory.path(), &["apply", "p.yaml", "-r", "r.yaml", "-s", "request.operatoin=CREATE"], b"").output;
+    assert!(told.contains("did you mean `request.operation`?"), "{told}");
+}

@@ -10,6 +10,7 @@ use ephor_cluster::{Discovery, Resource};
 use ephor_engine::check::MISSING_API_VERSION;
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::matching::{Gvk, KindSelector};
+use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
@@ -150,8 +151,9 @@ pub fn missing_groups(document: &Value, discovery: &Discovery) -> Vec<Diagnostic
     found
 }
 
-/// The kinds in `match` and `exclude` of a policy's document that are spelt as no kind is: in another case, or as the
-/// plural name. A kind that resembles none may be defined later.
+/// The kinds in a policy's document that are spelt as no kind is: in `match` and `exclude` in another case, or as the
+/// plural name; in targets and lists of sources almost as another kind of the same group. A kind that resembles none may
+/// be defined later.
 pub fn misspelt_kinds(document: &Value, discovery: &Discovery) -> Vec<Diagnostic> {
     let rules = document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
     let mut found = Vec::new();
@@ -177,8 +179,48 @@ pub fn misspelt_kinds(document: &Value, discovery: &Discovery) -> Vec<Diagnostic
                 }
             }
         }
+        let path = Path::root().keys(&["spec", "rules"]).index(i);
+        for (api_version, kind, at) in rule_targets(rule, &path) {
+            if let Some(near) = meant_target(api_version, kind, discovery) {
+                let message = format!("`{api_version}` has no kind `{kind}`");
+                found.push(Diagnostic::warning("unknown-kind", at, message).with_help(did_you_mean(near)));
+            }
+        }
     }
     found
+}
+
+/// `apiVersion` and kind of all targets and listed sources of a rule, each with the place of its kind.
+fn rule_targets<'r>(rule: &'r Value, path: &Path) -> Vec<(&'r str, &'r str, Path)> {
+    fn items<'v>(value: &'v Value, keys: &[&str], path: &Path) -> Vec<(&'v Value, Path)> {
+        let items = value.at(keys).and_then(Value::as_array).unwrap_or_default().iter();
+        items.enumerate().map(|(i, item)| (item, path.keys(keys).index(i))).collect()
+    }
+    let generate = path.key("generate");
+    let mut blocks = items(rule, &["mutate", "targets"], path);
+    let mut lists = Vec::new();
+    if let Some(value) = rule.get("generate") {
+        let mut parts = items(value, &["foreach"], &generate);
+        parts.push((value, generate));
+        lists = parts.iter().flat_map(|(part, at)| items(part, &["cloneList", "kinds"], at)).collect();
+        blocks.extend(parts);
+    }
+    let of_block = |(block, at): (&'r Value, Path)| {
+        Some((block.str_at(&["apiVersion"])?, block.str_at(&["kind"])?, at.key("kind")))
+    };
+    let listed =
+        |(kind, at): (&'r Value, Path)| kind.as_str()?.rsplit_once('/').map(|(version, kind)| (version, kind, at));
+    blocks.into_iter().filter_map(of_block).chain(lists.into_iter().filter_map(listed)).collect()
+}
+
+/// The kind that a target of an unknown kind means: the one of the same group and version that is called almost so.
+pub fn meant_target<'d>(api_version: &str, kind: &str, discovery: &'d Discovery) -> Option<&'d Str> {
+    let (group, version) = ephor_cluster::resource::split_api_version(api_version);
+    let kinds: Vec<&Str> =
+        discovery.iter().filter(|r| r.group == group && r.version == version).map(|resource| &resource.kind).collect();
+    let known = kinds.iter().any(|known| *known == kind);
+    let near = nearest(kind, kinds.iter().map(|known| known.as_str())).filter(|_| !known && !kind.contains("{{"))?;
+    kinds.into_iter().find(|known| known.as_str() == near)
 }
 
 /// The kind that a selector of an unknown kind means: one that differs in case alone, or that it names by its plural.

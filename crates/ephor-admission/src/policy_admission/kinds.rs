@@ -10,7 +10,7 @@ use ephor_engine::matching::{Gvk, KindSelector};
 use ephor_engine::policy::{GenerateParts, Match, Policy, PolicyKind, ResourceFilter, ResourceSelection, Rule};
 use ephor_expr::Str;
 use ephor_expr::value::Path;
-use ephor_runtime::kinds::{did_you_mean, meant, missing_group, only_version};
+use ephor_runtime::kinds::{did_you_mean, meant, meant_target, missing_group, only_version};
 
 /// Checks the kinds in all rules of a policy.
 pub(super) fn check(policy: &Policy, discovery: &Discovery, found: &mut Vec<Diagnostic>) {
@@ -158,7 +158,9 @@ fn target(policy: &Policy, parts: &GenerateParts<'_>, discovery: &Discovery, pat
         } else {
             let message =
                 format!("`{api_version}` `{kind}` is not defined in the cluster, so it cannot be generated yet");
-            found.push(Diagnostic::warning("unknown-kind", path.key("kind"), message));
+            let finding = Diagnostic::warning("unknown-kind", path.key("kind"), message);
+            let help = meant_target(api_version, kind, discovery).map(did_you_mean);
+            found.push(Diagnostic { help, ..finding });
         }
         return;
     };
@@ -170,7 +172,9 @@ fn target(policy: &Policy, parts: &GenerateParts<'_>, discovery: &Discovery, pat
             known.push(resource);
         } else {
             let message = format!("the kind `{kind}` is not defined in the cluster, so it cannot be copied yet");
-            found.push(Diagnostic::warning("unknown-kind", at.key("kinds").index(i), message));
+            let finding = Diagnostic::warning("unknown-kind", at.key("kinds").index(i), message);
+            let help = meant_target(api_version, name, discovery).map(did_you_mean);
+            found.push(Diagnostic { help, ..finding });
         }
     }
     match known.split_first() {

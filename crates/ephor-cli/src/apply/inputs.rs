@@ -21,7 +21,7 @@ use super::plan::{Keep, Plan, PolicyBatch, PolicySummary};
 use crate::host::{AllowedHost, Host, Live, Network};
 use crate::load::{
     LoadedExceptions, LoadedPolicies, LoadedPolicy, Refused, STDIN, Values, expand, expand_lists, load_exceptions,
-    load_policies, misspelt, pick_exceptions, pick_exceptions_in, read, read_objects, read_user, read_values,
+    load_policies, misspelt, pick_exceptions, pick_exceptions_in, read, read_objects, read_user, read_values, strays,
 };
 use crate::locate::{Located, SourceFile};
 
@@ -159,7 +159,7 @@ fn exceptions(
         if let Some(existing) = selected.cluster.filter(|_| selected.resources.is_empty()) {
             let mut stored = existing.policies();
             picked.findings.append(&mut stored.findings);
-            picked.exceptions.extend(stored.exceptions.into_iter().map(|loaded| (loaded.exception, loaded.document)));
+            picked.exceptions.append(&mut stored.exceptions);
         }
         for input in resources {
             picked.merge(match input {
@@ -173,10 +173,10 @@ fn exceptions(
         load_exceptions(selected.exceptions)
     };
     findings.append(&mut loaded.findings);
-    let mut exceptions: Vec<Exception> = loaded.exceptions.into_iter().map(|(exception, _)| exception).collect();
-    let within = std::mem::take(&mut policies.exceptions);
+    let mut applied = loaded.exceptions;
+    let mut within = std::mem::take(&mut policies.exceptions);
     if selected.exceptions_within_policies {
-        exceptions.extend(within.into_iter().map(|loaded| loaded.exception));
+        applied.append(&mut within);
     } else if !within.is_empty() {
         let message = format!(
             "{} exception(s) beside the policies are left out: `--exceptions-within-policies` applies them",
@@ -186,7 +186,8 @@ fn exceptions(
         finding.severity = Severity::Warning;
         findings.push(finding);
     }
-    exceptions
+    findings.extend(strays(&applied, &policies.policies));
+    applied.into_iter().map(|loaded| loaded.exception).collect()
 }
 
 /// The kinds of CRDs without namespaces, as group and kind.

@@ -23,7 +23,8 @@ use crate::apply::PolicyBatch;
 use crate::exit::Exit;
 use crate::host::{Host, ObjectsAtHand};
 use crate::load::{
-    LoadedPolicies, Values, ValuesError, load_exceptions, load_policies, misspelt, read_objects, read_user, read_values,
+    LoadedPolicies, Values, ValuesError, load_exceptions, load_policies, misspelt, read_objects, read_user,
+    read_values, strays,
 };
 use crate::locate::{Located, Origin};
 use crate::output::paint::{Colour, paint};
@@ -98,6 +99,9 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let mut errors: Vec<Located> = std::mem::take(&mut loaded.findings);
     errors.extend(exceptions.findings);
     errors.retain(Located::is_error);
+    let mut all = exceptions.exceptions;
+    all.append(&mut loaded.exceptions);
+    ui.findings(&strays(&all, &loaded.policies));
     let mut read = |paths: &[PathBuf]| {
         read_all(paths).unwrap_or_else(|findings| {
             errors.extend(findings);
@@ -114,8 +118,6 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     if !errors.is_empty() {
         return Ok(Exit::CouldNot);
     }
-    let mut all: Vec<_> = exceptions.exceptions.into_iter().map(|(exception, _)| exception).collect();
-    all.extend(std::mem::take(&mut loaded.exceptions).into_iter().map(|loaded| loaded.exception));
     let programs: Vec<_> = loaded.policies.iter().map(|policy| policy.program.clone()).collect();
     if let Some(wanted) = &args.rule {
         let rules = programs.iter().flat_map(|program| &program.rules);
@@ -128,7 +130,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     }
     let explaining = Explaining {
         batches: batches(programs, values.as_ref()),
-        exceptions: ExceptionSet::new(all),
+        exceptions: ExceptionSet::new(all.into_iter().map(|loaded| loaded.exception).collect()),
         host: Host::new().with(ObjectsAtHand::new(objects.clone()).with_api()),
         rule: args.rule.as_deref(),
         colour: ui.colour(),

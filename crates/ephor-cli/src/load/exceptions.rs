@@ -10,13 +10,14 @@ use ephor_expr::yaml::{Limits, parse_documents};
 
 use super::files::{expand, read};
 use super::lists::expand_lists;
+use super::policies::LoadedException;
 use crate::locate::{Located, Origin, SourceFile};
 
 /// Exceptions that compiled, in file order, and what is wrong with the others.
 #[derive(Debug, Default)]
 pub struct LoadedExceptions {
-    /// The exceptions with their documents.
-    pub exceptions: Vec<(Exception, Value)>,
+    /// The exceptions.
+    pub exceptions: Vec<LoadedException>,
     /// Errors.
     pub findings: Vec<Located>,
 }
@@ -90,7 +91,10 @@ fn load_object(object: Value, origin: &Origin, others: bool, loaded: &mut Loaded
     let at_kind = Path::root().key("kind");
     let finding = match (api_version.split('/').next().unwrap_or_default(), kind) {
         ("kyverno.io", "PolicyException") => match Exception::compile(&object) {
-            Ok(exception) => return loaded.exceptions.push((exception, object)),
+            Ok(exception) => {
+                let origin = origin.clone();
+                return loaded.exceptions.push(LoadedException { exception, document: object, origin });
+            }
             Err(findings) => {
                 let located = findings.into_iter().map(|finding| Located::of_diagnostic(finding, origin));
                 return loaded.findings.extend(located);

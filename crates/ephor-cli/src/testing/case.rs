@@ -17,7 +17,7 @@ use super::mocks::Mocks;
 use super::suite::{Expectation, Suite};
 use crate::load::{
     FREE, LoadedPolicies, Shape, Typed, Values, load_exceptions, load_policies, misspelt, read_objects, read_one,
-    read_user, read_values,
+    read_user, read_values, strays,
 };
 use crate::locate::{Located, Origin};
 
@@ -246,7 +246,8 @@ impl Case {
         let paths: Vec<String> = paths.collect();
         let mut loaded = load_exceptions(&paths);
         self.findings.append(&mut loaded.findings);
-        let exceptions: Vec<_> = loaded.exceptions.into_iter().map(|(exception, _)| exception).collect();
+        self.findings.extend(strays(&loaded.exceptions, &self.policies.policies));
+        let exceptions: Vec<_> = loaded.exceptions.into_iter().map(|loaded| loaded.exception).collect();
         self.exception_count = exceptions.len();
         self.exceptions = ExceptionSet::new(exceptions);
     }

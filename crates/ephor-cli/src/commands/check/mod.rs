@@ -1,7 +1,5 @@
 //! `ephor check`: faults and old spellings in policies.
 
-mod exceptions;
-
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io;
@@ -17,7 +15,7 @@ use super::cluster::ClusterArgs;
 use crate::exit::Exit;
 use crate::fix;
 use crate::fresh;
-use crate::load::{self, LoadedPolicies, load_policies, load_stored};
+use crate::load::{self, LoadedPolicies, load_policies, load_stored, strays};
 use crate::locate::Located;
 use crate::output::{findings, plain};
 use crate::ui::Ui;
@@ -106,7 +104,7 @@ struct Checked {
 
 fn check(mut loaded: LoadedPolicies, args: &Args, ui: &Ui) -> Checked {
     let mut found = std::mem::take(&mut loaded.findings);
-    found.extend(exceptions::strays(&loaded));
+    found.extend(strays(&loaded.exceptions, &loaded.policies));
     // What a cluster has stored is no text to rewrite.
     if !args.cluster.cluster {
         for file in &loaded.files {

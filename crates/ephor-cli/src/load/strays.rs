@@ -1,4 +1,4 @@
-//! Exceptions against the policies beside them: names that nothing has.
+//! Names in exceptions that no policy or rule has, among the policies that were loaded with them.
 
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::policy::PolicyException;
@@ -6,13 +6,16 @@ use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::scalar::wildcard;
 use ephor_expr::value::{Path, decode};
 
-use crate::load::{LoadedException, LoadedPolicies, LoadedPolicy};
+use super::policies::{LoadedException, LoadedPolicy};
 use crate::locate::Located;
 
-/// A warning for each rule name that no rule of the named policy has, and for each policy that is missing but for a
-/// slip of the pen. A policy that is not at hand may well exist.
-pub(super) fn strays(loaded: &LoadedPolicies) -> Vec<Located> {
-    loaded.exceptions.iter().flat_map(|exception| of(exception, &loaded.policies)).collect()
+/// The code of these findings.
+pub const STRAY_EXCEPTION: &str = "stray-exception";
+
+/// A warning for each rule name that no rule of the named policy has, and for each policy that is not there and is
+/// called almost like one that is. A policy of another name may exist elsewhere.
+pub fn strays(exceptions: &[LoadedException], policies: &[LoadedPolicy]) -> Vec<Located> {
+    exceptions.iter().flat_map(|exception| of(exception, policies)).collect()
 }
 
 fn of(loaded: &LoadedException, policies: &[LoadedPolicy]) -> Vec<Located> {
@@ -25,7 +28,7 @@ fn of(loaded: &LoadedException, policies: &[LoadedPolicy]) -> Vec<Located> {
             let near = nearest(&entry.policy_name, policies.iter().map(|policy| policy.program.key.as_str()));
             let message = format!("there is no policy `{}`", entry.policy_name);
             found.extend(near.map(|near| {
-                Diagnostic::warning("stray-exception", at.key("policyName"), message)
+                Diagnostic::warning(STRAY_EXCEPTION, at.key("policyName"), message)
                     .with_help(format!("did you mean `{near}`?"))
             }));
             continue;
@@ -34,7 +37,7 @@ fn of(loaded: &LoadedException, policies: &[LoadedPolicy]) -> Vec<Located> {
         for (j, name) in entry.rule_names.iter().enumerate() {
             if !rules().any(|rule| wildcard::matches(name, rule)) {
                 let message = format!("policy `{}` has no rule `{name}`", entry.policy_name);
-                let mut finding = Diagnostic::warning("stray-exception", at.key("ruleNames").index(j), message);
+                let mut finding = Diagnostic::warning(STRAY_EXCEPTION, at.key("ruleNames").index(j), message);
                 finding.help = Some(match nearest(name, rules()) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("rules: {}", rules().collect::<Vec<_>>().join(", ")),
@@ -78,7 +81,7 @@ spec:
 ";
         let mut loaded = LoadedPolicies::default();
         load_file(&Arc::new(SourceFile { name: "p.yaml".to_owned(), text: text.to_owned() }), &mut loaded);
-        insta::assert_snapshot!(concise(&strays(&loaded)), @r#"
+        insta::assert_snapshot!(concise(&strays(&loaded.exceptions, &loaded.policies)), @r#"
 p.yaml:16:56: warning[stray-exception]: policy `limits` has no rule `cpus` (spec.exceptions[0].ruleNames[2]); did you mean `cpu`?
 p.yaml:16:73: warning[stray-exception]: policy `limits` has no rule `mem` (spec.exceptions[0].ruleNames[4]); rules: cpu, autogen-cpu, autogen-cronjob-cpu
 p.yaml:17:18: warning[stray-exception]: there is no policy `limit` (spec.exceptions[1].policyName); did you mean `limits`?

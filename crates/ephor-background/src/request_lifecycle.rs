@@ -5,12 +5,13 @@ use ephor_expr::{Map, Str, Value};
 use ephor_runtime::content::set_entry;
 use ephor_runtime::queue::Settled;
 use ephor_runtime::update_request::{
-    API_VERSION, AuthenticatedUser, KIND, LABEL_GIVEN_UP, LABEL_KEPT, RequestContext, UpdateRequest,
+    API_VERSION, AuthenticatedUser, KIND, LABEL_GIVEN_UP, LABEL_KEPT, RequestContext, State, UpdateRequest,
     UpdateRequestStatus,
 };
 
 use super::reconcile::{Lookup, ReconcileContext};
-use super::state::{GivenUp, LOOK_FOR_TRIGGER, policy_key};
+use super::requests::trigger_key;
+use super::state::{GivenUp, Kept, LOOK_FOR_TRIGGER, Subject, policy_key};
 use super::trigger::admission_request;
 use super::writer::WriteError;
 
@@ -96,11 +97,37 @@ impl ReconcileContext<'_> {
             (state.requests.kept(name).cloned(), finished, state.contexts.needs(name))
         };
         match (kept, finished) {
+            (Some(kept), _) if needed && kept.says_failed => self.settle_kept(name),
             (Some(_), _) if needed => Settled::Done,
             (None, Some(_)) if needed => self.keep(name),
-            (Some(uid), _) | (None, Some(uid)) => self.delete_request(name, &uid),
+            (Some(Kept { uid, .. }), _) | (None, Some(uid)) => self.delete_request(name, &uid),
             (None, None) => Settled::Done,
         }
+    }
+
+    /// A kept request that says it failed says that it is done, unless its work fails again by now.
+    fn settle_kept(&self, name: &Str) -> Settled {
+        let read = self
+            .requests_resource()
+            .and_then(|resource| Ok(self.env.get(&resource, Some(&self.env.namespace), name)?));
+        let object = match read {
+            Ok(object) => object,
+            Err(error) if error.is(ErrorKind::NotFound) => return Settled::Done,
+            Err(_) => return Settled::Failed,
+        };
+        let Ok(request) = UpdateRequest::from_value(&object) else { return Settled::Done };
+        let (namespace, policy) = request.policy_key();
+        let fails = {
+            let failing = self.lock().failing(&policy_key(namespace, policy));
+            let triggers = request.spec.rule_context.iter().map(|context| trigger_key(&context.trigger));
+            triggers.map(Subject::Trigger).any(|subject| failing.contains_key(&subject))
+        };
+        if fails || request.state() != State::Failed {
+            return Settled::Done;
+        }
+        let retry_count = request.status.map_or(0, |status| status.retry_count);
+        let status = UpdateRequestStatus { state: State::Completed, retry_count, ..UpdateRequestStatus::default() };
+        self.write_status(&object, &status)
     }
 
     /// Takes a request away that was given up, once there is nothing left that it could be about.

@@ -43,6 +43,11 @@ impl Contexts {
         contexts.map(|context| &context.trigger).find(|t| trigger_key(t) == key.trigger).map(TriggerRef::of_spec)
     }
 
+    /// The names of the requests that are remembered for a key.
+    pub fn names(&self, key: &WorkKey) -> impl Iterator<Item = &Str> {
+        self.by_key.get(key).into_iter().flat_map(BTreeMap::values).map(|request| &request.metadata.name)
+    }
+
     /// Whether a request is the last one for a rule.
     pub fn needs(&self, name: &str) -> bool {
         self.uses.contains_key(name)

@@ -187,6 +187,11 @@ impl State {
 
     /// The synchronizing rules of a policy are in step for a trigger: what failed of that before is over.
     pub fn is_in_step(&mut self, key: &WorkKey, now: Moment) {
+        let says_failed = |name: &&Str| self.requests.kept(name).is_some_and(|kept| kept.says_failed);
+        let kept: Vec<Str> = self.contexts.names(key).filter(says_failed).cloned().collect();
+        for name in kept {
+            self.queue.add(Task::Collect(name), now);
+        }
         let Some(info) = self.infos.get(&key.policy).cloned() else { return };
         let synchronizes = |work: &Work| info.rule(&work.rule).is_some_and(|rule| rule.terms.synchronize);
         self.collect_given_up(now, |given_up| {

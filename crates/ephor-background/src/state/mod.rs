@@ -37,5 +37,5 @@ pub use given_up::{GivenUp, LOOK_FOR_TRIGGER};
 pub use kinds::Watch;
 pub use memory::{Acted, OwnerState, State};
 pub use names::{key_of, label_parts, policy_key};
-pub use request_index::Pending;
+pub use request_index::{Kept, Pending};
 pub use waiting::Inputs;

@@ -30,13 +30,21 @@ pub struct Finished {
     pub(super) namespace: Str,
 }
 
+/// An `UpdateRequest` that rules cannot be judged without. It stays when there is nothing left to do.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    /// Its UID.
+    pub uid: Str,
+    /// Whether its status says that it failed.
+    pub says_failed: bool,
+}
+
 /// Requests by name. A name is in one of the maps.
 #[derive(Debug, Default)]
 pub struct RequestIndex {
     pending: BTreeMap<Str, Pending>,
     finished: BTreeMap<Str, Finished>,
-    /// Finished requests that rules cannot be judged without, with their UIDs.
-    kept: BTreeMap<Str, Str>,
+    kept: BTreeMap<Str, Kept>,
     /// Requests that are tried no more.
     pub(super) given_up: BTreeMap<Str, GivenUp>,
     pub(super) tombstones: Tombstones,
@@ -53,8 +61,8 @@ impl RequestIndex {
         self.finished.get(name)
     }
 
-    /// The UID of a request that is kept.
-    pub fn kept(&self, name: &str) -> Option<&Str> {
+    /// A request that is kept.
+    pub fn kept(&self, name: &str) -> Option<&Kept> {
         self.kept.get(name)
     }
 
@@ -68,7 +76,7 @@ impl RequestIndex {
         let pending = self.pending.get(name).map(|pending| uid_of(&pending.object));
         let finished = || self.finished.get(name).map(|finished| finished.uid.clone());
         let given_up = || self.given_up.get(name).map(|request| request.uid.clone());
-        pending.or_else(finished).or_else(given_up).or_else(|| self.kept.get(name).cloned())
+        pending.or_else(finished).or_else(given_up).or_else(|| self.kept.get(name).map(|kept| kept.uid.clone()))
     }
 
     /// The names of all requests that are known.
@@ -110,7 +118,8 @@ impl RequestIndex {
     pub(super) fn set_kept(&mut self, name: &Str, object: &Value) {
         self.end(name, object);
         self.finished.remove(name);
-        self.kept.insert(name.clone(), uid_of(object));
+        let says_failed = object.str_at(&["status", "state"]) == Some("Failed");
+        self.kept.insert(name.clone(), Kept { uid: uid_of(object), says_failed });
     }
 
     /// Nothing of a request is to be done any more, as `object` says.

@@ -89,6 +89,40 @@ fn it_ends_when_the_work_is_done_after_all() {
 }
 
 #[test]
+fn an_event_that_asks_again_is_taken_up() {
+    for restart in [false, true] {
+        let mut harness = harness();
+        let before = harness.given_up();
+        if restart {
+            harness.restart();
+            harness.settle();
+        }
+        // Again it fails, and is tried anew: the request that was given up is replaced by one that counts from zero.
+        harness.apply(&trigger("default", "cat", ", more: x"));
+        let mut states = std::collections::BTreeSet::new();
+        for _ in 0..20 {
+            while harness.pump() || harness.controller.step(harness.now) == crate::Step::Worked {}
+            for request in harness.list("kyverno.io/v2", "UpdateRequest") {
+                states.insert(request.at(&["status", "retryCount"]).and_then(Value::as_i64).unwrap_or_default());
+            }
+            harness.tick(1_000);
+        }
+        assert!(states.contains(&0) && states.contains(&1), "{states:?}");
+        harness.settle();
+        let after = harness.given_up();
+        assert_eq!((before.len(), after.len()), (1, 1));
+        // The third event finds that it can be done.
+        harness.apply(NOWHERE);
+        harness.apply(&trigger("default", "cat", ", more: y"));
+        harness.settle();
+        assert!(
+            harness.find("{apiVersion: v1, kind: Secret, metadata: {name: made-cat, namespace: nowhere}}").is_some()
+        );
+        assert_eq!((harness.given_up().len(), harness.pending_requests()), (0, 0));
+    }
+}
+
+#[test]
 fn it_ends_with_its_trigger_and_with_its_policy_also_when_no_controller_runs() {
     for gone in [CAT, "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}"] {
         for stopped in [false, true] {

@@ -155,3 +155,21 @@ fn a_rule_about_updates_keeps_up_what_an_update_brought_about() {
         assert_eq!(made(&harness), before);
     }
 }
+
+#[test]
+fn a_request_whose_work_succeeds_later_does_not_show_that_it_failed() {
+    let mut harness = Harness::new();
+    harness.apply(&policy("", "{{ request.userInfo.username }}").replace("name: made, namespace: default", "name: made, namespace: later"));
+    harness.settle();
+    write_as(&mut harness, "ann", TRIGGER);
+    harness.settle();
+    let states = |harness: &Harness| -> Vec<String> {
+        let requests = harness.list("kyverno.io/v2", "UpdateRequest");
+        requests.iter().map(|r| r.str_at(&["status", "state"]).unwrap_or_default().to_owned()).collect()
+    };
+    assert_eq!(states(&harness), ["Failed"]);
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: later}}");
+    harness.settle();
+    assert!(harness.find("{apiVersion: v1, kind: Secret, metadata: {name: made, namespace: later}}").is_some());
+    assert_eq!(states(&harness), ["Completed"]);
+}

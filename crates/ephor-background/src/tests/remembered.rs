@@ -159,7 +159,10 @@ fn a_rule_about_updates_keeps_up_what_an_update_brought_about() {
 #[test]
 fn a_request_whose_work_succeeds_later_does_not_show_that_it_failed() {
     let mut harness = Harness::new();
-    harness.apply(&policy("", "{{ request.userInfo.username }}").replace("name: made, namespace: default", "name: made, namespace: later"));
+    harness.apply(
+        &policy("", "{{ request.userInfo.username }}")
+            .replace("name: made, namespace: default", "name: made, namespace: later"),
+    );
     harness.settle();
     write_as(&mut harness, "ann", TRIGGER);
     harness.settle();

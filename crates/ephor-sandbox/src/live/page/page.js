@@ -11,8 +11,8 @@ const entries = [];
 const totals = { decision: 0, request: 0 };
 // Entries that wait until the reader is back at the top.
 let waiting = [];
-// The decision that was opened because it was the newest.
-let opened = null;
+// The decisions that were opened because they are the newest, or the newest of those allowed with violations.
+let opened = [];
 
 const filter = () => ({
   verdict: byId("verdict").value,
@@ -87,12 +87,17 @@ function add(entry) {
   list.prepend(entry.item);
   const details = entry.item.firstElementChild;
   if (!entry.item.hidden) {
-    if (opened?.dataset.auto) opened.open = false;
+    const violates = entry.outcome === "violation";
+    opened = opened.filter((before) => {
+      const stays = before.violates && !violates;
+      if (before.details.dataset.auto && !stays) before.details.open = false;
+      return stays;
+    });
     details.open = true;
     details.dataset.auto = "yes";
     // Once the reader closes or opens it, it stays so.
     details.firstElementChild.addEventListener("click", () => { delete details.dataset.auto; });
-    opened = details;
+    opened.push({ details, violates });
   }
   const same = entries.filter((other) => other.topic === entry.topic);
   for (const old of same.slice(KEPT[entry.topic])) {
@@ -153,7 +158,7 @@ function listen() {
     // The sandbox sends everything again after a break.
     entries.length = 0;
     waiting = [];
-    opened = null;
+    opened = [];
     totals.decision = totals.request = 0;
     byId("decisions").replaceChildren();
     byId("news").hidden = true;

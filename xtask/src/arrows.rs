@@ -21,11 +21,13 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ephor-admission", &["ephor-cluster", "ephor-engine", "ephor-expr", "ephor-reports", "ephor-runtime"]),
     ("ephor-background", &["ephor-cluster", "ephor-engine", "ephor-expr", "ephor-reports", "ephor-runtime"]),
     ("ephor-scan", &["ephor-cluster", "ephor-engine", "ephor-expr", "ephor-reports", "ephor-runtime"]),
+    ("ephor-api", &["ephor-cluster", "ephor-expr", "ephor-reports", "ephor-runtime"]),
     ("ephor-install", &["ephor-admission", "ephor-cluster", "ephor-engine", "ephor-expr", "ephor-runtime"]),
     (
         "ephor-sandbox",
         &[
             "ephor-admission",
+            "ephor-api",
             "ephor-background",
             "ephor-cluster",
             "ephor-engine",

@@ -1,122 +1,27 @@
 //! Requests of the Kubernetes API: from HTTP to calls of the cluster, and back.
 
-use std::fmt::Write as _;
-
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method as Verb, Response, StatusCode, header};
+use axum::http::{Method as Verb, StatusCode, header};
+use ephor_api::reply::{Form, Reply, form, shaped};
 use ephor_cluster::raw::{self, Method, RawRequest, Target};
 use ephor_cluster::schema::wire;
 use ephor_cluster::{Cluster as _, ClusterError, ErrorKind, MemoryCluster, PatchKind};
 use ephor_expr::{Value, yaml};
 
-use super::{openapi, table, versions};
+use super::columns::DefinedColumns;
+use super::{openapi, versions};
 
-/// What the client would like to have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    /// Objects.
-    Plain,
-    /// A table of them.
-    Table,
-    /// Their metadata.
-    Metadata,
-    /// Discovery of all groups in one document.
-    Aggregated,
-}
-
-/// The first form that the client accepts and that there is. `None` if it takes no JSON.
-pub(super) fn form(headers: &HeaderMap) -> Option<Form> {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let accepted: Vec<&str> = accepted.flat_map(|list| list.split(',')).map(str::trim).collect();
-    if accepted.is_empty() {
-        return Some(Form::Plain);
+/// The second version of the `OpenAPI` document as protocol buffer: without types. kubectl asks for it when it
+/// meets a kind that no other document has, and finds out from it that there is none.
+fn openapi_protobuf() -> Reply {
+    const DOCUMENT: &[u8] = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.34.0";
+    Reply {
+        status: StatusCode::OK,
+        content_type: "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+        body: DOCUMENT.to_vec(),
+        warnings: Vec::new(),
     }
-    accepted.iter().find_map(|kind| {
-        let mut parts = kind.split(';').map(str::trim);
-        let media = parts.next().unwrap_or_default();
-        if !matches!(media, "application/json" | "*/*" | "application/*") {
-            return None;
-        }
-        let parameters: Vec<&str> = parts.collect();
-        let asked = parameters.iter().find_map(|parameter| parameter.strip_prefix("as="));
-        match asked {
-            None => Some(Form::Plain),
-            Some("Table") if parameters.contains(&"v=v1") => Some(Form::Table),
-            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => Some(Form::Metadata),
-            Some("APIGroupDiscoveryList") if parameters.contains(&"v=v2") => Some(Form::Aggregated),
-            Some(_) => None,
-        }
-    })
-}
-
-/// An answer, before it goes out.
-pub(super) struct Reply {
-    pub(super) status: StatusCode,
-    pub(super) content_type: &'static str,
-    pub(super) body: Vec<u8>,
-    pub(super) warnings: Vec<String>,
-}
-
-impl Reply {
-    pub(super) fn json(status: StatusCode, value: &Value) -> Self {
-        let body = value.to_json().into_bytes();
-        Self { status, content_type: "application/json", body, warnings: Vec::new() }
-    }
-
-    pub(super) fn error(error: &ClusterError) -> Self {
-        let status = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self::json(status, &error.status())
-    }
-
-    /// The second version of the `OpenAPI` document as protocol buffer: without types. kubectl asks for it when it
-    /// meets a kind that no other document has, and finds out from it that there is none.
-    fn openapi_protobuf() -> Self {
-        const DOCUMENT: &[u8] = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.34.0";
-        Self {
-            status: StatusCode::OK,
-            content_type: "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
-            body: DOCUMENT.to_vec(),
-            warnings: Vec::new(),
-        }
-    }
-
-    fn text(text: &str) -> Self {
-        let body = text.as_bytes().to_vec();
-        Self { status: StatusCode::OK, content_type: "text/plain; charset=utf-8", body, warnings: Vec::new() }
-    }
-
-    pub(super) fn into_response(self) -> Response<Body> {
-        let mut response = Response::new(Body::from(self.body));
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-        for warning in &self.warnings {
-            if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{}\"", escaped(warning))) {
-                headers.append(header::WARNING, value);
-            }
-        }
-        response
-    }
-}
-
-/// A warning as a quoted string of a header: what a header cannot hold is left out.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars().take(1024) {
-        match c {
-            '"' | '\\' => {
-                let _ = write!(out, "\\{c}");
-            }
-            '\n' | '\t' => out.push(' '),
-            c if c.is_ascii() && !c.is_ascii_control() => out.push(c),
-            // The client undoes percent-encoding nowhere, so that letters outside of ASCII stay as they are.
-            c if !c.is_control() => out.push(c),
-            _ => {}
-        }
-    }
-    out
 }
 
 /// Answers a request that is no watch.
@@ -137,12 +42,9 @@ fn respond(cluster: &MemoryCluster, parts: &Parts, body: &Bytes) -> Result<Reply
     if path == "/openapi/v2"
         && parts.headers.get(header::ACCEPT).is_none_or(|accept| !accept.to_str().unwrap_or_default().contains("json"))
     {
-        return Ok(Reply::openapi_protobuf());
+        return Ok(openapi_protobuf());
     }
-    let Some(form) = form(&parts.headers) else {
-        let message = "only the following media types are accepted: application/json";
-        return Err(ClusterError::denied(406, "NotAcceptable", message));
-    };
+    let form = form(&parts.headers)?;
     if let Some(rest) = path.strip_prefix("/openapi/") {
         let document = openapi::document(cluster, rest).ok_or_else(ClusterError::no_such_path)?;
         return Ok(Reply::json(StatusCode::OK, &document));
@@ -151,9 +53,7 @@ fn respond(cluster: &MemoryCluster, parts: &Parts, body: &Bytes) -> Result<Reply
     if let Some(core) = [("/api", true), ("/apis", false)].into_iter().find(|(p, _)| *p == path).map(|(_, core)| core)
         && form == Form::Aggregated
     {
-        let mut reply = Reply::json(StatusCode::OK, &ephor_cluster::discovery::aggregated(&discovery, core));
-        reply.content_type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-        return Ok(reply);
+        return Ok(Reply::aggregated_discovery(&discovery, core));
     }
     let request =
         RawRequest { method: method(parts)?, path: with_manager(parts), body: decoded(parts, body)?, dry_run: false };
@@ -173,42 +73,12 @@ fn respond(cluster: &MemoryCluster, parts: &Parts, body: &Bytes) -> Result<Reply
     let status = if creates { StatusCode::CREATED } else { StatusCode::OK };
     let warning = target.as_ref().and_then(|target| versions::deprecation(cluster, &target.resource));
     let answer = match &target {
-        Some(target) => shaped(cluster, target, form, query, answer),
+        Some(target) => shaped(&DefinedColumns(cluster.clone()), &target.resource, form, query, answer),
         None => answer,
     };
     let mut reply = Reply::json(status, &answer);
     reply.warnings.extend(warning);
     Ok(reply)
-}
-
-/// The answer in the form that was asked for.
-pub(super) fn shaped(cluster: &MemoryCluster, target: &Target, form: Form, query: &str, answer: Value) -> Value {
-    let is_status = answer.str_at(&["kind"]) == Some("Status");
-    match form {
-        Form::Table if !is_status => table::table(cluster, &target.resource, query, &answer),
-        Form::Metadata if !is_status => metadata(&answer),
-        _ => answer,
-    }
-}
-
-/// Objects without anything but their metadata.
-fn metadata(answer: &Value) -> Value {
-    let partial = |object: &Value| {
-        Value::from([
-            ("apiVersion", Value::from("meta.k8s.io/v1")),
-            ("kind", Value::from("PartialObjectMetadata")),
-            ("metadata", object.get("metadata").cloned().unwrap_or_default()),
-        ])
-    };
-    match answer.get("items").and_then(Value::as_array) {
-        Some(items) => Value::from([
-            ("apiVersion", Value::from("meta.k8s.io/v1")),
-            ("items", Value::array(items.iter().map(partial).collect())),
-            ("kind", Value::from("PartialObjectMetadataList")),
-            ("metadata", answer.get("metadata").cloned().unwrap_or_default()),
-        ]),
-        None => partial(answer),
-    }
 }
 
 fn content_type(parts: &Parts) -> &str {

@@ -1,13 +1,30 @@
-//! The columns of built-in kinds.
+//! The columns of the tables of each kind: of built-in ones here, of custom ones in their definitions.
 
-use ephor_cluster::resource::Resource;
+use ephor_api::column::{Column, Content, age, name};
+use ephor_api::table::{self, TableColumns};
+use ephor_cluster::MemoryCluster;
+use ephor_cluster::resource::{Origin, Resource};
 use ephor_expr::{Map, Value};
 
 use super::cells::{
     access_modes, addresses, condition, count_at, external_addresses, joined, joined_subjects, labels, list, number_at,
     of_containers, or_none, place, quotas,
 };
-use super::column::{Column, Content, age, name};
+use super::versions;
+
+/// The columns of all kinds that a cluster serves.
+pub(super) struct DefinedColumns(pub(super) MemoryCluster);
+
+impl TableColumns for DefinedColumns {
+    fn columns(&self, resource: &Resource) -> Vec<Column> {
+        if resource.origin == Origin::BuiltIn {
+            return built_in(resource);
+        }
+        let version = versions::own(&self.0, resource);
+        let declared = version.as_ref().and_then(|version| version.get("additionalPrinterColumns"));
+        table::custom(declared.and_then(Value::as_array))
+    }
+}
 
 const fn at(title: &'static str, path: &'static [&'static str]) -> Column {
     Column::of(title, "string", Content::At(path))
@@ -65,7 +82,7 @@ fn templates() -> [Column; 3] {
 }
 
 /// The columns of a kind of Kubernetes itself.
-pub(super) fn built_in(resource: &Resource) -> Vec<Column> {
+fn built_in(resource: &Resource) -> Vec<Column> {
     let own: Vec<Column> = match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => vec![
             made("Ready", |pod| {

@@ -1,6 +1,6 @@
 //! `ephor sandbox`: an API server in one process, with policies, and nothing that runs.
 //!
-//! A [`MemoryCluster`] behind HTTP ([`server`], `api`, `watch`), with the admission handlers and the background
+//! A [`MemoryCluster`] behind HTTP ([`server`], `api`, `ephor-api`), with the admission handlers and the background
 //! controllers of production asked in process (`engine`, `admit`). Who may come in is decided by [`gate`]. kubectl and
 //! other clients need no more than the kubeconfig.
 
@@ -9,11 +9,9 @@ mod admission_policies;
 mod admit;
 mod api;
 mod cells;
-mod column;
 mod columns;
 mod engine;
 pub mod gate;
-mod json_path;
 pub mod kubeconfig;
 mod lists;
 pub mod live;
@@ -23,12 +21,10 @@ mod openapi;
 mod scheduling;
 pub mod server;
 pub mod state;
-mod table;
 #[cfg(test)]
 mod tests;
 pub mod tls;
 mod versions;
-mod watch;
 mod workloads;
 
 use std::io;

@@ -10,15 +10,17 @@ use axum::body::{Body, to_bytes};
 use axum::extract::State;
 use axum::http::{Request, Response, StatusCode};
 use axum::middleware::{self, Next};
-use ephor_cluster::{Cluster as _, ClusterError, MemoryCluster, raw};
+use ephor_api::reply::Reply;
+use ephor_api::watch::{self, WatchParameters};
+use ephor_cluster::{ClusterError, MemoryCluster};
 use ephor_runtime::cancellation::CancellationToken;
 use hyper_util::rt::TokioTimer;
 use tokio::sync::Semaphore;
 
-use super::api::{self, Reply};
+use super::api;
+use super::columns::DefinedColumns;
 use super::gate::Gate;
 use super::tls::Certificate;
-use super::watch::{self, WatchParameters};
 use super::{lists, namespaces};
 use crate::live::{self, Live};
 
@@ -127,9 +129,12 @@ async fn handle(State(served): State<Arc<Served>>, request: Request<Body>) -> Re
     let stop = served.stop.clone();
     let certificate = Arc::clone(&served.certificate);
     let watches = Arc::clone(&served.watches);
-    let answered = tokio::task::spawn_blocking(move || match watched(&cluster, &parts) {
+    let answered = tokio::task::spawn_blocking(move || match WatchParameters::of(&cluster, &parts) {
         Ok(Some(asked)) => match watches.try_acquire_owned() {
-            Ok(permit) => watch::respond(cluster, asked, stop, permit),
+            Ok(permit) => {
+                let columns = Arc::new(DefinedColumns(cluster.clone()));
+                watch::respond(&cluster, columns, asked, stop, permit)
+            }
             Err(_) => Reply::error(&ClusterError::denied(429, "TooManyRequests", "too many watches")).into_response(),
         },
         Ok(None) => {
@@ -153,20 +158,4 @@ fn may_make_namespace(parts: &axum::http::request::Parts) -> bool {
     let below = parts.uri.path().strip_prefix("/api/v1/namespaces");
     let names_one = |rest: &str| !rest.trim_start_matches('/').contains('/');
     matches!(parts.method, axum::http::Method::POST | axum::http::Method::PATCH) && below.is_some_and(names_one)
-}
-
-/// The watch that a request asks for, if it does.
-fn watched(
-    cluster: &MemoryCluster,
-    parts: &axum::http::request::Parts,
-) -> Result<Option<WatchParameters>, ClusterError> {
-    let text = parts.uri.query().unwrap_or_default();
-    if parts.method != axum::http::Method::GET || !text.contains("watch=") {
-        return Ok(None);
-    }
-    let Some(target) = raw::target(&*cluster.discovery()?, parts.uri.path()) else { return Ok(None) };
-    let Some(query) = raw::watch(&target, text)? else { return Ok(None) };
-    let form = api::form(&parts.headers)
-        .ok_or_else(|| ClusterError::denied(406, "NotAcceptable", "only application/json is served"))?;
-    Ok(Some(WatchParameters { target, query, form, text: text.to_owned() }))
 }

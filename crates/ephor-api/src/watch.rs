@@ -1,18 +1,22 @@
 //! Watches over HTTP: one line of JSON for each event.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderValue, Response, StatusCode, header};
-use ephor_cluster::raw::Target;
-use ephor_cluster::{Cluster as _, ClusterError, ListQuery, MemoryCluster, Watch, WatchEvent, WatchQuery};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, Response, StatusCode, header};
+use ephor_cluster::raw::{self, Target};
+use ephor_cluster::{Cluster, ClusterError, ListQuery, Watch, WatchEvent, WatchQuery};
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::cancellation::CancellationToken;
 use futures::stream;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::api::{Form, Reply, shaped};
+use crate::reply::{Form, Reply, form, shaped};
+use crate::table::TableColumns;
 
 /// How often a quiet watch looks whether anybody still listens.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -24,17 +28,33 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
 /// How many events wait for a slow reader.
 const BACKLOG: usize = 64;
+/// How long a reader may take nothing while the backlog is full. Then its watch ends, and it can start a new one.
+const STALLED: Duration = Duration::from_secs(30);
+/// How often a full backlog is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A watch as it was asked for.
-pub(super) struct WatchParameters {
-    pub(super) target: Target,
-    pub(super) query: WatchQuery,
-    pub(super) form: Form,
+#[derive(Debug)]
+pub struct WatchParameters {
+    target: Target,
+    query: WatchQuery,
+    form: Form,
     /// The query of the URL.
-    pub(super) text: String,
+    text: String,
 }
 
 impl WatchParameters {
+    /// The watch that a request asks for, if it does.
+    pub fn of(cluster: &dyn Cluster, parts: &Parts) -> Result<Option<Self>, ClusterError> {
+        let text = parts.uri.query().unwrap_or_default();
+        if parts.method != Method::GET {
+            return Ok(None);
+        }
+        let Some(target) = raw::target(&*cluster.discovery()?, parts.uri.path()) else { return Ok(None) };
+        let Some(query) = raw::watch(&target, text)? else { return Ok(None) };
+        Ok(Some(Self { target, query, form: form(&parts.headers)?, text: text.to_owned() }))
+    }
+
     fn parameter(&self, name: &str) -> Option<&str> {
         self.text.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
     }
@@ -51,8 +71,9 @@ impl WatchParameters {
 }
 
 /// Starts a watch; its events are the body. The permit is given back at its end.
-pub(super) fn respond(
-    cluster: MemoryCluster,
+pub fn respond(
+    cluster: &dyn Cluster,
+    columns: Arc<dyn TableColumns>,
     mut asked: WatchParameters,
     stop: CancellationToken,
     permit: OwnedSemaphorePermit,
@@ -73,12 +94,12 @@ pub(super) fn respond(
         Err(error) => return Reply::error(&error).into_response(),
     };
     let (sender, receiver) = mpsc::channel(BACKLOG);
-    let teller = EventWriter { cluster, asked, sender };
+    let teller = EventWriter { columns, asked, sender, stop };
     // A thread of its own: a watch waits, and there may be hundreds. Its end is the end of one watch, and nothing else
     // relies on it, so it is not supervised.
     let spawned = std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
         let _permit = permit;
-        teller.run(watch, first, &stop);
+        teller.run(watch, first);
     });
     if spawned.is_err() {
         return Reply::error(&ClusterError::unreachable("too many watches")).into_response();
@@ -93,25 +114,21 @@ pub(super) fn respond(
 }
 
 struct EventWriter {
-    cluster: MemoryCluster,
+    columns: Arc<dyn TableColumns>,
     asked: WatchParameters,
     sender: mpsc::Sender<Bytes>,
+    stop: CancellationToken,
 }
 
-/// The client has gone.
+/// The client has gone, or takes nothing.
 struct Disconnected;
 
 impl EventWriter {
-    fn run(&self, mut watch: Box<dyn Watch>, first: Vec<WatchEvent>, stop: &CancellationToken) {
-        let _ = self.tell_all(&mut *watch, first, stop);
+    fn run(&self, mut watch: Box<dyn Watch>, first: Vec<WatchEvent>) {
+        let _ = self.tell_all(&mut *watch, first);
     }
 
-    fn tell_all(
-        &self,
-        watch: &mut dyn Watch,
-        first: Vec<WatchEvent>,
-        stop: &CancellationToken,
-    ) -> Result<(), Disconnected> {
+    fn tell_all(&self, watch: &mut dyn Watch, first: Vec<WatchEvent>) -> Result<(), Disconnected> {
         for event in first {
             self.tell(&event)?;
         }
@@ -122,7 +139,7 @@ impl EventWriter {
         let until = Instant::now() + self.asked.timeout();
         let mut told = Instant::now();
         let mut pending: Option<Str> = None;
-        while !stop.is_cancelled() && Instant::now() < until {
+        while !self.stop.is_cancelled() && Instant::now() < until {
             match watch.next(POLL_INTERVAL) {
                 Ok(Some(WatchEvent::Bookmark(version))) => pending = Some(version),
                 Ok(Some(event)) => {
@@ -154,7 +171,7 @@ impl EventWriter {
             WatchEvent::Bookmark(version) => return self.bookmark(version, None),
         };
         let WatchParameters { target, form, text, .. } = &self.asked;
-        self.send(word, shaped(&self.cluster, target, *form, text, object.clone()))
+        self.send(word, shaped(&*self.columns, &target.resource, *form, text, object.clone()))
     }
 
     fn bookmark(&self, version: &Str, annotations: Option<Value>) -> Result<(), Disconnected> {
@@ -172,12 +189,21 @@ impl EventWriter {
             ("metadata", Value::object(metadata)),
         ]);
         let WatchParameters { target, form, text, .. } = &self.asked;
-        self.send("BOOKMARK", shaped(&self.cluster, target, *form, text, object))
+        self.send("BOOKMARK", shaped(&*self.columns, &target.resource, *form, text, object))
     }
 
     fn send(&self, word: &str, object: Value) -> Result<(), Disconnected> {
         let mut line = Value::from([("object", object), ("type", Value::from(word))]).to_json();
         line.push('\n');
-        self.sender.blocking_send(Bytes::from(line)).map_err(|_| Disconnected)
+        let mut line = Bytes::from(line);
+        let until = Instant::now() + STALLED;
+        loop {
+            match self.sender.try_send(line) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Full(unsent)) if !self.stop.is_cancelled() && Instant::now() < until => line = unsent,
+                Err(_) => return Err(Disconnected),
+            }
+            self.stop.wait(RETRY_INTERVAL);
+        }
     }
 }

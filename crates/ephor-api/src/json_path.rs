@@ -5,16 +5,19 @@ use ephor_expr::{Str, Value};
 
 /// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub enum Step {
+    /// A member of an object.
     Member(Str),
+    /// An item of an array; negative ones count from its end.
     Item(i64),
+    /// All members or items.
     All,
     /// Items whose member has this text.
     Where(Vec<Str>, Str),
 }
 
 /// Reads a path; `None` for what is not understood.
-pub(super) fn parse(text: &str) -> Option<Vec<Step>> {
+pub fn parse(text: &str) -> Option<Vec<Step>> {
     let mut rest = text.trim().trim_start_matches('{').trim_end_matches('}').trim_start_matches('$');
     let mut steps = Vec::new();
     while !rest.is_empty() {
@@ -61,7 +64,7 @@ fn bracket(inner: &str) -> Option<Step> {
 }
 
 /// The values that a path leads to.
-pub(super) fn find<'v>(value: &'v Value, steps: &[Step]) -> Vec<&'v Value> {
+pub fn find<'v>(value: &'v Value, steps: &[Step]) -> Vec<&'v Value> {
     let mut found = vec![value];
     for step in steps {
         found = found.into_iter().flat_map(|value| below(value, step)).collect();

@@ -3,11 +3,11 @@
 use ephor_expr::{Str, Value};
 use jiff::Timestamp;
 
-use super::json_path::{self, Step};
+use crate::json_path::{self, Step};
 
 /// A column of a table.
 #[derive(Debug, Clone)]
-pub(super) struct Column {
+pub struct Column {
     title: Str,
     kind: Str,
     /// Columns above 0 are for `-o wide`.
@@ -17,7 +17,7 @@ pub(super) struct Column {
 
 /// What a cell shows.
 #[derive(Debug, Clone)]
-pub(super) enum Content {
+pub enum Content {
     /// The value at a path.
     At(&'static [&'static str]),
     /// The value at a path, or nothing.
@@ -34,23 +34,24 @@ pub(super) enum Content {
 
 impl Column {
     /// A column that is always shown.
-    pub(super) const fn of(title: &'static str, kind: &'static str, content: Content) -> Self {
+    pub const fn of(title: &'static str, kind: &'static str, content: Content) -> Self {
         Self { title: Str::new_static(title), kind: Str::new_static(kind), priority: 0, content }
     }
 
     /// The same for `-o wide` alone.
-    pub(super) fn wide(mut self) -> Self {
+    #[must_use]
+    pub fn wide(mut self) -> Self {
         self.priority = 1;
         self
     }
 
     /// A column of a custom kind.
-    pub(super) fn custom(title: &str, kind: &str, priority: i64, path: Vec<Step>) -> Self {
+    pub fn custom(title: &str, kind: &str, priority: i64, path: Vec<Step>) -> Self {
         Self { title: title.into(), kind: kind.into(), priority, content: Content::Path(path) }
     }
 
     /// The column in the table's head.
-    pub(super) fn definition(&self) -> Value {
+    pub fn definition(&self) -> Value {
         let format = if self.title == "Name" { "name" } else { "" };
         // A time is shown as an age, which is text.
         let kind = if self.kind == "date" { Str::new_static("string") } else { self.kind.clone() };
@@ -64,7 +65,7 @@ impl Column {
     }
 
     /// The cell of an object.
-    pub(super) fn cell(&self, object: &Value, now: Timestamp) -> Value {
+    pub fn cell(&self, object: &Value, now: Timestamp) -> Value {
         match &self.content {
             Content::At(path) => object.at(path).cloned().map_or_else(|| Value::from("<none>"), scalar),
             Content::AtOrEmpty(path) => object.at(path).cloned().map_or_else(|| Value::from(""), scalar),
@@ -125,12 +126,12 @@ fn age_of(since: Option<&str>, now: Timestamp) -> Value {
 }
 
 /// The first column of every table.
-pub(super) fn name() -> Column {
+pub fn name() -> Column {
     Column::of("Name", "string", Content::At(&["metadata", "name"]))
 }
 
 /// The last column of nearly every table.
-pub(super) fn age() -> Column {
+pub fn age() -> Column {
     Column::of("Age", "string", Content::Since(&["metadata", "creationTimestamp"]))
 }
 

@@ -1,25 +1,25 @@
 //! Tables: the output of `kubectl get` for each kind.
-//!
-//! Built-in kinds have their columns in [`super::columns`]; custom kinds say theirs in their definition
-//! (`additionalPrinterColumns`).
 
-use ephor_cluster::MemoryCluster;
-use ephor_cluster::resource::{Origin, Resource};
+use ephor_cluster::Resource;
 use ephor_expr::{Map, Value};
 use jiff::Timestamp;
 
-use super::column::{self, Column};
-use super::columns;
-use super::{json_path, versions};
+use crate::column::{self, Column};
+use crate::json_path;
+
+/// Which columns the tables of a kind have.
+pub trait TableColumns: Send + Sync {
+    /// The columns of that kind.
+    fn columns(&self, resource: &Resource) -> Vec<Column>;
+}
 
 /// The table of an answer: of a list or of one object.
-pub(super) fn table(cluster: &MemoryCluster, resource: &Resource, query: &str, answer: &Value) -> Value {
-    let columns = columns_of(cluster, resource);
+pub fn table(columns: &[Column], resource: &Resource, query: &str, answer: &Value) -> Value {
     let includes = query.split('&').find_map(|pair| pair.strip_prefix("includeObject=")).unwrap_or("Metadata");
     let now = Timestamp::now();
     let one = [answer.clone()];
     let objects = answer.get("items").and_then(Value::as_array).unwrap_or(&one);
-    let rows = objects.iter().map(|object| row(resource, &columns, object, includes, now));
+    let rows = objects.iter().map(|object| row(resource, columns, object, includes, now));
     let mut members = Map::from_iter([
         ("apiVersion".into(), Value::from("meta.k8s.io/v1")),
         ("columnDefinitions".into(), Value::array(columns.iter().map(Column::definition).collect())),
@@ -63,19 +63,9 @@ fn row(resource: &Resource, columns: &[Column], object: &Value, includes: &str, 
     Value::object(members)
 }
 
-fn columns_of(cluster: &MemoryCluster, resource: &Resource) -> Vec<Column> {
-    if resource.origin == Origin::BuiltIn {
-        return columns::built_in(resource);
-    }
-    let own = versions::own(cluster, resource).map(|version| defined(&version)).unwrap_or_default();
-    let age = own.is_empty().then(column::age);
-    std::iter::once(column::name()).chain(own).chain(age).collect()
-}
-
-/// The columns that the definition of a custom kind declares.
-fn defined(version: &Value) -> Vec<Column> {
-    let declared = version.get("additionalPrinterColumns").and_then(Value::as_array);
-    declared
+/// The columns of a custom kind: the name, and what its definition declares (`additionalPrinterColumns`).
+pub fn custom(declared: Option<&[Value]>) -> Vec<Column> {
+    let own: Vec<Column> = declared
         .unwrap_or_default()
         .iter()
         .filter_map(|column| {
@@ -84,5 +74,7 @@ fn defined(version: &Value) -> Vec<Column> {
             let path = json_path::parse(text("jsonPath")?)?;
             Some(Column::custom(text("name")?, text("type").unwrap_or("string"), priority, path))
         })
-        .collect()
+        .collect();
+    let age = own.is_empty().then(column::age);
+    std::iter::once(column::name()).chain(own).chain(age).collect()
 }

@@ -1,0 +1,16 @@
+//! The HTTP front of a Kubernetes API, over any [`Cluster`](ephor_cluster::Cluster).
+//!
+//! - [`reply`]: content negotiation, objects in the form that the client accepts, and the HTTP answer.
+//! - [`table`] and [`column`]: the output of `kubectl get`.
+//! - [`watch`]: watches as lines of JSON.
+//! - [`reports`]: the extension API server that serves policy reports from memory.
+//!
+//! The sandbox serves its whole cluster through it; the reports role serves only reports.
+
+pub mod column;
+pub mod json_path;
+pub mod openapi;
+pub mod reply;
+pub mod reports;
+pub mod table;
+pub mod watch;

@@ -11,6 +11,7 @@ use ephor_runtime::policies::PolicyStore;
 use ephor_runtime::settings::AdmissionSettings;
 use ephor_runtime::threads;
 
+use crate::admission_policies::{AdmissionPolicyController, AdmissionPolicySources, GeneratedBoard};
 use crate::certs::{CertKeeper, CertSettings, CertStore};
 use crate::registration::RegistrationBoard;
 use crate::status::StatusController;
@@ -21,6 +22,7 @@ pub struct Leading {
     keeper: Arc<CertKeeper>,
     webhooks: Arc<WebhookController>,
     statuses: Arc<StatusController>,
+    admission_policies: Arc<AdmissionPolicyController>,
     global: Option<(Arc<dyn Cluster>, GlobalContext)>,
     writes_statuses: bool,
     metrics: Metrics,
@@ -44,12 +46,19 @@ impl Leading {
             certs: certs.clone(),
         };
         let keeper = CertKeeper::new(Arc::clone(cluster), CertSettings::of(settings), certs, board.clone());
+        let generated = GeneratedBoard::default();
+        let enabled = settings.generate_validating_admission_policy;
+        let of_admission_policies =
+            AdmissionPolicySources { cluster: Arc::clone(cluster), policies: policies.clone(), config: config.clone() };
+        let admission_policies =
+            AdmissionPolicyController::new(of_admission_policies, webhook_settings.clone(), enabled, generated.clone());
         let webhooks = WebhookController::new(sources, webhook_settings.clone(), board.clone());
-        let statuses = StatusController::new(Arc::clone(cluster), policies.clone(), board, webhook_settings);
+        let statuses = StatusController::new(Arc::clone(cluster), policies.clone(), board, generated, webhook_settings);
         Self {
             keeper: Arc::new(keeper),
             webhooks: Arc::new(webhooks),
             statuses: Arc::new(statuses),
+            admission_policies: Arc::new(admission_policies),
             global: None,
             // In shadow the policies belong to the engine that decides.
             writes_statuses: !settings.shadow,
@@ -84,10 +93,14 @@ impl Leading {
             move |term| webhooks.run(term, &metrics)
         });
         if self.writes_statuses {
-            let statuses = Arc::clone(&self.statuses);
+            let (statuses, admission_policies) = (Arc::clone(&self.statuses), Arc::clone(&self.admission_policies));
             spawn("statuses", term, {
                 let metrics = self.metrics.clone();
                 move |term| statuses.run(term, &metrics)
+            });
+            spawn("admission policies", term, {
+                let metrics = self.metrics.clone();
+                move |term| admission_policies.run(term, &metrics)
             });
             if let Some((cluster, global)) = self.global.clone() {
                 spawn("global context", term, move |term| globalcontext::write_statuses(&*cluster, &global, term));

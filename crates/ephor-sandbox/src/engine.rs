@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ephor_admission::admission_policies::{AdmissionPolicyController, AdmissionPolicySources, GeneratedBoard};
 use ephor_admission::policy_admission::{Accounts, PolicyAdmission};
 use ephor_admission::registration::RegistrationBoard;
 use ephor_admission::review::results::{RequestResults, queue_settings};
@@ -98,11 +99,19 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
     let term = Term::unlimited(stop);
     // There are no webhooks to wait for: a policy that compiles is ready.
     let settings = WebhookSettings { registered_from: RegisteredFrom::Static, ..WebhookSettings::default() };
-    let statuses =
-        StatusController::new(Arc::clone(&admission), policies.clone(), RegistrationBoard::default(), settings);
+    let generated = GeneratedBoard::default();
+    let sources =
+        AdmissionPolicySources { cluster: Arc::clone(&admission), policies: policies.clone(), config: config.clone() };
+    let admission_policies = AdmissionPolicyController::new(sources, settings.clone(), true, generated.clone());
+    threads::spawn("admission policies", threads::LARGE, stop, {
+        let term = term.clone();
+        move || admission_policies.run(&term, &Metrics::default())
+    });
+    let board = RegistrationBoard::default();
+    let statuses = StatusController::new(Arc::clone(&admission), policies.clone(), board, generated, settings);
     threads::spawn("statuses", threads::LARGE, stop, {
         let term = term.clone();
-        move || statuses.run(&term, &ephor_runtime::metrics::Metrics::default())
+        move || statuses.run(&term, &Metrics::default())
     });
     let cluster_of_background = account("background");
     let worked = ephor_background::results::queue_settings(MAX_EPHEMERAL, None);

@@ -78,7 +78,7 @@ impl fmt::Display for Reason {
             Self::Signatures => "signatures of images and manifests",
             Self::Registries => "image registries",
             Self::ScanEvents => "Events of scans",
-            Self::NativePolicies => "generated admission policies of Kubernetes",
+            Self::NativePolicies => "reports about admission policies of Kubernetes, and generated mutating ones",
             Self::Cleanup => "the cleanup and TTL controllers",
             Self::Containers => "running containers",
             Self::CommandLine => "the command line against a cluster",
@@ -90,13 +90,14 @@ impl fmt::Display for Reason {
 }
 
 /// Folders whose every scenario needs the same.
-const FOLDERS: [(&str, Reason); 12] = [
+const FOLDERS: [(&str, Reason); 13] = [
     ("chainsaw/cli/", Reason::CommandLine),
     ("chainsaw/cleanup/", Reason::Cleanup),
     ("chainsaw/ttl/", Reason::Cleanup),
     ("chainsaw/lease/", Reason::Containers),
+    ("chainsaw/validating-admission-policy-reports/", Reason::NativePolicies),
+    ("chainsaw/reports/background/validating-admission-policy-exclude", Reason::NativePolicies),
     ("chainsaw/verify-manifests/", Reason::Signatures),
-    ("chainsaw/generate-validating-admission-policy/", Reason::NativePolicies),
     ("chainsaw/flags/", Reason::Containers),
     // A container that fails, a Pod that is bound to a Node.
     ("policies/other/get-debug-information/", Reason::Containers),
@@ -178,7 +179,7 @@ impl Needs {
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         match (api_version.split('/').next().unwrap_or_default(), kind) {
             ("policies.kyverno.io", _) => self.reasons.push(Reason::CelPolicies),
-            ("admissionregistration.k8s.io", kind) if kind.contains("AdmissionPolicy") => {
+            ("admissionregistration.k8s.io", kind) if kind.starts_with("MutatingAdmissionPolicy") => {
                 self.reasons.push(Reason::NativePolicies);
             }
             ("kyverno.io", "CleanupPolicy" | "ClusterCleanupPolicy") => self.reasons.push(Reason::Cleanup),

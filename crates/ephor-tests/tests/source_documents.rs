@@ -142,7 +142,8 @@ fn policy_of(rules: Value) -> Value {
 /// The rules of `status.autogen` as Ephor writes them.
 fn autogen(policy: &Value) -> Vec<Value> {
     let status =
-        describe(&Description::of(policy), &Readiness::Ready { failing: None }, None, Timestamp::UNIX_EPOCH).unwrap();
+        describe(&Description::of(policy), &Readiness::Ready { failing: None }, None, None, Timestamp::UNIX_EPOCH)
+            .unwrap();
     status.at(&["autogen", "rules"]).and_then(Value::as_array).unwrap_or_default().to_vec()
 }
 

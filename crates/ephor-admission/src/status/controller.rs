@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 
 use super::document::{Description, describe};
 use super::readiness::readiness;
+use crate::admission_policies::GeneratedBoard;
 use crate::registration::RegistrationBoard;
 use crate::webhooks::WebhookSettings;
 
@@ -24,6 +25,7 @@ pub struct StatusController {
     cluster: Arc<dyn Cluster>,
     policies: PolicyStore,
     board: RegistrationBoard,
+    generated: GeneratedBoard,
     settings: WebhookSettings,
     notify: Notify,
 }
@@ -63,6 +65,7 @@ impl StatusController {
         cluster: Arc<dyn Cluster>,
         policies: PolicyStore,
         board: RegistrationBoard,
+        generated: GeneratedBoard,
         settings: WebhookSettings,
     ) -> Self {
         let notify = Notify::new();
@@ -74,7 +77,11 @@ impl StatusController {
             let notify = notify.clone();
             move || notify.notify()
         });
-        Self { cluster, policies, board, settings, notify }
+        generated.subscribe({
+            let notify = notify.clone();
+            move || notify.notify()
+        });
+        Self { cluster, policies, board, generated, settings, notify }
     }
 
     /// Works until the term ends.
@@ -125,7 +132,7 @@ impl StatusController {
 
     fn work(&self, memory: &mut Memory, now: Timestamp) -> Vec<Work> {
         let snapshot = self.policies.snapshot();
-        let registration = self.board.get();
+        let (registration, generated) = (self.board.get(), self.generated.get());
         memory.descriptions.retain(|key, _| snapshot.policies.contains_key(key));
         memory.written.retain(|key, version| {
             snapshot.policies.get(key).is_some_and(|policy| policy.resource_version() == version)
@@ -138,7 +145,7 @@ impl StatusController {
             let description = memory.description(key, policy);
             let before = policy.document.get("status").filter(|status| !status.is_null());
             let readiness = readiness(policy, &registration, &self.settings);
-            if let Some(status) = describe(&description, &readiness, before, now)
+            if let Some(status) = describe(&description, &readiness, generated.get(key), before, now)
                 && before != Some(&status)
             {
                 work.push(Work { policy: Arc::clone(policy), status });

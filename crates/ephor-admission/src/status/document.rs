@@ -9,6 +9,7 @@ use ephor_expr::{Map, Value};
 use jiff::Timestamp;
 
 use super::readiness::Readiness;
+use crate::admission_policies::Generated;
 
 /// The longest message of a condition, in bytes.
 const MAX_MESSAGE: usize = 8 * 1024;
@@ -63,10 +64,11 @@ fn defaulted(mut rule: Value) -> Value {
 }
 
 /// The status that follows from a readiness; `None` if nothing is to be said. `before` is the stored one: the time of
-/// the last change of readiness is kept.
+/// the last change of readiness is kept. `generated` tells what became of the admission policy that it asks for.
 pub fn describe(
     description: &Description,
     readiness: &Readiness,
+    generated: Option<&Generated>,
     before: Option<&Value>,
     now: Timestamp,
 ) -> Option<Value> {
@@ -99,7 +101,12 @@ pub fn describe(
     status.insert("autogen", description.autogen.clone());
     status.insert("conditions", Value::array(conditions));
     status.insert("rulecount", description.counts.clone());
-    let generated = Value::from([("generated", Value::Bool(false)), ("message", Value::from(""))]);
+    let (is_stored, why) = match generated {
+        None => (false, ""),
+        Some(Generated::Stored) => (true, ""),
+        Some(Generated::Skipped(why)) => (false, cut(why)),
+    };
+    let generated = Value::from([("generated", Value::Bool(is_stored)), ("message", Value::from(why))]);
     status.insert("validatingadmissionpolicy", generated);
     Some(status.into())
 }

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 
 use super::controller::{Memory, RoundResult};
 use super::{Description, Readiness, StatusController, describe};
+use crate::admission_policies::GeneratedBoard;
 use crate::registration::{Registered, Registration, RegistrationBoard};
 use crate::webhooks::{RegisteredFrom, WebhookSettings};
 
@@ -36,7 +37,7 @@ fn a_status_holds_the_generated_rules_whole() {
     let rule = "{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {message: '{{ request.object.spec.x }}', pattern: {spec: {a: b}}}}";
     let mutate = "{name: m, match: {any: [{resources: {kinds: [Secret]}}]}, mutate: {patchStrategicMerge: {a: b}}}";
     let description = Description::of(&policy("p", &format!("{rule}, {mutate}")));
-    let status = describe(&description, &Readiness::Ready { failing: None }, None, now()).unwrap();
+    let status = describe(&description, &Readiness::Ready { failing: None }, None, None, now()).unwrap();
     insta::assert_snapshot!(to_yaml(&status));
 }
 
@@ -44,16 +45,16 @@ fn a_status_holds_the_generated_rules_whole() {
 fn the_time_of_a_condition_is_that_of_its_last_change() {
     let description = Description::of(&policy("p", SOUND));
     let later: Timestamp = "2026-11-21T13:00:00Z".parse().unwrap();
-    let first = describe(&description, &Readiness::Ready { failing: None }, None, now()).unwrap();
-    assert_eq!(describe(&description, &Readiness::Ready { failing: None }, Some(&first), later).unwrap(), first);
-    let failed = describe(&description, &Readiness::Failed("why".into()), Some(&first), later).unwrap();
+    let first = describe(&description, &Readiness::Ready { failing: None }, None, None, now()).unwrap();
+    assert_eq!(describe(&description, &Readiness::Ready { failing: None }, None, Some(&first), later).unwrap(), first);
+    let failed = describe(&description, &Readiness::Failed("why".into()), None, Some(&first), later).unwrap();
     let condition = &failed.get("conditions").and_then(Value::as_array).unwrap()[0];
     let text = |key| condition.str_at(&[key]).unwrap();
     assert_eq!(
         (text("status"), text("reason"), text("message"), text("lastTransitionTime")),
         ("False", "Failed", "why", "2026-11-21T13:00:00Z")
     );
-    assert_eq!(describe(&description, &Readiness::Unknown, Some(&first), later), None);
+    assert_eq!(describe(&description, &Readiness::Unknown, None, Some(&first), later), None);
 }
 
 /// Policies in a cluster, and the controller of their statuses.
@@ -91,7 +92,8 @@ impl World {
     }
 
     fn controller(&self, cluster: Arc<dyn Cluster>) -> StatusController {
-        StatusController::new(cluster, self.policies.clone(), self.board.clone(), self.settings.clone())
+        let generated = GeneratedBoard::default();
+        StatusController::new(cluster, self.policies.clone(), self.board.clone(), generated, self.settings.clone())
     }
 
     fn look(&self) -> RoundResult {

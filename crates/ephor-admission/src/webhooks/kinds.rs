@@ -6,7 +6,7 @@ use ephor_expr::Str;
 
 /// Where objects live that a rule of a webhook is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Scope {
+pub(crate) enum Scope {
     /// Anywhere.
     Any,
     /// In namespaces.
@@ -15,7 +15,7 @@ pub(super) enum Scope {
 
 impl Scope {
     /// The word on the wire.
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Scope::Any => "*",
             Scope::Namespaced => "Namespaced",
@@ -25,18 +25,18 @@ impl Scope {
 
 /// One resource that a webhook is called for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Target {
-    pub(super) group: Str,
-    pub(super) version: Str,
-    pub(super) scope: Scope,
+pub(crate) struct Target {
+    pub(crate) group: Str,
+    pub(crate) version: Str,
+    pub(crate) scope: Scope,
     /// With its subresource: `pods`, `pods/exec`, `*/scale`.
-    pub(super) resource: Str,
+    pub(crate) resource: Str,
 }
 
 /// The resources that a selector selects. None for a kind that is not served: no such object can be created.
 ///
 /// `within` is the scope of the policy: a namespaced one sees nothing outside of namespaces.
-pub(super) fn targets(selector: &str, within: Scope, discovery: &Discovery) -> Vec<Target> {
+pub(crate) fn targets(selector: &str, within: Scope, discovery: &Discovery) -> Vec<Target> {
     let selector = KindSelector::parse(selector);
     let wide = |part: &ephor_expr::scalar::wildcard::Wildcard| part.is_exact() || part.as_str() == "*";
     if selector.kind.as_str() == "*" && wide(&selector.group) && wide(&selector.version) {

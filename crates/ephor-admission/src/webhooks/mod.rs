@@ -14,7 +14,7 @@ mod controller;
 mod cover;
 mod demand;
 mod fixed;
-mod kinds;
+pub(crate) mod kinds;
 mod names;
 mod operations;
 mod plan;
@@ -25,6 +25,8 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod write;
+
+pub(crate) use render::outside_of;
 
 pub use controller::{WebhookController, WebhookSources};
 pub use demand::{Demand, Hook, Want};

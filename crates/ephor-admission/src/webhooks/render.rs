@@ -80,7 +80,7 @@ fn client_config(settings: &WebhookSettings, ca_bundle: &[u8], path: &str) -> Va
 }
 
 /// `selector`, and not the namespace `own`.
-pub(super) fn outside_of(own: &str, selector: Option<&Value>) -> Value {
+pub(crate) fn outside_of(own: &str, selector: Option<&Value>) -> Value {
     let mut members = selector.and_then(Value::as_object).cloned().unwrap_or_default();
     let mut expressions = members.get("matchExpressions").and_then(Value::as_array).unwrap_or_default().to_vec();
     let excludes = |expression: &Value| {

@@ -23,6 +23,8 @@ pub struct Exception {
     pub key: Str,
     /// Whether scans honour it.
     pub background: bool,
+    /// What it says, for translation into other kinds of policies.
+    pub declared: PolicyException,
     matches: Matcher,
     conditions: Option<CompiledConditions<Template>>,
     rules: Vec<(Str, Vec<Wildcard>)>,
@@ -81,13 +83,15 @@ impl Exception {
         }
         let rules = spec.exceptions.iter();
         let rules = rules.map(|r| (r.policy_name.clone(), r.rule_names.iter().map(|n| Wildcard::new(n)).collect()));
+        let rules = rules.collect();
         let metadata = &exception.metadata;
         Ok(Self {
             key: format!("{}/{}", metadata.namespace.as_deref().unwrap_or_default(), metadata.name).into(),
             background: spec.background.unwrap_or(true),
+            declared: exception,
             matches,
             conditions,
-            rules: rules.collect(),
+            rules,
             pod_security,
         })
     }
@@ -118,6 +122,11 @@ impl ExceptionSet {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
+    }
+
+    /// The exceptions, in the order in which they apply.
+    pub fn iter(&self) -> impl Iterator<Item = &Exception> {
+        self.all.iter()
     }
 
     /// The exceptions for rule `rule` of the policy called `policy` that cover the input; `None` if none does.

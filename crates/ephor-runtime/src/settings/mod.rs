@@ -130,6 +130,8 @@ pub struct AdmissionSettings {
     pub exclude_bootstrap_resources: bool,
     /// Whether all policies fail open.
     pub force_failure_policy_ignore: bool,
+    /// Whether policies that ask for it become admission policies of the API server.
+    pub generate_validating_admission_policy: bool,
     /// Whether results of admission are reported: webhooks then have side effects.
     pub admission_reports: bool,
     /// How many results of admission may wait to be taken over in the cluster.
@@ -223,6 +225,7 @@ impl AdmissionSettings {
             auto_update_webhooks: values.switch("autoUpdateWebhooks"),
             exclude_bootstrap_resources: values.switch("excludeBootstrapResources"),
             force_failure_policy_ignore: values.switch("forceFailurePolicyIgnore"),
+            generate_validating_admission_policy: values.switch("generateValidatingAdmissionPolicy"),
             admission_reports: values.switch("admissionReports"),
             max_admission_reports: usize::try_from(values.count("maxAdmissionReports")).unwrap_or(usize::MAX),
             audit_workers: usize::try_from(values.count("maxAuditWorkers")).unwrap_or(usize::MAX),

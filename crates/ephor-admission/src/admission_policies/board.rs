@@ -1,0 +1,60 @@
+//! What became of the policies that ask for admission policies of the API server.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use ephor_expr::Str;
+use ephor_runtime::policies::PolicyKey;
+use parking_lot::Mutex;
+
+/// What became of one policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Generated {
+    /// Its objects are stored.
+    Stored,
+    /// They are not, and why.
+    Skipped(Str),
+}
+
+type Subscriber = Box<dyn Fn() + Send + Sync>;
+
+/// Where it is published. Clones are the same board.
+#[derive(Clone, Default)]
+pub struct GeneratedBoard(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    present: ArcSwap<BTreeMap<PolicyKey, Generated>>,
+    subscribers: Mutex<Vec<Subscriber>>,
+}
+
+impl fmt::Debug for GeneratedBoard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GeneratedBoard({} policies)", self.get().len())
+    }
+}
+
+impl GeneratedBoard {
+    /// What became of each policy that asks.
+    pub fn get(&self) -> Arc<BTreeMap<PolicyKey, Generated>> {
+        self.0.present.load_full()
+    }
+
+    /// Publishes it; subscribers are called if it is news.
+    pub fn publish(&self, generated: BTreeMap<PolicyKey, Generated>) {
+        if *self.get() == generated {
+            return;
+        }
+        self.0.present.store(Arc::new(generated));
+        for subscriber in self.0.subscribers.lock().iter() {
+            subscriber();
+        }
+    }
+
+    /// Calls `subscriber` after each change. It must be quick.
+    pub fn subscribe(&self, subscriber: impl Fn() + Send + Sync + 'static) {
+        self.0.subscribers.lock().push(Box::new(subscriber));
+    }
+}

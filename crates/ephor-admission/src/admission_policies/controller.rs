@@ -1,0 +1,298 @@
+//! The leader's thread that keeps the generated objects as their policies want them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, ListQuery, WriteOptions, object};
+use ephor_engine::policy::{Policy, PolicyException};
+use ephor_expr::value::decode_rest;
+use ephor_expr::{Str, Value};
+use ephor_runtime::config::ConfigStore;
+use ephor_runtime::lease::{LostLease, Term};
+use ephor_runtime::metrics::{Metrics, Reconciled};
+use ephor_runtime::notify::Notify;
+use ephor_runtime::policies::{PolicyKey, PolicyStore, Snapshot};
+use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
+
+use super::board::{Generated, GeneratedBoard};
+use super::translate::{API_VERSION, MANAGED_BY, Objects, Surroundings, is_asked, translate};
+use crate::webhooks::{FailureMode, WebhookSettings, outside_of};
+
+/// The kinds of the objects, in the order in which they are written.
+const KINDS: [&str; 2] = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
+/// The objects that a policy asks for, or why there are none.
+type Wanted = Result<Objects, Str>;
+
+/// How often everything is compared without a reason.
+const RESYNC_INTERVAL: Duration = Duration::from_mins(1);
+/// The pause after a failure.
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
+
+/// What the objects follow from.
+#[derive(Clone)]
+pub struct AdmissionPolicySources {
+    /// Where the objects are.
+    pub cluster: Arc<dyn Cluster>,
+    /// Policies and exceptions.
+    pub policies: PolicyStore,
+    /// The `ConfigMap`: which namespaces nothing judges.
+    pub config: ConfigStore,
+}
+
+/// Writes the admission policies that policies ask for, while it leads.
+pub struct AdmissionPolicyController {
+    sources: AdmissionPolicySources,
+    settings: WebhookSettings,
+    /// Whether any are to be there; otherwise those that exist go.
+    enabled: bool,
+    board: GeneratedBoard,
+    notify: Notify,
+}
+
+/// Why not everything is as it must be.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PutError {
+    #[error(transparent)]
+    Lost(#[from] LostLease),
+    #[error("{0}")]
+    Cluster(#[from] ClusterError),
+    #[error("{kind} {name} exists and is not Ephor's")]
+    Foreign { kind: Str, name: String },
+}
+
+impl AdmissionPolicyController {
+    /// A controller that looks again whenever policies, exceptions or the configuration change.
+    pub fn new(
+        sources: AdmissionPolicySources,
+        settings: WebhookSettings,
+        enabled: bool,
+        board: GeneratedBoard,
+    ) -> Self {
+        let notify = Notify::new();
+        sources.policies.subscribe({
+            let notify = notify.clone();
+            move |_| notify.notify()
+        });
+        sources.config.subscribe({
+            let notify = notify.clone();
+            move |_| notify.notify()
+        });
+        Self { sources, settings, enabled, board, notify }
+    }
+
+    /// Works until the term ends.
+    pub fn run(&self, term: &Term, metrics: &Metrics) {
+        let mut watching = false;
+        let mut failures = 0;
+        loop {
+            let rest = match self.reconcile(term) {
+                Ok(has_objects) => {
+                    failures = 0;
+                    metrics.reconciled("admission policies", Reconciled::Done);
+                    // As long as there are none, nobody can change one.
+                    if has_objects && !std::mem::replace(&mut watching, true) {
+                        self.watch(term);
+                    }
+                    RESYNC_INTERVAL
+                }
+                Err(PutError::Lost(_)) => return,
+                Err(error) => {
+                    failures += 1;
+                    metrics.reconciled("admission policies", Reconciled::Again { failures });
+                    tracing::warn!(%error, "admission policies of the API server cannot be kept");
+                    RETRY_INTERVAL
+                }
+            };
+            if !self.notify.wait(rest, term.token()) {
+                return;
+            }
+        }
+    }
+
+    fn watch(&self, term: &Term) {
+        for kind in KINDS {
+            let notify = self.notify.clone();
+            let watched = WatchTarget::all(API_VERSION, kind);
+            Watcher::spawn(Arc::clone(&self.sources.cluster), watched, term.token().clone(), move |change| {
+                let ours = match &change {
+                    StoreEvent::Reset(_) => true,
+                    StoreEvent::Apply(object) | StoreEvent::Delete(object) => is_ours(object),
+                };
+                if ours {
+                    notify.notify();
+                }
+            });
+        }
+    }
+
+    /// Compares everything once and writes what differs; whether there are objects now.
+    pub(super) fn reconcile(&self, term: &Term) -> Result<bool, PutError> {
+        let snapshot = self.sources.policies.snapshot();
+        let wanted = self.wanted(&snapshot)?;
+        let mut generated = BTreeMap::new();
+        let mut names: BTreeMap<String, PolicyKey> = BTreeMap::new();
+        let mut failure = None;
+        for (key, wanted) in wanted {
+            let state = match wanted {
+                Ok(objects) => {
+                    names.insert(object::name(&objects.policy).to_owned(), key.clone());
+                    match self.put_all(term, &objects) {
+                        Ok(()) => Generated::Stored,
+                        Err(PutError::Lost(lost)) => return Err(lost.into()),
+                        Err(error) => {
+                            let text = Str::from(error.to_string());
+                            failure = Some(error);
+                            Generated::Skipped(text)
+                        }
+                    }
+                }
+                Err(skip) => Generated::Skipped(skip),
+            };
+            generated.insert(key, state);
+        }
+        self.remove_others(term, &names)?;
+        let has_objects = !names.is_empty();
+        self.board.publish(generated);
+        failure.map_or(Ok(has_objects), Err)
+    }
+
+    /// What each policy that asks wants, or why it gets nothing.
+    fn wanted(&self, snapshot: &Snapshot) -> Result<Vec<(PolicyKey, Wanted)>, ClusterError> {
+        if !self.enabled {
+            return Ok(Vec::new());
+        }
+        let asking: Vec<_> = snapshot
+            .policies
+            .iter()
+            .filter(|(key, stored)| key.namespace.is_none() && stored.program.as_ref().is_some_and(|p| p.admission))
+            .filter_map(|(key, stored)| {
+                let policy = decode_rest::<Policy>(&stored.document).0.filter(is_asked)?;
+                Some((key, stored, policy))
+            })
+            .collect();
+        if asking.is_empty() {
+            return Ok(Vec::new());
+        }
+        let discovery = self.sources.cluster.discovery()?;
+        let config = self.sources.config.get();
+        let namespaces = outside_of(&self.settings.namespace, config.webhooks.namespace_selector.as_ref());
+        let exceptions: Vec<&PolicyException> = snapshot.exceptions.iter().map(|known| &known.declared).collect();
+        let around = Surroundings {
+            exceptions: &exceptions,
+            discovery: &discovery,
+            namespaces: &namespaces,
+            ignore_failures: self.settings.failure_mode == FailureMode::Ignore,
+        };
+        let translated = asking.into_iter().map(|(key, stored, policy)| {
+            let objects = translate(&policy, stored.uid(), &around).map_err(|skip| Str::from(skip.to_string()));
+            (key.clone(), objects)
+        });
+        Ok(translated.collect())
+    }
+
+    fn put_all(&self, term: &Term, objects: &Objects) -> Result<(), PutError> {
+        self.put(term, KINDS[0], &objects.policy)?;
+        self.put(term, KINDS[1], &objects.binding)
+    }
+
+    fn put(&self, term: &Term, kind: &str, wanted: &Value) -> Result<(), PutError> {
+        let cluster = &self.sources.cluster;
+        let resource = cluster.resolve(API_VERSION, kind)?;
+        let name = object::name(wanted);
+        match cluster.get(&resource, None, name) {
+            Ok(live) if !is_ours(&live) => Err(PutError::Foreign { kind: kind.into(), name: name.to_owned() }),
+            Ok(live) => {
+                let Some(changed) = brought_in_step(&live, wanted) else { return Ok(()) };
+                term.fence()?;
+                cluster.update(&resource, changed, &WriteOptions::default())?;
+                tracing::info!(kind, name, "admission policy written");
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                term.fence()?;
+                cluster.create(&resource, wanted.clone(), &WriteOptions::default())?;
+                tracing::info!(kind, name, "admission policy written");
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Deletes the objects of policies that do not ask for them any more. Bindings go first: a binding without a policy
+    /// is an error to the API server.
+    fn remove_others(&self, term: &Term, names: &BTreeMap<String, PolicyKey>) -> Result<(), PutError> {
+        let cluster = &self.sources.cluster;
+        for kind in KINDS.into_iter().rev() {
+            let resource = match cluster.resolve(API_VERSION, kind) {
+                Ok(resource) => resource,
+                // An API server without admission policies has none to delete.
+                Err(_) if names.is_empty() => continue,
+                Err(error) => return Err(error.into()),
+            };
+            for live in cluster.list(&resource, &ListQuery::all())?.items.iter().filter(|live| is_ours(live)) {
+                let name = object::name(live);
+                if names.contains_key(name.strip_suffix("-binding").filter(|_| kind == KINDS[1]).unwrap_or(name)) {
+                    continue;
+                }
+                term.fence()?;
+                let uid = Str::new(object::text(live, "uid"));
+                let options = DeleteOptions { uid, ..DeleteOptions::default() };
+                match cluster.delete(&resource, None, name, &options) {
+                    Ok(_) => tracing::info!(kind, name, "admission policy deleted"),
+                    Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Conflict) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an object was made from a `ClusterPolicy`: it has the label and names a policy as its owner.
+fn is_ours(live: &Value) -> bool {
+    let owners = live.at(&["metadata", "ownerReferences"]).and_then(Value::as_array).unwrap_or_default();
+    let of_policy = |owner: &Value| {
+        owner.str_at(&["apiVersion"]).is_some_and(|version| version.starts_with("kyverno.io/"))
+            && owner.str_at(&["kind"]) == Some("ClusterPolicy")
+    };
+    live.str_at(&["metadata", "labels", MANAGED_BY.0]) == Some(MANAGED_BY.1)
+        && object::name(live).starts_with("cpol-")
+        && owners.iter().any(of_policy)
+}
+
+/// The stored object with what is wanted; `None` if it says all of that. The API server adds defaults, which stay.
+fn brought_in_step(live: &Value, wanted: &Value) -> Option<Value> {
+    let spec = |object: &Value| object.get("spec").cloned().unwrap_or_default();
+    let owners = |object: &Value| object.at(&["metadata", "ownerReferences"]).cloned().unwrap_or_default();
+    if says(&spec(live), &spec(wanted)) && says(&owners(live), &owners(wanted)) {
+        return None;
+    }
+    let mut changed = live.clone();
+    let members = changed.as_object_mut()?;
+    members.insert("spec", spec(wanted));
+    members.get_mut("metadata")?.as_object_mut()?.insert("ownerReferences", owners(wanted));
+    Some(changed)
+}
+
+/// Members that an API server adds to what it stores, with their defaults.
+const DEFAULTS: [(&str, &str); 4] =
+    [("matchPolicy", "Equivalent"), ("scope", "*"), ("parameterNotFoundAction", "Deny"), ("failurePolicy", "Fail")];
+
+/// Whether `live` says what `wanted` says, and nothing more than defaults.
+fn says(live: &Value, wanted: &Value) -> bool {
+    match (live, wanted) {
+        (Value::Object(live), Value::Object(wanted)) => {
+            let has_all = wanted.iter().all(|(key, value)| live.get(key).is_some_and(|live| says(live, value)));
+            let is_default = |key: &Str, value: &Value| {
+                let listed = DEFAULTS.iter().any(|(name, text)| key == name && value.as_str() == Some(text));
+                listed || value.as_object().is_some_and(ephor_expr::Map::is_empty)
+            };
+            has_all && live.iter().all(|(key, value)| wanted.contains_key(key) || is_default(key, value))
+        }
+        (Value::Array(live), Value::Array(wanted)) => {
+            live.len() == wanted.len() && live.iter().zip(wanted.iter()).all(|(live, wanted)| says(live, wanted))
+        }
+        _ => live == wanted,
+    }
+}

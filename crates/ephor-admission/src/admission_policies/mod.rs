@@ -1,0 +1,19 @@
+//! `ValidatingAdmissionPolicy` objects made from policies, which the API server enforces by itself.
+//!
+//! A `ClusterPolicy` with one rule whose `validate.cel` says `generate: true` becomes a `ValidatingAdmissionPolicy` and
+//! its binding, so that the rule holds while Ephor is down. [`translate`] makes them, purely, and refuses each policy
+//! that they cannot express exactly. [`AdmissionPolicyController`] is the leader's thread that writes them and keeps
+//! them so; [`GeneratedBoard`] tells the status of policies what became of each.
+//!
+//! Ephor judges these policies itself as well: the API server asks its own policies first, and what they do not cover
+//! (controllers of Pods, reports, Events) stays covered.
+
+mod board;
+mod controller;
+#[cfg(test)]
+mod tests;
+mod translate;
+
+pub use board::{Generated, GeneratedBoard};
+pub use controller::{AdmissionPolicyController, AdmissionPolicySources};
+pub use translate::{Objects, Skip, Surroundings, translate};

@@ -1,0 +1,207 @@
+use std::sync::Arc;
+
+use ephor_cluster::{Cluster, DeleteOptions, Discovery, ListQuery, MemoryCluster, WriteOptions};
+use ephor_engine::policy::{Policy, PolicyException};
+use ephor_expr::Value;
+use ephor_expr::value::decode;
+use ephor_expr::yaml::{parse_value, to_yaml};
+use ephor_runtime::cancellation::CancellationToken;
+use ephor_runtime::config::ConfigStore;
+use ephor_runtime::lease::Term;
+use ephor_runtime::policies::{ExceptionScope, PolicyStore};
+use ephor_runtime::watcher::StoreEvent;
+
+use super::controller::PutError;
+use super::{
+    AdmissionPolicyController, AdmissionPolicySources, Generated, GeneratedBoard, Skip, Surroundings, translate,
+};
+use crate::webhooks::WebhookSettings;
+
+const RULE: &str = "name: r, match: {any: [{resources: {kinds: [Deployment]}}]}";
+const CEL: &str = "cel: {generate: true, expressions: [{expression: 'object.spec.replicas > 1'}]}";
+
+fn policy(spec: &str, rule: &str, validate: &str) -> Value {
+    let text = format!(
+        "{{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {{name: p, uid: u, resourceVersion: '1'}}, spec: \
+         {{{spec} rules: [{{{rule}, validate: {{{validate}}}}}]}}}}"
+    );
+    parse_value(&text).unwrap()
+}
+
+fn exception(matches: &str, more: &str) -> PolicyException {
+    let text = format!(
+        "{{apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {{name: e, namespace: team}}, spec: {{match: \
+         {{any: [{{resources: {matches}}}]}}, exceptions: [{{policyName: p, ruleNames: [r]}}]{more}}}}}"
+    );
+    decode(&parse_value(&text).unwrap()).unwrap()
+}
+
+fn translated(document: &Value, exceptions: &[PolicyException]) -> Result<super::Objects, Skip> {
+    let policy: Policy = decode(document).unwrap();
+    let namespaces = parse_value("{matchExpressions: [{key: k, operator: NotIn, values: [own]}]}").unwrap();
+    let exceptions: Vec<&PolicyException> = exceptions.iter().collect();
+    let around = Surroundings {
+        exceptions: &exceptions,
+        discovery: &Discovery::kubernetes(),
+        namespaces: &namespaces,
+        ignore_failures: false,
+    };
+    translate(&policy, "u", &around)
+}
+
+fn constraints(rule: &str, exceptions: &[PolicyException]) -> String {
+    match translated(&policy("", rule, CEL), exceptions) {
+        Ok(objects) => objects.policy.at(&["spec", "matchConstraints"]).unwrap().to_json(),
+        Err(skip) => skip.to_string(),
+    }
+}
+
+#[test]
+fn a_policy_becomes_two_objects() {
+    let validate = "failureAction: Enforce, message: m, cel: {generate: true, expressions: [{expression: a}, \
+                    {expression: b, message: own}], variables: [{name: v, expression: c}]}";
+    let rule = "name: r, celPreconditions: [{name: pre, expression: d}], match: {any: [{resources: {kinds: [Pod, \
+                apps/v1/Deployment], operations: [CREATE, UPDATE], namespaces: [team]}}]}";
+    let objects = translated(&policy("failurePolicy: Ignore,", rule, validate), &[]).unwrap();
+    insta::assert_snapshot!(format!("{}---\n{}", to_yaml(&objects.policy), to_yaml(&objects.binding)));
+}
+
+#[test]
+fn excludes_and_exceptions_become_exclude_rules() {
+    let names = exception("{kinds: [Deployment], names: [tool], operations: [CREATE]}", "");
+    assert_eq!(
+        constraints(RULE, &[names]),
+        r#"{"excludeResourceRules":[{"apiGroups":["apps"],"apiVersions":["v1"],"operations":["CREATE"],"resourceNames":["tool"],"resources":["deployments"]}],"resourceRules":[{"apiGroups":["apps"],"apiVersions":["v1"],"operations":["CREATE","UPDATE","CONNECT","DELETE"],"resources":["deployments"]}]}"#
+    );
+    // A rule about a Namespace excludes that object and nothing in it: a condition does the rest.
+    let namespaces = exception("{namespaces: [a, b], operations: [CREATE]}", "");
+    let objects = translated(&policy("", RULE, CEL), &[namespaces]).unwrap();
+    let conditions = objects.policy.at(&["spec", "matchConditions"]).and_then(Value::as_array).unwrap();
+    assert_eq!(conditions.len(), 1);
+    let expression = "!(request.operation in ['CREATE'] && request.namespace in ['a', 'b'])";
+    assert_eq!(conditions[0].str_at(&["expression"]), Some(expression));
+}
+
+#[test]
+fn what_the_objects_cannot_say_exactly_is_refused() {
+    let matched = |filter: &str| format!("name: r, match: {{any: [{filter}]}}");
+    let deployment = "resources: {kinds: [Deployment]";
+    for (rule, why) in [
+        (matched("{resources: {kinds: [Nothing]}}"), "kinds is served"),
+        (matched(&format!("{{{deployment}, names: ['a*']}}}}")), "wildcards"),
+        (matched(&format!("{{{deployment}, namespaces: ['a?']}}}}")), "wildcards"),
+        (matched(&format!("{{{deployment}, namespaces: [\"a'] || true || ['\"]}}}}")), "wildcards"),
+        (matched(&format!("{{{deployment}, annotations: {{a: b}}}}}}")), "annotations"),
+        (matched(&format!("{{{deployment}, selector: {{matchLabels: {{a: 'b*'}}}}}}}}")), "wildcards"),
+        (matched(&format!("{{{deployment}}}, roles: [a:b]}}")), "roles"),
+        (matched(&format!("{{{deployment}}}, subjects: [{{kind: User, name: u}}]}}")), "subjects"),
+        (matched("{resources: {kinds: [ClusterRole], namespaces: [a]}}"), "cluster-wide"),
+        (matched(&format!("{{{deployment}, namespaces: [a]}}}}, {{resources: {{kinds: [Pod]}}}}")), "multiple match"),
+        (format!("{RULE}, exclude: {{any: [{{{deployment}, namespaces: [a]}}}}]}}"), "in exclude"),
+        (format!("{RULE}, exclude: {{any: [{{{deployment}, selector: {{matchLabels: {{a: b}}}}}}}}]}}"), "in exclude"),
+        (format!("{RULE}, exclude: {{any: [{{resources: {{names: [a]}}}}]}}"), "without kinds"),
+        ("name: r, match: {all: [{resources: {kinds: [Pod]}}, {resources: {names: [a]}}]}".to_owned(), "'all'"),
+        (format!("{RULE}, preconditions: {{all: []}}"), "preconditions"),
+    ] {
+        let said = constraints(&rule, &[]);
+        assert!(said.contains("skip generating") && said.contains(why), "{rule}: {said}");
+    }
+    let conditions = exception("{kinds: [Deployment]}", ", conditions: {any: [{key: a, operator: Equals, value: a}]}");
+    assert!(constraints(RULE, &[conditions]).contains("conditions"));
+    let overrides = "validationFailureActionOverrides: [{action: audit, namespaces: [a]}],";
+    assert!(translated(&policy(overrides, RULE, CEL), &[]).unwrap_err().to_string().contains("Overrides"));
+    let not_asked = CEL.replace("generate: true", "generate: false");
+    assert!(translated(&policy("", RULE, &not_asked), &[]).is_err());
+}
+
+struct World {
+    cluster: Arc<dyn Cluster>,
+    policies: PolicyStore,
+    board: GeneratedBoard,
+}
+
+impl World {
+    fn new() -> Self {
+        let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
+        Self { cluster, policies: PolicyStore::new(ExceptionScope::Disabled), board: GeneratedBoard::default() }
+    }
+
+    fn reconcile(&self, enabled: bool) -> Result<bool, PutError> {
+        let sources = AdmissionPolicySources {
+            cluster: Arc::clone(&self.cluster),
+            policies: self.policies.clone(),
+            config: ConfigStore::new("kyverno", "kyverno"),
+        };
+        let controller =
+            AdmissionPolicyController::new(sources, WebhookSettings::default(), enabled, self.board.clone());
+        controller.reconcile(&Term::unlimited(&CancellationToken::new()))
+    }
+
+    fn look(&self, enabled: bool) {
+        self.reconcile(enabled).unwrap();
+    }
+
+    fn set(&self, document: Value) {
+        self.policies.apply("ClusterPolicy", StoreEvent::Apply(document));
+    }
+
+    fn stored(&self, kind: &str) -> Vec<Value> {
+        let resource = self.cluster.resolve("admissionregistration.k8s.io/v1", kind).unwrap();
+        self.cluster.list(&resource, &ListQuery::all()).unwrap().items
+    }
+
+    fn names(&self) -> Vec<String> {
+        let kinds = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
+        let objects = kinds.iter().flat_map(|kind| self.stored(kind));
+        objects.map(|object| object.str_at(&["metadata", "name"]).unwrap().to_owned()).collect()
+    }
+}
+
+#[test]
+fn objects_follow_their_policy() {
+    let world = World::new();
+    world.set(policy("", RULE, CEL));
+    world.look(true);
+    assert_eq!(world.names(), ["cpol-p", "cpol-p-binding"]);
+    assert_eq!(world.board.get().values().collect::<Vec<_>>(), [&Generated::Stored]);
+    // Nothing is written again, and what somebody changes is put right.
+    let stored = world.stored("ValidatingAdmissionPolicy");
+    world.look(true);
+    assert_eq!(world.stored("ValidatingAdmissionPolicy"), stored);
+    let resource =
+        world.cluster.resolve("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding").unwrap();
+    let mut binding = world.stored("ValidatingAdmissionPolicyBinding").remove(0);
+    let spec = binding.as_object_mut().unwrap().get_mut("spec").and_then(Value::as_object_mut).unwrap();
+    spec.insert("validationActions", Value::from(vec!["Audit"]));
+    world.cluster.update(&resource, binding, &WriteOptions::default()).unwrap();
+    world.look(true);
+    let actions = world.stored("ValidatingAdmissionPolicyBinding")[0].at(&["spec", "validationActions"]).cloned();
+    assert_eq!(actions, Some(Value::from(vec!["Audit", "Warn"])));
+    world.cluster.delete(&resource, None, "cpol-p-binding", &DeleteOptions::default()).unwrap();
+    world.look(true);
+    assert_eq!(world.names().len(), 2);
+    // The flag off, or the policy gone: so are the objects.
+    world.look(false);
+    assert_eq!(world.names(), [""; 0]);
+    world.look(true);
+    world.policies.apply("ClusterPolicy", StoreEvent::Delete(policy("", RULE, CEL)));
+    world.look(true);
+    assert_eq!(world.names(), [""; 0]);
+}
+
+#[test]
+fn objects_of_others_stay_as_they_are() {
+    let world = World::new();
+    let foreign = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: \
+                   cpol-p}, spec: {validations: [{expression: 'true'}], matchConstraints: {resourceRules: [{apiGroups: \
+                   [''], apiVersions: [v1], operations: ['*'], resources: [pods]}]}}}";
+    let resource = world.cluster.resolve("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy").unwrap();
+    let stored = world.cluster.create(&resource, parse_value(foreign).unwrap(), &WriteOptions::default()).unwrap();
+    world.set(policy("", RULE, CEL));
+    let error = world.reconcile(true).unwrap_err();
+    assert!(error.to_string().contains("is not Ephor's"), "{error}");
+    assert_eq!(world.stored("ValidatingAdmissionPolicy"), std::slice::from_ref(&stored));
+    world.policies.apply("ClusterPolicy", StoreEvent::Delete(policy("", RULE, CEL)));
+    world.look(true);
+    assert_eq!(world.stored("ValidatingAdmissionPolicy"), [stored]);
+}

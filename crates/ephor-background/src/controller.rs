@@ -135,9 +135,7 @@ impl Controller {
         match task {
             Task::Reconcile(key) => match context.reconcile(key, None) {
                 Ok(_) => {
-                    let mut state = self.state();
-                    state.set_failure(&key.policy, Subject::Trigger(key.trigger.clone()), None, now);
-                    state.is_in_step(key, now);
+                    self.state().trigger_succeeded(key, now);
                     Settled::Done
                 }
                 Err(ReconcileError::RetryAfter(pause, _)) => Settled::Later(pause),

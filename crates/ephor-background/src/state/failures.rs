@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use ephor_expr::Str;
+use ephor_expr::{Str, Value};
 use ephor_runtime::policies::PolicyKey;
 use ephor_runtime::queue::Moment;
-use ephor_runtime::update_request::UpdateRequest;
+use ephor_runtime::update_request::ResourceSpec;
 
 use super::memory::State;
 use crate::plan::ObjectId;
-use crate::queue::Task;
+use crate::queue::{Task, WorkKey};
 use crate::requests::trigger_key;
 
 /// What a failure is about. What is tried again comes first.
@@ -83,12 +83,39 @@ impl State {
         failures.iter().filter(is_first).map(|(subject, message)| (subject.clone(), message.clone())).collect()
     }
 
-    /// The triggers of a pending request to generate, as keys of work.
+    /// The work for a trigger succeeded. If it failed before, requests for it that failed with it are tried again now and
+    /// not at their next retry, until which they would say that they failed.
+    pub fn trigger_succeeded(&mut self, key: &WorkKey, now: Moment) {
+        let subject = Subject::Trigger(key.trigger.clone());
+        let failures = self.failures.get(&key.policy).filter(|failures| failures.contains_key(&subject));
+        let names = failures.into_iter().flat_map(BTreeMap::keys).filter_map(|subject| match subject {
+            Subject::Request(name) => Some(name),
+            _ => None,
+        });
+        let again: Vec<Str> = names.filter(|name| self.triggers_of(name).contains(&key.trigger)).cloned().collect();
+        for name in again {
+            self.queue.add(Task::Request(name), now);
+        }
+        self.set_failure(&key.policy, subject, None, now);
+        self.is_in_step(key, now);
+    }
+
+    /// The triggers of a pending request to generate, as keys of work. The request is not decoded: its objects may be
+    /// large, and thousands of requests may fail.
     fn triggers_of(&self, request: &Str) -> BTreeSet<Str> {
-        let request =
-            self.requests.pending(request).and_then(|pending| UpdateRequest::from_value(&pending.object).ok());
-        let contexts = request.map(|request| request.spec.rule_context).unwrap_or_default();
-        contexts.iter().map(|context| trigger_key(&context.trigger)).collect()
+        let pending = self.requests.pending(request);
+        let contexts = pending.and_then(|pending| pending.object.at(&["spec", "ruleContext"])?.as_array());
+        let text = |context: &Value, key: &str| Str::new(context.str_at(&["trigger", key]).unwrap_or_default());
+        let key = |context: &Value| {
+            trigger_key(&ResourceSpec {
+                kind: text(context, "kind"),
+                namespace: text(context, "namespace"),
+                name: text(context, "name"),
+                uid: text(context, "uid"),
+                ..ResourceSpec::default()
+            })
+        };
+        contexts.unwrap_or_default().iter().map(key).collect()
     }
 
     /// Has the status of a policy say what fails, at `due` or when it may change again.

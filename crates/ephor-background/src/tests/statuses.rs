@@ -184,6 +184,37 @@ fn one_failing_trigger_is_counted_once() {
     assert_eq!(counts.into_iter().collect::<Vec<_>>(), [want]);
 }
 
+#[test]
+fn a_request_is_tried_again_at_once_when_its_trigger_fails_no_more() {
+    let mut harness = Harness::new();
+    harness.apply(POLICY);
+    harness.settle();
+    harness.apply(&trigger("cat", "nowhere"));
+    let failed = |harness: &Harness| {
+        let requests = harness.list("kyverno.io/v2", "UpdateRequest");
+        requests.iter().any(|request| request.str_at(&["status", "state"]) == Some("Failed"))
+    };
+    let run = |harness: &mut Harness, millis: u64| {
+        let end = harness.now + millis;
+        while harness.now < end {
+            while harness.pump() || harness.controller.step(harness.now) == crate::Step::Worked {}
+            harness.tick(100);
+        }
+    };
+    run(&mut harness, 8_000);
+    assert!(failed(&harness) && converged(&harness).is_some_and(|(status, _)| status == "False"));
+    harness.apply("{apiVersion: v1, kind: Namespace, metadata: {name: nowhere}}");
+    for _ in 0..600 {
+        if harness.find(&made("cat", "nowhere")).is_some() {
+            break;
+        }
+        run(&mut harness, 100);
+    }
+    run(&mut harness, 500);
+    assert!(harness.find(&made("cat", "nowhere")).is_some());
+    assert!(!failed(&harness), "{:?}", harness.list("kyverno.io/v2", "UpdateRequest"));
+}
+
 const TWO_RULES: &str = "
 apiVersion: kyverno.io/v1
 kind: ClusterPolicy

@@ -8,12 +8,14 @@
 //! - [`state`]: what is known of objects and reports, and what is to be done. It holds no object longer than it takes to
 //!   judge it.
 //! - [`events`]: what is told of new violations.
+//! - [`in_memory`]: a cluster whose reports are in memory, for the same controller.
 //! - [`controller`]: does one piece of work at a time, without threads or a clock of its own, so that tests decide what
 //!   happens when. [`serve`]: watchers, workers and the lease around it.
 
 pub mod adopt;
 pub mod controller;
 pub mod events;
+pub mod in_memory;
 pub mod judge;
 pub mod reportable;
 pub mod serve;

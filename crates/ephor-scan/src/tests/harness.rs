@@ -11,7 +11,9 @@ use ephor_cluster::{
 use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::gate::AllowedFetch;
 use ephor_expr::{Value, yaml};
+use ephor_reports::Dialect;
 use ephor_reports::report::{Reported, content, is_ours};
+use ephor_reports::served::{Limits, ServedReports};
 use ephor_runtime::CancellationToken;
 use ephor_runtime::facts::{Answers, ClusterFacts};
 use ephor_runtime::kinds::GroupKind;
@@ -19,9 +21,11 @@ use ephor_runtime::metrics::Metrics;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore};
 use ephor_runtime::queue::Moment;
 use ephor_runtime::watcher::{StoreEvent, WatcherEvent};
+use jiff::Timestamp;
 
 use crate::controller::{Controller, Env, ReportOptions, Step};
 use crate::events::NewResults;
+use crate::in_memory::InMemoryReports;
 use crate::judge::judge;
 use crate::reportable::Reportable;
 
@@ -33,8 +37,30 @@ struct Followed {
 /// The new results that were told of.
 type Told = Arc<Mutex<Vec<String>>>;
 
+/// Where reports are.
+#[derive(Clone, Copy)]
+pub(super) enum Storage {
+    Stored,
+    /// A process that dies loses them.
+    Memory,
+}
+
+impl Storage {
+    fn of(self, inner: Arc<MemoryCluster>) -> Arc<dyn Cluster> {
+        match self {
+            Self::Stored => inner,
+            Self::Memory => {
+                let reports = ServedReports::new(&[Dialect::WgPolicy], Limits::default(), Timestamp::UNIX_EPOCH);
+                Arc::new(InMemoryReports::new(inner, reports))
+            }
+        }
+    }
+}
+
 pub(super) struct Harness {
-    pub(super) cluster: Arc<MemoryCluster>,
+    inner: Arc<MemoryCluster>,
+    pub(super) cluster: Arc<dyn Cluster>,
+    storage: Storage,
     pub(super) now: Moment,
     controller: Controller,
     options: ReportOptions,
@@ -55,12 +81,33 @@ impl Harness {
         std::mem::take(&mut *self.told.lock().unwrap())
     }
 
+    /// A harness whose reports are in memory.
+    pub(super) fn in_memory() -> Self {
+        let options = ReportOptions { max_bytes: usize::MAX, ..ReportOptions::default() };
+        Self::start(options, Storage::Memory)
+    }
+
     pub(super) fn with(options: ReportOptions) -> Self {
-        let cluster = Arc::new(MemoryCluster::default());
+        Self::start(options, Storage::Stored)
+    }
+
+    fn start(options: ReportOptions, storage: Storage) -> Self {
+        let inner = Arc::new(MemoryCluster::default());
+        let cluster = storage.of(Arc::clone(&inner));
         let store = PolicyStore::new(ExceptionScope::Everywhere);
         let told = Told::default();
         let controller = controller(&cluster, &options, &told);
-        let mut harness = Self { cluster, now: 1_000_000, controller, options, told, store, followed: BTreeMap::new() };
+        let mut harness = Self {
+            inner,
+            cluster,
+            storage,
+            now: 1_000_000,
+            controller,
+            options,
+            told,
+            store,
+            followed: BTreeMap::new(),
+        };
         for namespace in ["a", "b"] {
             harness.apply(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}"));
         }
@@ -76,6 +123,7 @@ impl Harness {
 
     /// The process dies and another one takes over.
     pub(super) fn crash(&mut self) {
+        self.cluster = self.storage.of(Arc::clone(&self.inner));
         self.controller = controller(&self.cluster, &self.options, &self.told);
         self.followed.clear();
         self.begin();
@@ -232,7 +280,7 @@ impl Harness {
     pub(super) fn expected(&self) -> BTreeMap<String, String> {
         let policies =
             Reportable::of(&self.store.snapshot(), &self.cluster.discovery().unwrap(), &Reported::ALL.into());
-        let answers = ClusterFacts::new(Arc::clone(&self.cluster) as Arc<dyn Cluster>);
+        let answers = ClusterFacts::new(Arc::clone(&self.cluster));
         let mut expected = BTreeMap::new();
         for (kind, version) in &policies.kinds {
             for found in self.list(version, &kind.kind) {
@@ -287,11 +335,10 @@ impl Answers for Panicking {
     }
 }
 
-fn controller(cluster: &Arc<MemoryCluster>, options: &ReportOptions, told: &Told) -> Controller {
-    let cluster: Arc<dyn Cluster> = Arc::clone(cluster) as Arc<dyn Cluster>;
+fn controller(cluster: &Arc<dyn Cluster>, options: &ReportOptions, told: &Told) -> Controller {
     Controller::new(Env {
-        answers: Arc::new(Panicking(ClusterFacts::new(Arc::clone(&cluster)))),
-        cluster,
+        answers: Arc::new(Panicking(ClusterFacts::new(Arc::clone(cluster)))),
+        cluster: Arc::clone(cluster),
         fence: Arc::new(|| Ok(())),
         options: options.clone(),
         filters: None,

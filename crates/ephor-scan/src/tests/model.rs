@@ -102,4 +102,20 @@ proptest! {
         harness.settle();
         prop_assert_eq!(harness.versions(), versions);
     }
+
+    #[test]
+    fn reports_in_memory_say_the_same_and_a_second_pass_changes_none(ops in prop::collection::vec(op(), 1..60)) {
+        let mut harness = Harness::in_memory();
+        for op in &ops {
+            apply(&mut harness, op);
+        }
+        harness.settle();
+        prop_assert_eq!(harness.stored(), harness.expected());
+        let versions = harness.versions();
+        harness.resync();
+        prop_assert_eq!(harness.versions(), versions);
+        harness.crash();
+        harness.settle();
+        prop_assert_eq!(harness.stored(), harness.expected());
+    }
 }

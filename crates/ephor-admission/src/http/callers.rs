@@ -61,23 +61,30 @@ pub fn verifier(file: &str) -> Result<Arc<dyn ClientCertVerifier>, CallersError>
     verifier.build().map(|verifier| verifier as Arc<dyn ClientCertVerifier>).map_err(|error| unreadable(&error))
 }
 
-/// The caller of one connection.
+/// The caller of one connection. Requests carry it as an extension.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Caller {
+pub struct Caller {
     peer: Peer,
     /// The names in its certificate, `None` without one.
     names: Option<Arc<[String]>>,
+    /// The certificates that it has shown, its own first.
+    certificates: Arc<[CertificateDer<'static>]>,
 }
 
 impl Caller {
     #[cfg(test)]
     pub(super) fn at(address: std::net::IpAddr) -> Self {
-        Self { peer: address.into(), names: None }
+        Self { peer: address.into(), ..Self::default() }
     }
 
     #[cfg(test)]
     pub(super) fn named(name: &str) -> Self {
-        Self { peer: Peer::default(), names: Some(Arc::new([name.to_owned()])) }
+        Self { names: Some(Arc::new([name.to_owned()])), ..Self::default() }
+    }
+
+    /// The certificates that it has shown, its own first; none if it has shown none.
+    pub fn certificates(&self) -> &Arc<[CertificateDer<'static>]> {
+        &self.certificates
     }
 
     /// Who takes what this caller takes.
@@ -131,8 +138,8 @@ impl<S: Send + 'static> Accept<TcpStream, S> for CallerAcceptor {
         Box::pin(async move {
             let (stream, service) = accepting.await?;
             let (bounded, tls) = stream.get_ref();
-            let shown = tls.peer_certificates().and_then(<[_]>::first);
-            let caller = Caller { peer: bounded.peer(), names: shown.map(names) };
+            let certificates: Arc<[_]> = tls.peer_certificates().unwrap_or_default().into();
+            let caller = Caller { peer: bounded.peer(), names: certificates.first().map(names), certificates };
             let connection = Arc::clone(bounded.connection());
             Ok((stream, Called { caller, connection, service }))
         })
@@ -152,7 +159,7 @@ impl<S: Send + 'static> Accept<TcpStream, S> for PlainAcceptor {
         let accepting = self.0.accept(stream, service);
         Box::pin(async move {
             let (stream, service) = accepting.await?;
-            let caller = Caller { peer: stream.peer(), names: None };
+            let caller = Caller { peer: stream.peer(), ..Caller::default() };
             let connection = Arc::clone(stream.connection());
             Ok((stream, Called { caller, connection, service }))
         })

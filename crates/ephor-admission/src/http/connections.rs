@@ -46,8 +46,8 @@ struct State {
 #[derive(Debug)]
 pub(super) struct Connection {
     activity: Mutex<Activity>,
-    /// The answers that are not sent, and since when nothing more of each was taken.
-    unsent: Mutex<BTreeMap<u64, Instant>>,
+    /// The answers that are not sent.
+    unsent: Mutex<BTreeMap<u64, Progress>>,
     next_answer: AtomicU64,
     closed: AtomicBool,
     waker: AtomicWaker,
@@ -77,21 +77,25 @@ impl Connection {
         self.activity.lock()
     }
 
+    /// Since when nothing is asked and no answer goes on; `None` while something does.
     fn idle_since(&self) -> Option<Instant> {
+        if self.unsent().values().any(|progress| *progress == Progress::Quiet) {
+            return None;
+        }
         match *self.activity() {
             Activity::Busy(_) => None,
             Activity::Idle(since) => Some(since),
         }
     }
 
-    fn unsent(&self) -> MutexGuard<'_, BTreeMap<u64, Instant>> {
+    fn unsent(&self) -> MutexGuard<'_, BTreeMap<u64, Progress>> {
         // Each change is one step on the map.
         self.unsent.lock()
     }
 
     /// Whether an answer waits for the peer for longer than `limit`.
     fn is_stalled(&self, limit: Duration) -> bool {
-        self.unsent().values().any(|since| since.elapsed() > limit)
+        self.unsent().values().any(|progress| matches!(progress, Progress::Offered(since) if since.elapsed() > limit))
     }
 
     /// Marks an answer as not sent, until the guard is dropped.
@@ -133,6 +137,15 @@ impl Drop for Work {
     }
 }
 
+/// How far an answer is that is not sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// The peer may take a part of it since then.
+    Offered(Instant),
+    /// The peer waits for the next part, as in a watch in which nothing happens.
+    Quiet,
+}
+
 /// An answer that is not sent.
 #[derive(Debug)]
 pub(super) struct Unsent {
@@ -141,15 +154,25 @@ pub(super) struct Unsent {
 }
 
 impl Unsent {
-    /// The peer took another part of it.
+    /// The peer took another part of it, or may take one from now on.
     pub(super) fn moved(&self) {
-        self.connection.unsent().insert(self.id, Instant::now());
+        self.connection.unsent().insert(self.id, Progress::Offered(Instant::now()));
+    }
+
+    /// The peer took everything that there is so far, and waits for more.
+    pub(super) fn quiet(&self) {
+        self.connection.unsent().insert(self.id, Progress::Quiet);
     }
 }
 
 impl Drop for Unsent {
     fn drop(&mut self) {
-        self.connection.unsent().remove(&self.id);
+        let before = self.connection.unsent().remove(&self.id);
+        let mut activity = self.connection.activity();
+        // The connection was not idle until now.
+        if before == Some(Progress::Quiet) && matches!(*activity, Activity::Idle(_)) {
+            *activity = Activity::Idle(Instant::now());
+        }
     }
 }
 
@@ -347,6 +370,22 @@ mod tests {
         let _work = places.each_ref().map(|place| place.connection.work());
         assert!(connections.admit(peer(1)).is_none());
         assert!(connections.admit(peer(2)).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_watch_in_which_nothing_happens_is_neither_idle_nor_stalled() {
+        let connections = connections();
+        let place = connections.admit(peer(1)).unwrap();
+        let answer = place.connection.unsent_answer();
+        assert!(place.connection.is_stalled(Duration::ZERO) && place.connection.idle_since().is_some());
+        answer.quiet();
+        assert!(!place.connection.is_stalled(Duration::ZERO) && place.connection.idle_since().is_none());
+        answer.moved();
+        assert!(place.connection.is_stalled(Duration::ZERO));
+        answer.quiet();
+        let before = Instant::now();
+        drop(answer);
+        assert!(place.connection.idle_since().is_some_and(|since| since >= before));
     }
 
     #[tokio::test]

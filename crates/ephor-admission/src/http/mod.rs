@@ -35,8 +35,8 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout_at;
 
-use callers::{Caller, CallerAcceptor, PlainAcceptor};
-pub use callers::{Callers, CallersError, verifier};
+pub use callers::{Caller, Callers, CallersError, verifier};
+use callers::{CallerAcceptor, PlainAcceptor};
 use connections::{Bounded, Connections};
 use ephor_runtime::decision::{AdmissionRequest, AdmissionReview, Answer, RequestError, Sender, proof};
 use head::Head;

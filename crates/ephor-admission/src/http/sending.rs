@@ -93,8 +93,14 @@ impl<B: http_body::Body + Unpin> http_body::Body for Answered<B> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<http_body::Frame<B::Data>, B::Error>>> {
-        self.unsent.moved();
-        Pin::new(&mut self.body).poll_frame(cx)
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        // A body that has nothing to send yet does not wait for the peer.
+        if frame.is_pending() {
+            self.unsent.quiet();
+        } else {
+            self.unsent.moved();
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {

@@ -42,6 +42,7 @@ const CRATES: &[(&str, &[&str])] = &[
         "ephor-server",
         &[
             "ephor-admission",
+            "ephor-api",
             "ephor-background",
             "ephor-cluster",
             "ephor-expr",
@@ -54,6 +55,7 @@ const CRATES: &[(&str, &[&str])] = &[
         "ephor-cli",
         &[
             "ephor-admission",
+            "ephor-api",
             "ephor-background",
             "ephor-cluster",
             "ephor-engine",

@@ -14,7 +14,13 @@ pub(crate) struct Certificates {
     pub(crate) server_key: String,
     pub(crate) service_account_key: String,
     pub(crate) service_account_public: String,
+    pub(crate) front_proxy_ca: String,
+    pub(crate) front_proxy: String,
+    pub(crate) front_proxy_key: String,
 }
+
+/// The common name by which the API server forwards requests to extension API servers.
+pub(crate) const FRONT_PROXY: &str = "front-proxy-client";
 
 impl Certificates {
     /// Makes new ones for an API server on the loopback interface.
@@ -36,7 +42,21 @@ impl Certificates {
         server.use_authority_key_identifier_extension = true;
         let server_key = KeyPair::generate()?;
         let service_account = KeyPair::generate()?;
+
+        let proxy_ca_key = KeyPair::generate()?;
+        let mut proxy_authority = CertificateParams::new(Vec::new())?;
+        proxy_authority.distinguished_name.push(DnType::CommonName, "front-proxy-ca");
+        proxy_authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        proxy_authority.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign];
+        let front_proxy_ca = proxy_authority.self_signed(&proxy_ca_key)?.pem();
+        let mut proxy = CertificateParams::new(Vec::new())?;
+        proxy.distinguished_name.push(DnType::CommonName, FRONT_PROXY);
+        proxy.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let proxy_key = KeyPair::generate()?;
         Ok(Self {
+            front_proxy_ca,
+            front_proxy: proxy.signed_by(&proxy_key, &Issuer::new(proxy_authority, proxy_ca_key))?.pem(),
+            front_proxy_key: proxy_key.serialize_pem(),
             ca,
             ca_key: ca_key_text,
             server: server.signed_by(&server_key, &issuer)?.pem(),

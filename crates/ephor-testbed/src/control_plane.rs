@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use crate::certificates::Certificates;
+use crate::certificates::{Certificates, FRONT_PROXY};
 use crate::process::Guarded;
 use crate::{Assets, Error};
 
@@ -348,6 +348,13 @@ fn api_server_flags(directory: &Path, etcd_url: &str, further: &[String]) -> Vec
         format!("--tls-cert-file={}", path("server.crt")),
         format!("--tls-private-key-file={}", path("server.key")),
         format!("--client-ca-file={}", path("ca.crt")),
+        format!("--requestheader-client-ca-file={}", path("front-proxy-ca.crt")),
+        format!("--requestheader-allowed-names={FRONT_PROXY}"),
+        "--requestheader-username-headers=X-Remote-User".to_owned(),
+        "--requestheader-group-headers=X-Remote-Group".to_owned(),
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-".to_owned(),
+        format!("--proxy-client-cert-file={}", path("front-proxy.crt")),
+        format!("--proxy-client-key-file={}", path("front-proxy.key")),
         format!("--token-auth-file={}", path("tokens.csv")),
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
         format!("--service-account-key-file={}", path("service-account.pub")),
@@ -365,6 +372,9 @@ fn write_identities(directory: &Path, certificates: &Certificates) -> Result<(),
     let files = [
         ("ca.crt", &certificates.ca),
         ("ca.key", &certificates.ca_key),
+        ("front-proxy-ca.crt", &certificates.front_proxy_ca),
+        ("front-proxy.crt", &certificates.front_proxy),
+        ("front-proxy.key", &certificates.front_proxy_key),
         ("server.crt", &certificates.server),
         ("server.key", &certificates.server_key),
         ("service-account.key", &certificates.service_account_key),

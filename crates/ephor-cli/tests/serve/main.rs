@@ -3,6 +3,7 @@
 //! Replicas of admission stand behind a balancer, as they do behind a Service. The tests need a control plane
 //! (`cargo xtask cluster build`), and so are not part of a plain `cargo test`.
 
+mod aggregated;
 mod balancer;
 mod crash;
 mod dev;

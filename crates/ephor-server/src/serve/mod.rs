@@ -34,11 +34,13 @@ use ephor_runtime::threads;
 use ephor_runtime::watcher::Watcher;
 use jiff::Timestamp;
 
+mod aggregated;
 mod answers;
 mod background;
 mod metrics;
 mod reports;
 
+pub use aggregated::aggregated;
 use answers::RoleAnswers;
 pub use background::background;
 pub use reports::reports;

@@ -114,6 +114,7 @@ impl Uninstall {
     /// What exists of the installation, in the order in which it goes.
     pub fn plan(&self, cluster: &dyn Cluster) -> Result<Vec<Removal>, UninstallError> {
         let mut removals = webhooks(cluster)?;
+        removals.extend(self.registrations(cluster)?);
         for removal in self.rest()? {
             if removal.exists(cluster)? {
                 removals.push(removal);
@@ -134,13 +135,14 @@ impl Uninstall {
             done(removal);
             Ok(())
         };
-        let (first, rest): (Vec<_>, Vec<_>) =
-            removals.iter().partition(|removal| is_webhook(removal) || removal.kind == "Deployment");
+        let (first, rest): (Vec<_>, Vec<_>) = removals
+            .iter()
+            .partition(|removal| is_webhook(removal) || is_registration(removal) || removal.kind == "Deployment");
         for removal in first {
             remove(removal)?;
         }
         self.wait_for_pods(cluster)?;
-        for removal in webhooks(cluster)? {
+        for removal in webhooks(cluster)?.into_iter().chain(self.registrations(cluster)?) {
             remove(&removal)?;
         }
         for removal in rest {
@@ -149,7 +151,27 @@ impl Uninstall {
         Ok(())
     }
 
-    /// Everything but the webhooks, whether it exists or not: Deployments first, what others need last.
+    /// The `APIService`s that lead to this installation. One that leads nowhere would keep namespaces from being deleted.
+    fn registrations(&self, cluster: &dyn Cluster) -> Result<Vec<Removal>, ClusterError> {
+        let Some(resource) = absent_is_none(cluster.resolve("apiregistration.k8s.io/v1", "APIService"))? else {
+            return Ok(Vec::new());
+        };
+        let labels = LabelSelector::parse("app.kubernetes.io/managed-by=kyverno").unwrap_or_default();
+        let found = cluster.list(&resource, &ListQuery::all().labels(labels))?.items;
+        let leads_here = |object: &&Value| {
+            object.str_at(&["spec", "service", "namespace"]) == Some(self.namespace.as_str())
+                && matches!(object.str_at(&["spec", "group"]), Some("wgpolicyk8s.io" | "openreports.io"))
+        };
+        let removal = |object: &Value| Removal {
+            api_version: resource.api_version(),
+            kind: resource.kind.clone(),
+            namespace: None,
+            name: Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default()),
+        };
+        Ok(found.iter().filter(leads_here).map(removal).collect())
+    }
+
+    /// Everything but webhooks and registrations, whether it exists or not: Deployments first, what others need last.
     fn rest(&self) -> Result<Vec<Removal>, InstallError> {
         // With these values the chart has every object that any values give it.
         let settings = [
@@ -208,6 +230,10 @@ impl Uninstall {
             std::thread::sleep(Duration::from_millis(500));
         }
     }
+}
+
+fn is_registration(removal: &Removal) -> bool {
+    removal.kind == "APIService"
 }
 
 fn is_webhook(removal: &Removal) -> bool {
@@ -297,6 +323,31 @@ mod tests {
         let mut left: Vec<String> = cluster.objects().iter().map(|object| Removal::of(object).to_string()).collect();
         left.sort();
         left
+    }
+
+    #[test]
+    fn registrations_of_reports_go_and_those_of_others_stay() {
+        let cluster = cluster();
+        let kind = cluster.resolve("apiregistration.k8s.io/v1", "APIService").unwrap();
+        for (group, manager, namespace) in [
+            ("wgpolicyk8s.io", "kyverno", "kyverno"),
+            ("openreports.io", "kyverno", "elsewhere"),
+            ("metrics.k8s.io", "kyverno", "kyverno"),
+            ("custom.metrics.k8s.io", "Helm", "kyverno"),
+        ] {
+            let text = format!(
+                "{{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {{name: v1.{group}, labels: \
+                 {{app.kubernetes.io/managed-by: {manager}}}}}, spec: {{group: {group}, version: v1, \
+                 groupPriorityMinimum: 1, versionPriority: 1, service: {{name: s, namespace: {namespace}}}}}}}"
+            );
+            cluster.create(&kind, object(&text), &WriteOptions::default()).unwrap();
+        }
+        let done = remove(&cluster, &UNINSTALL());
+        let gone: Vec<&String> = done.iter().filter(|name| name.starts_with("APIService")).collect();
+        assert_eq!(gone, ["APIService v1.wgpolicyk8s.io"]);
+        let place = |start: &str| done.iter().position(|name| name.starts_with(start));
+        assert!(place("APIService") < place("Deployment"));
+        assert_eq!(cluster.list(&kind, &ListQuery::all()).unwrap().items.len(), 3);
     }
 
     #[test]

@@ -65,6 +65,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ephor-reports",
             "ephor-runtime",
             "ephor-sandbox",
+            "ephor-scan",
             "ephor-server",
         ],
     ),

@@ -12,6 +12,7 @@ pub mod host;
 pub mod load;
 pub mod locate;
 pub mod output;
+mod policy_change;
 pub mod reports;
 pub mod tally;
 pub mod testing;

@@ -200,9 +200,39 @@ fn values_of_secrets_are_not_shown_however_they_are_written() {
 fn policies_that_plan_nothing_are_pointed_out() {
     let directory = tempfile::tempdir().unwrap();
     let policy = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, \
-                  match: {any: [{resources: {kinds: [Pod]}}]}, validate: {pattern: {metadata: {name: '?*'}}}}]}}";
-    std::fs::write(directory.path().join("validating.yaml"), policy).unwrap();
-    let planned = plan(&directory, &["validating.yaml", "--resource", "resources.yaml"]);
-    insta::assert_snapshot!(text(&planned.stderr), @"hint: no rule of these policies generates objects or mutates existing ones");
+                  match: {any: [{resources: {kinds: [Pod]}}]}, mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}}]}}";
+    std::fs::write(directory.path().join("mutating.yaml"), policy).unwrap();
+    let planned = plan(&directory, &["mutating.yaml", "--resource", "resources.yaml"]);
+    insta::assert_snapshot!(text(&planned.stderr), @"hint: no rule of these policies judges or mutates existing objects or generates some");
     assert_eq!(planned.status.code(), Some(0));
+}
+
+/// A policy that asks for a label.
+fn wants(label: &str) -> String {
+    format!(
+        "{{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {{name: labels}}, spec: {{rules: [{{name: {label}, match: \
+         {{any: [{{resources: {{kinds: [Namespace, ConfigMap]}}}}]}}, validate: {{message: 'the label {label} is missing', \
+         pattern: {{metadata: {{labels: {{{label}: '?*'}}}}}}}}}}]}}}}"
+    )
+}
+
+#[test]
+fn verdicts_that_change_are_told_by_rule_and_namespace() {
+    let directory = TempDir::new().unwrap();
+    for (name, label) in [("old.yaml", "team"), ("new.yaml", "owner")] {
+        std::fs::write(directory.path().join(name), wants(label)).unwrap();
+    }
+    let run = |arguments: &[&str]| {
+        let output = plan(&directory, arguments);
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, text) = run(&["new.yaml", "--base", "old.yaml", "--resource", "resources.yaml"]);
+    insta::assert_snapshot!(text);
+    assert_eq!(code, Some(1), "something would begin to fail");
+    let (code, text) = run(&["old.yaml", "--base", "old.yaml", "--resource", "resources.yaml"]);
+    assert_eq!(text, "2 objects judged: 0 new failures, 0 gone, 1 as before\n");
+    assert_eq!(code, Some(0), "nothing changes");
+    let (code, text) = run(&["old.yaml", "--base", "new.yaml", "--resource", "resources.yaml", "--exit-code"]);
+    assert!(text.contains("2 would cease to fail") && text.contains("1 new failures, 2 gone"), "{text}");
+    assert_eq!(code, Some(1), "something changes");
 }

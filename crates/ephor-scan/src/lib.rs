@@ -9,6 +9,7 @@
 //!   judge it.
 //! - [`events`]: what is told of new violations.
 //! - [`in_memory`]: a cluster whose reports are in memory, for the same controller.
+//! - [`verdicts`]: what a change of policies would change, for `ephor plan`.
 //! - [`controller`]: does one piece of work at a time, without threads or a clock of its own, so that tests decide what
 //!   happens when. [`serve`]: watchers, workers and the lease around it.
 
@@ -23,5 +24,6 @@ pub mod settle;
 pub mod state;
 #[cfg(test)]
 mod tests;
+pub mod verdicts;
 
 pub use controller::{Controller, Env, Step};

@@ -37,8 +37,13 @@ const POLICY_KINDS: [(&str, &str); 3] =
 
 const GLOBAL: &str = "GlobalContextEntry";
 
-/// What the background controller would do in a cluster, if what is proposed happened.
-pub fn preview(cluster: &Arc<dyn Cluster>, proposal: &Proposal, now: jiff::Timestamp) -> Result<Preview, ClusterError> {
+/// What the background controller would do in a cluster, if what is proposed happened, and the cluster as it would be
+/// then.
+pub fn preview(
+    cluster: &Arc<dyn Cluster>,
+    proposal: &Proposal,
+    now: jiff::Timestamp,
+) -> Result<(Preview, Arc<dyn Cluster>), ClusterError> {
     let mut run = Run::new(cluster, proposal, now)?;
     run.settle();
     // What goes with its policy was made of what that has read.
@@ -69,7 +74,8 @@ pub fn preview(cluster: &Arc<dyn Cluster>, proposal: &Proposal, now: jiff::Times
         run.ask(object);
     }
     run.settle();
-    Ok(run.result())
+    let after: Arc<dyn Cluster> = Arc::<OverlayCluster>::clone(&run.overlay);
+    Ok((run.result(), after))
 }
 
 fn policy_kind(object: &Value) -> Option<&'static str> {

@@ -56,7 +56,7 @@ impl PlannedBed {
         let cluster: Arc<dyn Cluster> = Arc::new(self.harness.cluster.clone());
         let revision = self.harness.cluster.revision();
         let now = jiff::Timestamp::from_millisecond(i64::try_from(self.harness.now + 1_000).unwrap()).unwrap();
-        let planned = preview(&cluster, proposal, now).unwrap();
+        let planned = preview(&cluster, proposal, now).unwrap().0;
         assert_eq!(self.harness.cluster.revision(), revision, "a plan changes nothing");
         planned
     }
@@ -247,7 +247,7 @@ spec:
     let applied = [document(policy), document("{apiVersion: v1, kind: Namespace, metadata: {name: a}}")];
     let cluster: Arc<dyn Cluster> = Arc::new(harness.cluster.clone());
     let proposal = Proposal { applied: applied.to_vec(), ..Proposal::default() };
-    let found = preview(&cluster, &proposal, jiff::Timestamp::UNIX_EPOCH).unwrap();
+    let found = preview(&cluster, &proposal, jiff::Timestamp::UNIX_EPOCH).unwrap().0;
     assert_eq!(found.failures, []);
     let text = diff::render(&found.changes[0].change);
     assert!(text.contains("hunter2"));
@@ -288,7 +288,7 @@ spec:
     let plan = |harness: &Harness, applied: &[&str]| {
         let cluster: Arc<dyn Cluster> = Arc::new(harness.cluster.clone());
         let applied = applied.iter().map(|text| document(text)).collect();
-        preview(&cluster, &Proposal { applied, ..Proposal::default() }, jiff::Timestamp::now()).unwrap()
+        preview(&cluster, &Proposal { applied, ..Proposal::default() }, jiff::Timestamp::now()).unwrap().0
     };
     let shown = |planned: &Preview| {
         let [change] = planned.changes.as_slice() else { panic!("{planned:?}") };
@@ -340,7 +340,7 @@ spec:
         Proposal { applied: vec![document(&secret("hunter3"))], ..Proposal::default() },
     ];
     for proposal in proposals {
-        let planned = preview(&cluster, &proposal, jiff::Timestamp::now()).unwrap();
+        let planned = preview(&cluster, &proposal, jiff::Timestamp::now()).unwrap().0;
         let text = diff::readable(&planned.changes[0].change, &planned.secrets);
         assert!(text.contains("k: <redacted>") && !text.contains("hunter"), "{text}");
     }
@@ -392,7 +392,7 @@ spec:
     let cluster: Arc<dyn Cluster> = Arc::new(harness.cluster.clone());
     let trigger = document("{apiVersion: v1, kind: ConfigMap, metadata: {name: t, namespace: default}, data: {a: b}}");
     let applied = vec![trigger, document(&pointer("wrong")), document(&secret("wrong", "hunter3"))];
-    let planned = preview(&cluster, &Proposal { applied, ..Proposal::default() }, jiff::Timestamp::now()).unwrap();
+    let planned = preview(&cluster, &Proposal { applied, ..Proposal::default() }, jiff::Timestamp::now()).unwrap().0;
     let made =
         |planned: &Preview| planned.changes.iter().map(|planned| diff::render(&planned.change)).collect::<String>();
     assert!(made(&planned).contains("hunter3"), "it was read for a while: {}", made(&planned));
@@ -418,6 +418,6 @@ spec:
 ";
     let applied = vec![document(policy), document("{apiVersion: v1, kind: Namespace, metadata: {name: a}}")];
     let cluster: Arc<dyn Cluster> = Arc::new(harness.cluster.clone());
-    let planned = preview(&cluster, &Proposal { applied, ..Proposal::default() }, jiff::Timestamp::now()).unwrap();
+    let planned = preview(&cluster, &Proposal { applied, ..Proposal::default() }, jiff::Timestamp::now()).unwrap().0;
     assert_eq!((planned.changes.len(), planned.secrets.text("hunter2").contains("hunter2")), (1, false));
 }

@@ -1,4 +1,5 @@
-//! `ephor plan`: what generate and mutate-existing rules would create, change and delete.
+//! `ephor plan`: what generate and mutate-existing rules would create, change and delete, and which verdicts about
+//! existing objects would change.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,13 +10,15 @@ use ephor_cluster::memory::Options;
 use ephor_cluster::{Cluster, MemoryCluster};
 use ephor_engine::compile::{Body, Program};
 use ephor_expr::Value;
+use ephor_scan::verdicts::{Documents, Turn, Verdicts};
 
 use super::CommandResult;
 use super::cluster::ClusterArgs;
 use crate::exit::Exit;
-use crate::load::{load_policies, read_objects};
+use crate::load::{LoadedException, LoadedPolicy, load_policies, read_objects};
 use crate::locate::Located;
 use crate::output::plan;
+use crate::policy_change::{PolicyChange, is_policy, stored};
 use crate::ui::Ui;
 
 /// Arguments of `ephor plan`.
@@ -26,14 +29,18 @@ use crate::ui::Ui;
   ephor plan --cluster --resource namespace.yaml       what creating the namespace would do
   ephor plan --cluster --delete policy.yaml            what deleting the policy would do
   ephor plan --cluster                                 what is still to be done
+  ephor plan new/ --base old/ --resource app/          what new policies say that old ones did not
 
 Each object that the rules would create, change or delete is printed as a diff, with the policy,
 the rule and the object that it is for; the labels by which Ephor knows what it made are left out.
-Nothing is written, and values of Secrets are not shown. The plan is made by the controller of
+For policies that are new, changed or deleted, the objects that would begin or cease to fail are
+printed by rule and namespace, judged as the reports controller judges them. Nothing is written,
+and values of Secrets are not shown. The plan is made by the controller of
 `ephor serve background` itself, on a copy in memory. With --cluster the API server is asked what
 it would make of each object, as a dry run, where that is allowed.
 
-Exit codes: 0 if the plan could be made, 1 if something would fail, 2 if there is no plan.
+Exit codes: 0 if the plan could be made, 1 if a write would fail or an object would begin to fail,
+2 if there is no plan.
 With --exit-code also 1 if there is something to do.")]
 pub(super) struct Args {
     /// Policies, exceptions and global context entries that are applied: files, directories, globs, or `-` for
@@ -47,6 +54,9 @@ pub(super) struct Args {
     /// Objects and policies that are deleted.
     #[arg(long, value_name = "FILE", requires = "cluster")]
     delete: Vec<PathBuf>,
+    /// Policies and exceptions as they are now: files, directories or globs. A cluster has its own.
+    #[arg(long, value_name = "POLICY", conflicts_with = "cluster")]
+    base: Vec<String>,
     /// Exit with 1 if there is something to do.
     #[arg(long)]
     exit_code: bool,
@@ -76,8 +86,9 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
         Arc::new(MemoryCluster::new(Options::offline()))
     };
     let served = cluster.discovery().context("cannot find out what the cluster serves")?;
+    let base = load_policies(&args.base, Arc::clone(&served));
     let loaded = load_policies(&args.policies, served);
-    let mut findings: Vec<Located> = loaded.findings;
+    let mut findings: Vec<Located> = loaded.findings.into_iter().chain(base.findings).collect();
     let mut read = |paths: &[PathBuf]| -> Vec<Value> {
         let read = paths.iter().map(|path| read_objects(path, &|_, _| false));
         let objects = read.filter_map(|read| read.map_err(|found| findings.extend(found)).ok()).flatten();
@@ -92,10 +103,14 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
         let kind = object.str_at(&["kind"]).unwrap_or_default();
         return Err(anyhow!("a {kind} of the resources has no name").into());
     }
-    let policies = loaded.policies.iter().map(|policy| policy.document.clone());
-    let exceptions = loaded.exceptions.iter().map(|exception| exception.document.clone());
+    let documents = |policies: &[LoadedPolicy], exceptions: &[LoadedException]| Documents {
+        policies: policies.iter().map(|policy| policy.document.clone()).collect(),
+        exceptions: exceptions.iter().map(|exception| exception.document.clone()).collect(),
+    };
+    let proposed = documents(&loaded.policies, &loaded.exceptions);
     let globals = loaded.globals.iter().map(|(document, _)| document.clone());
-    let applied: Vec<Value> = policies.chain(exceptions).chain(globals).chain(resources).collect();
+    let own = proposed.policies.iter().chain(&proposed.exceptions).cloned();
+    let applied: Vec<Value> = own.chain(globals).chain(resources).collect();
     let names_policies = !args.policies.is_empty() || deleted.iter().any(is_policy);
     let proposal = Proposal {
         applied,
@@ -104,33 +119,46 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
         namespaces: if with_cluster { Namespaces::Stored } else { Namespaces::Assumed },
         settings: args.config_map.clone(),
     };
-    let mut found = preview(&cluster, &proposal, jiff::Timestamp::now()).context("the plan cannot be made")?;
+    let now = jiff::Timestamp::now();
+    let (mut found, planned) = preview(&cluster, &proposal, now).context("the plan cannot be made")?;
+    let stored = if with_cluster { stored(&*cluster)? } else { documents(&base.policies, &base.exceptions) };
+    let change = PolicyChange::new(&stored, &proposed, &proposal.deleted);
+    let verdicts = change.verdicts(&planned, proposal.namespaces, args.cluster.namespace.as_deref(), now)?;
     if let Some(namespace) = &args.cluster.namespace {
         found.changes.retain(|planned| planned.change.id.namespace == *namespace);
     }
-    ui.result(&plan::text(&found, ui.colour()))?;
+    ui.result(&plan::verdicts(&verdicts, ui.colour()))?;
+    if verdicts.judged == 0 || !found.changes.is_empty() || !found.failures.is_empty() {
+        ui.result(&plan::text(&found, ui.colour()))?;
+    }
     tell(&found, ui);
+    tell_verdicts(&verdicts, ui);
     if !loaded.policies.is_empty() && !loaded.policies.iter().any(|policy| acts(&policy.program)) {
-        ui.say("hint: no rule of these policies generates objects or mutates existing ones");
+        ui.say("hint: no rule of these policies judges or mutates existing objects or generates some");
     } else if !with_cluster && args.resources.is_empty() {
         ui.say("hint: there are no triggers: `--resource FILE` brings some, `--cluster` finds those that exist");
     }
-    let busy = args.exit_code && !found.changes.is_empty();
-    Ok(if found.failures.is_empty() && !busy { Exit::Clean } else { Exit::Findings })
+    let busy = args.exit_code && !(found.changes.is_empty() && verdicts.changed.is_empty());
+    let fails = !found.failures.is_empty() || verdicts.changed.iter().any(|changed| changed.turn != Turn::CeasesToFail);
+    Ok(if fails || busy { Exit::Findings } else { Exit::Clean })
 }
 
-fn is_policy(object: &Value) -> bool {
-    object.str_at(&["apiVersion"]).is_some_and(|version| version.starts_with("kyverno.io/"))
-        && matches!(object.str_at(&["kind"]), Some("ClusterPolicy" | "Policy"))
-}
-
-/// Whether a policy has rules that the background controller works for.
+/// Whether a policy has rules that concern what exists.
 fn acts(program: &Program) -> bool {
     program.rules.iter().any(|rule| match &rule.body {
-        Body::Generate(_) => true,
+        Body::Generate(_) | Body::Validate(_) => true,
         Body::Mutate(body) => body.targets.is_some(),
-        Body::Validate(_) | Body::Admission(_) => false,
+        Body::Admission(_) => false,
     })
+}
+
+fn tell_verdicts(found: &Verdicts, ui: &Ui) {
+    for unseen in &found.unseen {
+        ui.say(&format!("warning: not judged: {unseen}"));
+    }
+    for policy in &found.of_requests {
+        ui.say(&format!("note: policy {policy} is not judged: with `background: false` its rules judge requests only"));
+    }
 }
 
 fn tell(found: &Preview, ui: &Ui) {

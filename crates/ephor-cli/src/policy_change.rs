@@ -1,0 +1,113 @@
+//! A change of policies, for `ephor plan`: the policies that it concerns as they are and as they would be.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use anyhow::Context;
+use ephor_background::preview::Namespaces;
+use ephor_cluster::query::Filter;
+use ephor_cluster::{Cluster, ErrorKind};
+use ephor_expr::{Map, Str, Value};
+use ephor_runtime::facts::ClusterFacts;
+use ephor_runtime::globalcontext::GlobalContext;
+use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::watcher::{StoreEvent, list};
+use ephor_scan::verdicts::{Comparison, Documents, Verdicts};
+
+/// The documents before and after.
+#[derive(Debug)]
+pub(crate) struct PolicyChange {
+    before: Documents,
+    after: Documents,
+}
+
+impl PolicyChange {
+    /// What `applied` and `deleted` change of what is stored. Policies that stay as they are, with the exceptions that
+    /// they have, are left out.
+    pub(crate) fn new(stored: &Documents, applied: &Documents, deleted: &[Value]) -> Self {
+        let is_exception = |document: &&Value| document.str_at(&["kind"]) == Some("PolicyException");
+        let exceptions = applied.exceptions.iter().chain(deleted.iter().filter(is_exception));
+        let mut concerned: BTreeSet<PolicyKey> = exceptions.flat_map(excepted).collect();
+        concerned.extend(
+            applied.policies.iter().chain(deleted.iter().filter(|document| is_policy(document))).map(PolicyKey::of),
+        );
+        let concerns = |document: &&Value| concerned.contains(&PolicyKey::of(document));
+        let before: Vec<Value> = stored.policies.iter().filter(concerns).cloned().collect();
+        let gone: BTreeSet<PolicyKey> = applied
+            .policies
+            .iter()
+            .chain(deleted.iter().filter(|document| is_policy(document)))
+            .map(PolicyKey::of)
+            .collect();
+        let rest = before.iter().filter(|document| !gone.contains(&PolicyKey::of(document)));
+        let policies = rest.chain(&applied.policies).cloned().collect();
+        let replaced: BTreeSet<(Str, Str)> =
+            applied.exceptions.iter().chain(deleted.iter().filter(is_exception)).map(name_of).collect();
+        let rest = stored.exceptions.iter().filter(|document| !replaced.contains(&name_of(document)));
+        let after = Documents { policies, exceptions: rest.chain(&applied.exceptions).cloned().collect() };
+        Self { before: Documents { policies: before, exceptions: stored.exceptions.clone() }, after }
+    }
+
+    /// The verdicts that change, about the objects of a cluster.
+    pub(crate) fn verdicts(
+        &self,
+        cluster: &Arc<dyn Cluster>,
+        namespaces: Namespaces,
+        only: Option<&str>,
+        now: jiff::Timestamp,
+    ) -> anyhow::Result<Verdicts> {
+        if self.before.policies.is_empty() && self.after.policies.is_empty() {
+            return Ok(Verdicts::default());
+        }
+        let global = GlobalContext::on_demand(cluster);
+        let entries = documents(&**cluster, "kyverno.io/v2", "GlobalContextEntry")?;
+        global.apply(StoreEvent::Reset(entries));
+        let answers = ClusterFacts::new(Arc::clone(cluster)).with(Arc::new(global));
+        let none = Value::object(Map::new());
+        let comparison = Comparison {
+            before: &self.before,
+            after: &self.after,
+            namespace: only,
+            assumed_labels: (namespaces == Namespaces::Assumed).then_some(&none),
+        };
+        comparison.run(&**cluster, &answers, now).context("existing objects cannot be judged")
+    }
+}
+
+/// The policies and exceptions of a cluster.
+pub(crate) fn stored(cluster: &dyn Cluster) -> anyhow::Result<Documents> {
+    let mut policies = documents(cluster, "kyverno.io/v1", "ClusterPolicy")?;
+    policies.extend(documents(cluster, "kyverno.io/v1", "Policy")?);
+    Ok(Documents { policies, exceptions: documents(cluster, "kyverno.io/v2", "PolicyException")? })
+}
+
+/// The objects of a kind; none if nobody serves it.
+fn documents(cluster: &dyn Cluster, api_version: &str, kind: &str) -> anyhow::Result<Vec<Value>> {
+    let listed = cluster.resolve(api_version, kind).and_then(|resource| list(cluster, &resource, &Filter::default()));
+    match listed {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        listed => Ok(listed.with_context(|| format!("cannot list {kind}"))?.0),
+    }
+}
+
+/// Whether a document is a policy of `kyverno.io`.
+pub(crate) fn is_policy(document: &Value) -> bool {
+    document.str_at(&["apiVersion"]).is_some_and(|version| version.starts_with("kyverno.io/"))
+        && matches!(document.str_at(&["kind"]), Some("ClusterPolicy" | "Policy"))
+}
+
+/// The policies that an exception names.
+fn excepted(exception: &Value) -> Vec<PolicyKey> {
+    let rules = exception.at(&["spec", "exceptions"]).and_then(Value::as_array).unwrap_or_default();
+    let names = rules.iter().filter_map(|rules| rules.str_at(&["policyName"]));
+    let key = |name: &str| match name.split_once('/') {
+        Some((namespace, name)) => PolicyKey { namespace: Some(namespace.into()), name: name.into() },
+        None => PolicyKey { namespace: None, name: name.into() },
+    };
+    names.map(key).collect()
+}
+
+fn name_of(document: &Value) -> (Str, Str) {
+    let text = |key| Str::new(document.str_at(&["metadata", key]).unwrap_or_default());
+    (text("namespace"), text("name"))
+}

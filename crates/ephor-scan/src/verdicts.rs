@@ -1,0 +1,357 @@
+//! Which verdicts about existing objects a change of policies would change.
+//!
+//! In go the policies and exceptions before and after the change, and a cluster to read objects from. Out come the rules
+//! whose verdict about an object would be another: what people ask before they turn Audit into Enforce. Objects are judged
+//! as the reports role judges them, and only by the policies that change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ephor_cluster::query::OnUnreadable;
+use ephor_cluster::{Cluster, Discovery, ErrorKind, ListQuery, object};
+use ephor_engine::outcome::Verdict;
+use ephor_expr::{Map, Str, Value};
+use ephor_reports::report::Reported;
+use ephor_runtime::facts::Answers;
+use ephor_runtime::kinds::GroupKind;
+use ephor_runtime::metrics::Metrics;
+use ephor_runtime::policies::{ExceptionScope, PolicyKey, PolicyStore};
+use ephor_runtime::results::rule_of;
+use ephor_runtime::watcher::StoreEvent;
+
+use crate::judge::judge;
+use crate::reportable::{Reportable, kind_of};
+
+/// Policies and exceptions, by document.
+#[derive(Debug, Clone, Default)]
+pub struct Documents {
+    /// Cluster-wide and namespaced policies.
+    pub policies: Vec<Value>,
+    /// Exceptions.
+    pub exceptions: Vec<Value>,
+}
+
+/// What to compare.
+#[derive(Debug, Clone, Copy)]
+pub struct Comparison<'a> {
+    /// The documents that are stored.
+    pub before: &'a Documents,
+    /// Those that would be stored.
+    pub after: &'a Documents,
+    /// The namespace that matters, if only one does.
+    pub namespace: Option<&'a str>,
+    /// The labels of namespaces that do not exist, where objects are taken out of their context.
+    pub assumed_labels: Option<&'a Value>,
+}
+
+/// A rule whose verdict about an object would change.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Changed {
+    /// The policy: `NAME` or `NAMESPACE/NAME`.
+    pub policy: Str,
+    /// The rule.
+    pub rule: Str,
+    /// The namespace of the object; empty for one outside of namespaces.
+    pub namespace: Str,
+    /// Kind and name of the object: `Deployment/web`.
+    pub object: Str,
+    /// What would change.
+    pub turn: Turn,
+    /// What the rule says, after the change if it is judged then.
+    pub message: Str,
+}
+
+/// How a verdict would change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Turn {
+    /// The object would begin to fail.
+    BeginsToFail,
+    /// The rule could not be evaluated any more.
+    BeginsToErr,
+    /// The object would not fail any more.
+    CeasesToFail,
+}
+
+/// The changes of verdicts.
+#[derive(Debug, Clone, Default)]
+pub struct Verdicts {
+    /// The changes, in order of policy, rule, namespace and object.
+    pub changed: Vec<Changed>,
+    /// How many objects were judged.
+    pub judged: usize,
+    /// How many rules fail for an object before and after.
+    pub still_failing: usize,
+    /// What could not be judged, and why.
+    pub unseen: BTreeSet<String>,
+    /// Policies with validate rules that no scan judges: what they say depends on a request.
+    pub of_requests: BTreeSet<PolicyKey>,
+}
+
+impl Comparison<'_> {
+    /// Judges the objects of `cluster` that the policies match.
+    ///
+    /// # Errors
+    ///
+    /// If the cluster does not say which kinds it serves. What cannot be listed is told of in the result.
+    pub fn run(
+        &self,
+        cluster: &dyn Cluster,
+        answers: &dyn Answers,
+        now: jiff::Timestamp,
+    ) -> Result<Verdicts, ephor_cluster::ClusterError> {
+        let discovery = cluster.discovery()?;
+        let mut verdicts = Verdicts::default();
+        let before = reportable(self.before, &discovery, &mut verdicts.of_requests);
+        let after = reportable(self.after, &discovery, &mut verdicts.of_requests);
+        let kinds: BTreeMap<&GroupKind, &Str> = before.kinds.iter().chain(&after.kinds).collect();
+        let mut judge = Judge {
+            before: &before,
+            after: &after,
+            answers,
+            now,
+            metrics: Metrics::default(),
+            labels: namespaces(cluster, &mut verdicts.unseen),
+            assumed_labels: self.assumed_labels,
+        };
+        for (kind, api_version) in kinds {
+            let listed = each(cluster, api_version, &kind.kind, self.namespace, &mut |object| {
+                judge.object(object, self.namespace, &mut verdicts);
+            });
+            verdicts.unseen.extend(listed.err().map(|why| format!("{}: {why}", kind.kind)));
+        }
+        verdicts.changed.sort();
+        Ok(verdicts)
+    }
+}
+
+/// The policies whose rules scans evaluate. `of_requests` gets the others that validate.
+fn reportable(documents: &Documents, discovery: &Discovery, of_requests: &mut BTreeSet<PolicyKey>) -> Reportable {
+    let store = PolicyStore::new(ExceptionScope::Everywhere);
+    for kind in ["ClusterPolicy", "Policy"] {
+        let of_kind = documents.policies.iter().filter(|policy| policy.str_at(&["kind"]) == Some(kind));
+        store.apply(kind, StoreEvent::Reset(of_kind.cloned().collect()));
+    }
+    store.apply("PolicyException", StoreEvent::Reset(documents.exceptions.clone()));
+    let snapshot = store.snapshot();
+    let validates = |program: &ephor_engine::compile::Program| {
+        program.rules.iter().any(|rule| rule.phase() == ephor_engine::outcome::Phase::Validate)
+    };
+    let unscanned = snapshot
+        .policies
+        .iter()
+        .filter(|(_, policy)| policy.program.as_ref().is_some_and(|program| !program.background && validates(program)));
+    of_requests.extend(unscanned.map(|(key, _)| key.clone()));
+    Reportable::of(&snapshot, discovery, &[Reported::Validate].into())
+}
+
+/// The labels of namespaces.
+fn namespaces(cluster: &dyn Cluster, unseen: &mut BTreeSet<String>) -> BTreeMap<Str, Value> {
+    let mut labels = BTreeMap::new();
+    let listed = each(cluster, "v1", "Namespace", None, &mut |namespace| {
+        let own = namespace.at(&["metadata", "labels"]).cloned().unwrap_or_else(|| Value::object(Map::new()));
+        labels.insert(Str::new(object::name(namespace)), own);
+    });
+    if let Err(why) = listed {
+        unseen.insert(format!("labels of namespaces: {why}"));
+    }
+    labels
+}
+
+/// Calls `take` for each object of a kind, page by page.
+fn each(
+    cluster: &dyn Cluster,
+    api_version: &str,
+    kind: &str,
+    namespace: Option<&str>,
+    take: &mut dyn FnMut(&Value),
+) -> Result<(), String> {
+    let failed = |error: ephor_cluster::ClusterError| error.to_string();
+    let resource = cluster.resolve(api_version, kind).map_err(failed)?;
+    let wanted = match namespace.filter(|_| resource.namespaced) {
+        Some(namespace) => ListQuery::in_namespace(namespace),
+        None => ListQuery::default(),
+    };
+    let mut query = ListQuery { limit: PAGE, on_unreadable: OnUnreadable::Report, ..wanted };
+    let mut unreadable = 0;
+    loop {
+        let page = match cluster.list(&resource, &query) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            page => page.map_err(failed)?,
+        };
+        page.items.iter().for_each(&mut *take);
+        unreadable += page.unreadable.len();
+        match page.continue_token {
+            Some(next) => query.continue_token = Some(next),
+            None if unreadable == 0 => return Ok(()),
+            None => return Err(format!("{unreadable} objects cannot be read")),
+        }
+    }
+}
+
+/// How many objects are listed at once.
+const PAGE: usize = 500;
+
+fn name_of(object: &Value) -> (&str, &str) {
+    (object::namespace(object), object::name(object))
+}
+
+struct Judge<'a> {
+    before: &'a Reportable,
+    after: &'a Reportable,
+    answers: &'a dyn Answers,
+    now: jiff::Timestamp,
+    metrics: Metrics,
+    labels: BTreeMap<Str, Value>,
+    assumed_labels: Option<&'a Value>,
+}
+
+impl Judge<'_> {
+    fn object(&mut self, object: &Value, only: Option<&str>, verdicts: &mut Verdicts) {
+        let (namespace, name) = name_of(object);
+        if only.is_some_and(|only| only != namespace) {
+            return;
+        }
+        verdicts.judged += 1;
+        let before = self.results(self.before, object, namespace);
+        let after = self.results(self.after, object, namespace);
+        let rules: BTreeSet<&[Str; 2]> = before.keys().chain(after.keys()).collect();
+        for rule in rules {
+            let (old, new) = (before.get(rule), after.get(rule));
+            let verdict = |result: Option<&(Verdict, Str)>| result.map(|(verdict, _)| *verdict);
+            let Some(turn) = turn(verdict(old), verdict(new)) else {
+                verdicts.still_failing += usize::from(fails(verdict(new)));
+                continue;
+            };
+            let [policy, name_of_rule] = rule.clone();
+            let kind = object.str_at(&["kind"]).unwrap_or_default();
+            verdicts.changed.push(Changed {
+                policy,
+                rule: name_of_rule,
+                namespace: namespace.into(),
+                object: format!("{kind}/{name}").into(),
+                turn,
+                message: new.or(old).map(|(_, message)| message.clone()).unwrap_or_default(),
+            });
+        }
+    }
+
+    /// The verdicts about an object with their messages, by policy and rule.
+    fn results(&self, policies: &Reportable, object: &Value, namespace: &str) -> BTreeMap<[Str; 2], (Verdict, Str)> {
+        if !policies.kinds.contains_key(&kind_of(object)) {
+            return BTreeMap::new();
+        }
+        let labels = self.labels.get(namespace).or(self.assumed_labels).cloned();
+        let judged = judge(policies, object, labels, self.answers, &self.metrics, self.now);
+        let results = judged.results.iter().filter_map(|result| {
+            let verdict = Verdict::parse(result.str_at(&["result"])?)?;
+            Some((rule_of(result), (verdict, Str::new(result.str_at(&["message"]).unwrap_or_default()))))
+        });
+        results.collect()
+    }
+}
+
+fn fails(verdict: Option<Verdict>) -> bool {
+    matches!(verdict, Some(Verdict::Fail | Verdict::Warn))
+}
+
+fn turn(before: Option<Verdict>, after: Option<Verdict>) -> Option<Turn> {
+    let errs = |verdict: Option<Verdict>| verdict == Some(Verdict::Error);
+    if fails(after) && !fails(before) {
+        Some(Turn::BeginsToFail)
+    } else if errs(after) && !errs(before) {
+        Some(Turn::BeginsToErr)
+    } else if (fails(before) || errs(before)) && !fails(after) && !errs(after) {
+        Some(Turn::CeasesToFail)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ephor_cluster::memory::Options;
+    use ephor_cluster::{MemoryCluster, WriteOptions};
+    use ephor_expr::yaml::parse_value;
+    use ephor_runtime::facts::ClusterFacts;
+
+    use super::*;
+
+    fn policy(label: &str, more: &str) -> Value {
+        let text = format!(
+            "{{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {{name: p}}, spec: {{{more} rules: [{{name: r, \
+             match: {{any: [{{resources: {{kinds: [ConfigMap]}}}}]}}, validate: {{message: m, pattern: {{metadata: \
+             {{labels: {{{label}: '?*'}}}}}}}}}}]}}}}"
+        );
+        parse_value(&text).unwrap()
+    }
+
+    fn exception(name: &str) -> Value {
+        let text = format!(
+            "{{apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {{name: e, namespace: default}}, spec: \
+             {{exceptions: [{{policyName: p, ruleNames: [r]}}], match: {{any: [{{resources: {{kinds: [ConfigMap], names: \
+             [{name}]}}}}]}}}}}}"
+        );
+        parse_value(&text).unwrap()
+    }
+
+    fn compared(before: &Documents, after: &Documents, namespace: Option<&str>) -> Verdicts {
+        let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::new(Options::default()));
+        let kind = cluster.resolve("v1", "ConfigMap").unwrap();
+        for (name, labels) in [("both", "a: x, b: x"), ("first", "a: x"), ("second", "b: x"), ("none", "")] {
+            let text = format!(
+                "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: default, labels: {{{labels}}}}}}}"
+            );
+            cluster.create(&kind, parse_value(&text).unwrap(), &WriteOptions::default()).unwrap();
+        }
+        let answers = ClusterFacts::new(Arc::clone(&cluster));
+        let comparison = Comparison { before, after, namespace, assumed_labels: None };
+        comparison.run(&*cluster, &answers, jiff::Timestamp::UNIX_EPOCH).unwrap()
+    }
+
+    fn lines(found: &Verdicts) -> Vec<String> {
+        found.changed.iter().map(|changed| format!("{} {:?}", changed.object, changed.turn)).collect()
+    }
+
+    fn of(policies: &[Value]) -> Documents {
+        Documents { policies: policies.to_vec(), exceptions: Vec::new() }
+    }
+
+    #[test]
+    fn objects_begin_and_cease_to_fail_with_a_policy_that_changes() {
+        let found = compared(&of(&[policy("a", "")]), &of(&[policy("b", "")]), None);
+        assert_eq!(lines(&found), ["ConfigMap/first BeginsToFail", "ConfigMap/second CeasesToFail"]);
+        assert_eq!((found.judged, found.still_failing), (4, 1));
+        assert!(found.changed[0].message.contains("/metadata/labels/b/"), "{found:?}");
+        let new = compared(&of(&[]), &of(&[policy("b", "")]), None);
+        assert_eq!(lines(&new), ["ConfigMap/first BeginsToFail", "ConfigMap/none BeginsToFail"]);
+        let gone = compared(&of(&[policy("b", "")]), &of(&[]), None);
+        assert_eq!(lines(&gone), ["ConfigMap/first CeasesToFail", "ConfigMap/none CeasesToFail"]);
+        let elsewhere = compared(&of(&[]), &of(&[policy("b", "")]), Some("other"));
+        assert_eq!((elsewhere.judged, lines(&elsewhere).len()), (0, 0));
+    }
+
+    #[test]
+    fn an_exception_lets_objects_cease_to_fail() {
+        let after = Documents { exceptions: vec![exception("none")], ..of(&[policy("a", "")]) };
+        assert_eq!(lines(&compared(&of(&[policy("a", "")]), &after, None)), ["ConfigMap/none CeasesToFail"]);
+    }
+
+    #[test]
+    fn a_policy_for_requests_only_is_named_and_judges_nothing() {
+        let found = compared(&of(&[]), &of(&[policy("a", "background: false,")]), None);
+        assert_eq!((found.judged, found.of_requests.len()), (0, 1));
+    }
+
+    #[test]
+    fn a_rule_that_cannot_be_evaluated_is_no_pass() {
+        let error = parse_value(
+            "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, match: {any: \
+             [{resources: {kinds: [ConfigMap]}}]}, validate: {message: m, deny: {conditions: {any: [{key: \"{{ \
+             request.object.none.at }}\", operator: Equals, value: a}]}}}}]}}",
+        );
+        let found = compared(&of(&[]), &of(&[error.unwrap()]), None);
+        assert_eq!(found.changed.len(), 4);
+        assert!(found.changed.iter().all(|changed| changed.turn == Turn::BeginsToErr), "{found:?}");
+    }
+}

@@ -1,5 +1,6 @@
 //! `ephor report`: policy reports of a cluster or of files, summed up.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
@@ -97,9 +98,12 @@ fn verdict(word: &str) -> Result<Verdict, String> {
 /// Prints the reports.
 pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let cluster = args.cluster.then(|| connect(args)).transpose()?;
-    let (text, exit) = ran(args, cluster.as_deref(), ui.colour())?;
-    ui.result(&text)?;
-    Ok(exit)
+    let shown = ran(args, cluster.as_deref(), ui.colour())?;
+    for warning in &shown.warnings {
+        ui.say(&format!("warning: {warning}; it is left out"));
+    }
+    ui.result(&shown.text)?;
+    Ok(shown.exit)
 }
 
 fn connect(args: &Args) -> anyhow::Result<std::sync::Arc<crate::host::ReadOnly>> {
@@ -107,8 +111,18 @@ fn connect(args: &Args) -> anyhow::Result<std::sync::Arc<crate::host::ReadOnly>>
     ClusterArgs { cluster: true, kubeconfig, context, namespace: None }.connect()
 }
 
+/// What a run shows.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) text: String,
+    pub(super) exit: Exit,
+    /// Reports of the cluster that cannot be read. Who may write in a namespace may write reports there, and must not
+    /// hide those of others.
+    pub(super) warnings: Vec<String>,
+}
+
 /// The text and the exit code. `cluster` is the one of `--cluster`.
-pub(super) fn ran<C: Cluster>(args: &Args, cluster: Option<&C>, colour: bool) -> anyhow::Result<(String, Exit)> {
+pub(super) fn ran<C: Cluster>(args: &Args, cluster: Option<&C>, colour: bool) -> anyhow::Result<Shown> {
     if args.compare.iter().chain(&args.reports).filter(|path| *path == Path::new(STDIN)).count() > 1 {
         bail!("`-` stands for standard input, which can be read only once");
     }
@@ -120,9 +134,9 @@ pub(super) fn ran<C: Cluster>(args: &Args, cluster: Option<&C>, colour: bool) ->
         kinds: args.kind.clone(),
         categories: args.category.clone(),
     };
-    let results = match cluster {
+    let (results, warnings) = match cluster {
         Some(cluster) => stored(cluster, &filter)?,
-        None => read(&args.reports, &filter)?,
+        None => (read(&args.reports, &filter)?, Vec::new()),
     };
     let older = if args.compare.is_empty() { None } else { Some(read(&args.compare, &filter)?) };
     let overview = Overview::new(results, older.as_deref());
@@ -136,7 +150,7 @@ pub(super) fn ran<C: Cluster>(args: &Args, cluster: Option<&C>, colour: bool) ->
         Format::Html => output::html(&overview),
     };
     let fails = overview.results.iter().any(|found| args.fail_on.contains(&found.result));
-    Ok((text, if fails { Exit::Findings } else { Exit::Clean }))
+    Ok(Shown { text, exit: if fails { Exit::Findings } else { Exit::Clean }, warnings })
 }
 
 /// The results of files.
@@ -157,20 +171,24 @@ fn read(paths: &[PathBuf], filter: &Filter) -> anyhow::Result<Vec<Found>> {
     Ok(all)
 }
 
-/// The results of a cluster.
-fn stored(cluster: &dyn Cluster, filter: &Filter) -> anyhow::Result<Vec<Found>> {
+/// The results of a cluster, and what of it cannot be read.
+fn stored(cluster: &dyn Cluster, filter: &Filter) -> anyhow::Result<(Vec<Found>, Vec<String>)> {
     let served = cluster.discovery().context("cannot find out what the cluster serves")?;
     let kinds = reports::kinds(&served);
     if kinds.is_empty() {
         bail!("the cluster serves no policy reports: neither wgpolicyk8s.io nor openreports.io");
     }
-    let mut all = Vec::new();
+    let (mut all, mut warnings) = (Vec::new(), Vec::new());
+    // While an installation changes from one group of reports to the other, results are stored in both.
+    let mut known: HashSet<Found> = HashSet::new();
     for kind in &kinds {
-        let take = |report: &_| -> anyhow::Result<()> {
-            all.extend(reports::found(report)?.into_iter().filter(|found| filter.takes(found)));
-            Ok(())
+        let take = |report: &_| match reports::found(report) {
+            Ok(found) => all.extend(found.into_iter().filter(|f| filter.takes(f) && known.insert(f.clone()))),
+            Err(error) => warnings.push(error.to_string()),
         };
-        reports::list(cluster, kind, take).with_context(|| format!("cannot read the reports of kind {}", kind.kind))?;
+        let unreadable = reports::list(cluster, kind, take)
+            .with_context(|| format!("cannot read the reports of kind {}", kind.kind))?;
+        warnings.extend(unreadable.into_iter().map(|why| format!("a {} cannot be read: {why}", kind.kind)));
     }
-    Ok(all)
+    Ok((all, warnings))
 }

@@ -38,7 +38,13 @@ fn report(text: &str, words: &str, cluster: Option<&MemoryCluster>) -> (String, 
         Ok(line) => line,
         Err(error) => return (error.render().to_string(), Exit::CouldNot),
     };
-    ran(&line.args, cluster, false).unwrap_or_else(|error| (format!("error: {error:#}\n"), Exit::CouldNot))
+    match ran(&line.args, cluster, false) {
+        Ok(shown) => {
+            let warnings = shown.warnings.iter().map(|warning| format!("warning: {warning}\n"));
+            (warnings.chain([shown.text]).collect(), shown.exit)
+        }
+        Err(error) => (format!("error: {error:#}\n"), Exit::CouldNot),
+    }
 }
 
 fn totals(text: &str) -> &str {
@@ -99,4 +105,24 @@ fn reports_of_a_cluster_are_read() {
     let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}\n---";
     let (text, exit) = report("", "--cluster --fail-on fail", Some(&cluster(&format!("{namespace}{REPORT}"))));
     assert_eq!((totals(&text), exit), ("pass: 1, fail: 1, warn: 0, error: 0, skip: 0", Exit::Findings));
+}
+
+#[test]
+fn a_report_that_cannot_be_read_hides_no_other() {
+    let bad = REPORT.replace("name: a,", "name: b,").replace("result: fail", "result: perhaps");
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---";
+    let stored = cluster(&format!("{namespace}{REPORT}---{bad}"));
+    let (text, exit) = report("", "--cluster", Some(&stored));
+    assert!(text.contains("warning: PolicyReport `b`: result 0 has the verdict `perhaps`"), "{text}");
+    assert_eq!((totals(&text), exit), ("pass: 1, fail: 1, warn: 0, error: 0, skip: 0", Exit::Clean));
+}
+
+#[test]
+fn a_result_that_is_stored_in_both_groups_counts_once() {
+    let other = REPORT
+        .replace("wgpolicyk8s.io/v1alpha2", "openreports.io/v1alpha1")
+        .replace("kind: PolicyReport", "kind: Report");
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---";
+    let (text, _) = report("", "--cluster", Some(&cluster(&format!("{namespace}{REPORT}---{other}"))));
+    assert_eq!(totals(&text), "pass: 1, fail: 1, warn: 0, error: 0, skip: 0", "{text}");
 }

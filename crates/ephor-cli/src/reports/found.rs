@@ -10,7 +10,7 @@ use ephor_reports::Scope;
 use super::source::is_report;
 
 /// How much a violation matters, the worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Hash)]
 pub enum Severity {
     /// Worse than high.
     Critical,
@@ -46,7 +46,7 @@ impl Severity {
 }
 
 /// One result about one object.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Found {
     /// The policy: `namespace/name`, or its name.
     pub policy: Str,

@@ -1,5 +1,6 @@
 //! Reports of a cluster.
 
+use ephor_cluster::query::OnUnreadable;
 use ephor_cluster::{Cluster, ClusterError, Discovery, ListQuery, Resource};
 use ephor_expr::Value;
 
@@ -28,20 +29,22 @@ pub fn kinds(served: &Discovery) -> Vec<Resource> {
     kinds
 }
 
-/// Gives each report of a kind to `take`. One page is held at a time. A report may stand in another namespace than the
-/// object that it is about, so all namespaces are read.
-pub fn list<E: From<ClusterError>>(
+/// Gives each report of a kind to `take`, and returns why others cannot be read. One page is held at a time. A report may
+/// stand in another namespace than the object that it is about, so all namespaces are read.
+pub fn list(
     cluster: &dyn Cluster,
     resource: &Resource,
-    mut take: impl FnMut(&Value) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut query = ListQuery::all().limit(PAGE);
+    mut take: impl FnMut(&Value),
+) -> Result<Vec<String>, ClusterError> {
+    let mut query = ListQuery { on_unreadable: OnUnreadable::Report, ..ListQuery::all().limit(PAGE) };
+    let mut unreadable = Vec::new();
     loop {
         let page = cluster.list(resource, &query)?;
-        page.items.iter().try_for_each(&mut take)?;
+        page.items.iter().for_each(&mut take);
+        unreadable.extend(page.unreadable.iter().map(ToString::to_string));
         match page.continue_token {
             Some(token) => query.continue_token = Some(token),
-            None => return Ok(()),
+            None => return Ok(unreadable),
         }
     }
 }

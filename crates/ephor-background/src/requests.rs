@@ -3,7 +3,7 @@
 //! | state | means | then |
 //! |---|---|---|
 //! | none, Pending | to be done | done |
-//! | Completed | done; `generatedResources` says what there is | goes after 10 s; at once when more than 100 wait, or when the namespace of the trigger goes: then nobody is told any more |
+//! | Completed | done; `generatedResources` says what there is | goes after 10 s; at once when more than 100 wait, or when the namespace of the trigger is being deleted |
 //! | Skip | there was nothing to do; the message says why | the same |
 //! | Failed | tried in vain | tried again four times. Then it is marked as given up and stays as long as `state::given_up` says; synchronizing work stays queued |
 

@@ -81,7 +81,7 @@ pub(crate) fn stored(cluster: &dyn Cluster) -> anyhow::Result<Documents> {
     Ok(Documents { policies, exceptions: documents(cluster, "kyverno.io/v2", "PolicyException")? })
 }
 
-/// The objects of a kind; none if nobody serves it.
+/// The objects of a kind; none if the cluster does not serve it.
 fn documents(cluster: &dyn Cluster, api_version: &str, kind: &str) -> anyhow::Result<Vec<Value>> {
     let listed = cluster.resolve(api_version, kind).and_then(|resource| list(cluster, &resource, &Filter::default()));
     match listed {

@@ -137,7 +137,7 @@ impl Resource {
         }
     }
 
-    /// What a kind that nobody knows most likely is: namespaced, with the English plural of its name.
+    /// The most likely resource of an unknown kind: namespaced, with the English plural of its name.
     pub fn guess(api_version: &str, kind: &str) -> Self {
         let (group, version) = split_api_version(api_version);
         Self {
@@ -171,8 +171,8 @@ pub fn join_api_version(group: &str, version: &str) -> Str {
     if group.is_empty() { Str::new(version) } else { [group, "/", version].into_iter().collect() }
 }
 
-/// The URL name that a kind most likely has: its name in lower case, in the English plural. Kubernetes itself leaves
-/// the choice to whoever defines the kind, so this is for kinds without a definition only.
+/// The URL name that a kind most likely has: its name in lower case, in the English plural. In Kubernetes the
+/// definition of a kind sets its plural, so this is for kinds without a definition only.
 pub fn guess_plural(kind: &str) -> String {
     let singular = kind.to_ascii_lowercase();
     let ends = |suffixes: &[&str]| suffixes.iter().any(|s| singular.ends_with(s));

@@ -1,8 +1,8 @@
 //! Taking Ephor out of a cluster: webhooks first, so that nothing waits for an engine that is gone.
 //!
 //! A leader that still runs writes its webhook configurations again. So they are removed first, and once more when the
-//! last pod has ended. Policies stay, and the kinds that they are of, unless asked otherwise: whoever installs again,
-//! or goes back to what was there before, finds them.
+//! last pod has ended. Policies and their definitions stay unless the caller asks otherwise, so that a later installation,
+//! of Ephor or of Kyverno, finds them.
 
 use std::time::{Duration, Instant};
 

@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 
 use crate::options::RateLimit;
 
-/// A bucket of tokens. Who finds it empty reserves a token of the future and waits for it, so that nobody is
-/// overtaken.
+/// A bucket of tokens. A caller that finds it empty reserves the next token and waits for it, so that no other caller
+/// overtakes it.
 pub(crate) struct Bucket {
     rate: RateLimit,
     state: Mutex<(f64, Instant)>,

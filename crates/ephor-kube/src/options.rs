@@ -18,8 +18,8 @@ pub struct ConnectOptions {
     pub limits_of_paths: Limits,
     /// How often a request is sent before a passing failure is passed on. At least once.
     pub attempts: u32,
-    /// The same for requests that are about to change something. Whoever may write only for a while (a leader) asks for
-    /// one: another attempt would start later than the writer looked.
+    /// The same for requests that change something. A leader, which may write for a limited time only, sets 1: a second
+    /// attempt could begin after its lease has ended.
     pub attempts_to_write: u32,
     /// Whether objects keep the record of who wrote which field.
     pub managed_fields: ManagedFields,

@@ -31,8 +31,8 @@ pub const LABEL_MUTATE_TRIGGER_KIND: &str = "mutate.updaterequest.kyverno.io/tri
 /// The label of mutate requests: the trigger's API version, `/` written as `-`.
 pub const LABEL_MUTATE_TRIGGER_API_VERSION: &str = "mutate.updaterequest.kyverno.io/trigger-apiVersion";
 
-/// The annotation that says which policy a request was made by: its UID and generation, `UID/GENERATION`. Whoever does
-/// the work waits until it knows that policy, or a later one.
+/// The annotation that says which policy a request was made by: its UID and generation, `UID/GENERATION`. The
+/// background controller waits until it knows that version of the policy, or a later one.
 pub const ANNOTATION_POLICY_VERSION: &str = "ephor.dev/policy-version";
 
 /// The annotation of a request whose work was asked for once more: by which admission request.

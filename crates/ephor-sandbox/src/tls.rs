@@ -1,7 +1,7 @@
 //! Serves HTTPS and HTTP on one port.
 //!
-//! kubectl sends no token over plain HTTP, so that clients need a certificate; browsers would warn of one that nobody
-//! knows, so that the live view is plain. The first byte of a connection tells which it is. Only the kubeconfig names
+//! kubectl sends no token over plain HTTP, so its clients use HTTPS. Browsers warn of a certificate that no authority
+//! signed, so the live view uses HTTP. The first byte of a connection tells which it is. Only the kubeconfig names
 //! the certificate; it is new at each start unless a state file keeps it.
 
 use std::future::Future;

@@ -1,7 +1,7 @@
 //! Results that other roles leave as `EphemeralReport`s: what only a request knew, and what background work did.
 //!
-//! An `EphemeralReport` names an object in its own namespace, and results of rules that exist. Whoever may create one
-//! in a namespace can say no more than that: results of scanned rules, of other objects or of unknown rules are dropped.
+//! An `EphemeralReport` names an object in its own namespace, and results of rules that exist. An account that may
+//! create one in a namespace can add no other results: those of scanned rules, other objects or unknown rules are dropped.
 
 use std::collections::BTreeMap;
 

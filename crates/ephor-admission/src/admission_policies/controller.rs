@@ -90,7 +90,7 @@ impl AdmissionPolicyController {
                 Ok(has_objects) => {
                     failures = 0;
                     metrics.reconciled("admission policies", Reconciled::Done);
-                    // As long as there are none, nobody can change one.
+                    // Without objects there is nothing to watch.
                     if has_objects && !std::mem::replace(&mut watching, true) {
                         self.watch(term);
                     }

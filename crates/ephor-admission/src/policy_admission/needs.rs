@@ -230,8 +230,8 @@ fn source(parts: &GenerateParts<'_>, account: &Str, resource: &Resource, follows
     needs
 }
 
-/// Whoever writes roles and bindings needs the granted rules itself, or leave to hand out more. The first is not looked
-/// into, so that this warns.
+/// An account that writes roles and bindings must hold the granted rules, or have the verbs `escalate` or `bind`. Only
+/// the second is checked here, so the result is a warning.
 fn grants(
     parts: &GenerateParts<'_>,
     account: &Str,

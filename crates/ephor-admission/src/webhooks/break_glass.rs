@@ -1,8 +1,7 @@
 //! Break-glass: makes the resource webhooks fail open for a limited time.
 //!
-//! Whoever opens the glass turns the resource webhooks to `Ignore` and writes the time until which it holds into an
-//! annotation on their configurations, both in one write ([`open`]); no Ephor need be running for that. The leader
-//! leaves it so until then and reverts it by itself. A deadline that cannot be read or lies too far away does not count.
+//! [`open`] sets the resource webhooks to `Ignore` and writes the deadline into an annotation on their configurations,
+//! both in one write. Ephor need not be running. The leader keeps it until the deadline, then reverts it. A deadline that cannot be read or lies too far away does not count.
 
 use std::time::Duration;
 

@@ -170,8 +170,8 @@ fn annotation_of(object: &Value) -> Option<OwnershipAnnotation> {
     OwnershipAnnotation::read(object)
 }
 
-/// What to do so that an object, which stays as it is, says what its rule does or did last. Those of a rule that ceased to
-/// synchronize are left alone but for this: whoever finds the rule gone later must know that they stay.
+/// What to do so that an object, which stays as it is, says what its rule does or did last. This is the only change to
+/// objects of a rule that no longer synchronizes: a controller that finds the rule deleted later reads here that they stay.
 pub fn plan_annotation(terms: &Terms, annotation: &OwnershipAnnotation, live: &Value) -> Option<Change> {
     if (annotation.synchronize, annotation.orphan) == (terms.synchronize, terms.orphan) {
         return None;

@@ -1,7 +1,7 @@
 //! The ownership index: which keys want which objects, and how the objects were when they were last written.
 //!
-//! A key takes the objects in that its synchronizing rules render. The index gives back the objects that it wants no
-//! more; whoever else wants them, or owns them, is the concern of [`State`](super::State).
+//! A key takes the objects in that its synchronizing rules render. The index returns the objects that the key no
+//! longer wants; [`State`](super::State) enqueues the other keys that want or own them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

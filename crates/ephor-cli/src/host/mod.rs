@@ -1,8 +1,8 @@
 //! Answers to the engine's questions on the command line.
 //!
-//! A [`Host`] is a list of sources, asked in order: mocks and values of a test file, an in-memory cluster of the
-//! objects at hand or a real one that is only read, the network where the user allows it. What nobody answers is [`Fact::Unavailable`] with a reason:
-//! the rule that needs it is an error, never a silent pass.
+//! A [`Host`] is a list of sources, asked in order: mocks and values of a test file, an in-memory cluster of the given
+//! objects or a real cluster that is only read, the network where the user allows it. A question that no source answers
+//! gets [`Fact::Unavailable`] with a reason: the rule that needs it is an error, never a silent pass.
 
 mod globals;
 mod live;

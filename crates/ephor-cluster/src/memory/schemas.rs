@@ -21,7 +21,7 @@ pub(super) enum KindSchema {
     BuiltIn(Schema<'static>),
     /// It is in a definition.
     Custom(Value),
-    /// Nobody said how objects look like.
+    /// There is no schema.
     Unknown,
 }
 

@@ -110,7 +110,7 @@ impl MemoryCluster {
         Ok(success())
     }
 
-    /// A token that opens nothing: there is nobody to check it.
+    /// A token that grants no access: nothing in this cluster checks tokens.
     fn token(&self, below: &Below<'_>, account: &Value, options: &WriteOptions) -> Result<Value, ClusterError> {
         let mut request = self.admitted(below, account, options)?;
         let token = format!("sandbox.{}.{}", object::text(account, "uid"), self.revision());

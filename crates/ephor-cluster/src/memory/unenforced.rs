@@ -1,5 +1,5 @@
-//! Rules in objects that a real API server acts upon, and this cluster only stores. Whoever writes such an object is
-//! warned: what is silently not judged would look as if it passed.
+//! Rules in objects that a real API server acts upon, and this cluster only stores. The writer of such an object
+//! gets a warning, because an object that is not judged would look as if it had passed.
 
 use ephor_expr::Value;
 

@@ -120,7 +120,7 @@ impl State {
             PatchKind::Merge => merge_patch::merge(current, document)
                 .ok_or_else(|| ClusterError::bad_request("the patch is nested too deeply")),
             PatchKind::Json => json::apply(current, document).map_err(refused),
-            // Nobody knows the merge keys of custom resources; an API server refuses as well.
+            // Custom resources have no merge keys; an API server refuses such a patch as well.
             PatchKind::Strategic if resource.origin == Origin::Custom && !matches!(view, View::Scale) => {
                 Err(unreadable(&[PatchKind::Json, PatchKind::Merge, PatchKind::Apply]))
             }
@@ -149,7 +149,7 @@ impl State {
             return Err(ClusterError::bad_request("metadata.managedFields must be nil"));
         }
         let kind = view.kind(resource);
-        // What the kind does not have is nobody's; warnings about it come when the result is read.
+        // Fields that the kind does not have get no owner. Reading the result warns about them.
         let mut config = match self.schema_of(&kind).get() {
             Some(schema) if options.field_validation != crate::write::FieldValidation::Strict => {
                 crate::schema::conform::conform(schema, config).object

@@ -2,7 +2,7 @@
 //!
 //! [`check_policy`] looks at a decoded policy and reports everything it finds, each with its place. Expressions are
 //! compiled elsewhere ([`crate::compile`]), which reports those that do not compile. Checks that need the cluster
-//! (kinds that exist, permissions) belong to whoever has one.
+//! (kinds that exist, permissions) belong to callers that have one.
 
 mod autogen;
 mod bodies;

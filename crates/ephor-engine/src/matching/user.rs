@@ -20,7 +20,7 @@ enum SubjectPattern {
     User(Wildcard),
     Group(Wildcard),
     /// A subject kind that does not exist; no user is one.
-    Nobody,
+    NoUser,
 }
 
 impl UserFilter {
@@ -56,7 +56,7 @@ impl SubjectPattern {
                 let namespace = subject.namespace.as_deref().unwrap_or_default();
                 Self::User(Wildcard::new(&format!("system:serviceaccount:{namespace}:{}", subject.name)))
             }
-            _ => Self::Nobody,
+            _ => Self::NoUser,
         }
     }
 
@@ -64,7 +64,7 @@ impl SubjectPattern {
         match self {
             Self::User(pattern) => pattern.matches(username),
             Self::Group(pattern) => groups.iter().any(|group| pattern.matches(group)),
-            Self::Nobody => false,
+            Self::NoUser => false,
         }
     }
 }

@@ -22,8 +22,8 @@ pub struct AdmissionSelection {
     /// `matchConstraints`.
     pub(crate) constraints: RequestMatcher,
     pub(crate) body: Body,
-    /// In the order of their names. Without any the policy applies to what it matches, which an API server does not
-    /// do: whoever tests a policy sees what it says.
+    /// In the order of their names. A policy without bindings applies to what it matches, so that it can be tested
+    /// alone. An API server does not apply it.
     pub(crate) bindings: Vec<Binding>,
 }
 

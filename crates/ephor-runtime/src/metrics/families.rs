@@ -151,8 +151,8 @@ impl Families {
         Arc::clone(groups.entry(about.clone()).or_default())
     }
 
-    /// Forgets the handles: programs have changed. What nobody named still counts against its bound, because its series
-    /// stay.
+    /// Forgets the handles, because programs have changed. Kinds that no policy names still count against their bound,
+    /// because their series stay.
     pub(super) fn forget_handles(&self) {
         let mut handles = self.handles.write();
         handles.named.clear();

@@ -110,8 +110,8 @@ impl Reach {
         }
     }
 
-    /// Whether the allowed host `host` may lead to `address`. Whoever owns a name decides where it leads: this machine
-    /// and the metadata services of clouds must be named themselves.
+    /// Whether the allowed host `host` may lead to `address`. The owner of a name decides where it leads, so this
+    /// machine and the metadata services of clouds must be allowed by address.
     pub(super) fn may_lead_to(&self, host: &str, address: SocketAddr) -> bool {
         let ip = address.ip().to_canonical();
         if let Self::Services(rules) = self

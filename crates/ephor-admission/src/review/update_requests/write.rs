@@ -188,8 +188,9 @@ enum Again {
     MadeRoom,
 }
 
-/// The same work is asked for already. Whoever is at it may have looked before this request's object was stored: so it
-/// must begin anew, which a new version of the request brings about; and one that is done waits only for its end.
+/// A request for the same work exists. The controller may have read the cluster before the object of this request was
+/// stored, so the work must start again: a new version of the request causes that. A finished request only waits to be
+/// deleted.
 fn again(resource: &Resource, work: &Work, parts: &Parts) -> Result<Again, ClusterError> {
     let (namespace, name) = (Some(work.request.metadata.namespace.as_str()), &*work.request.metadata.name);
     let known = parts.cluster.get(resource, namespace, name)?;

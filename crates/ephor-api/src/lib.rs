@@ -1,7 +1,7 @@
 //! The HTTP front of a Kubernetes API, over any [`Cluster`](ephor_cluster::Cluster).
 //!
 //! - [`reply`]: content negotiation, objects in the form that the client accepts, and the HTTP answer.
-//! - [`table`] and [`column`]: the output of `kubectl get`.
+//! - [`table`] and [`mod@column`]: the output of `kubectl get`.
 //! - [`watch`]: watches as lines of JSON.
 //! - [`front_proxy`] and [`delegated`]: who sends a request through the API server, and whether the API server allows it.
 //! - [`registration`]: the `APIService`s by which the API server forwards requests.

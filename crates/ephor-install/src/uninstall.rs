@@ -1,11 +1,12 @@
 //! Taking Ephor out of a cluster: webhooks first, so that nothing waits for an engine that is gone.
 //!
-//! A leader that still runs writes its webhook configurations again. So they are removed first, and once more when the
-//! last pod has ended. Policies and their definitions stay unless the caller asks otherwise, so that a later installation,
+//! A leader that still runs writes its webhook configurations again, and the admission policies that it makes from
+//! policies. So they are removed first, and once more when the last pod has ended. Policies and their definitions stay unless the caller asks otherwise, so that a later installation,
 //! of Ephor or of Kyverno, finds them.
 
 use std::time::{Duration, Instant};
 
+use ephor_admission::admission_policies::is_generated;
 use ephor_admission::webhooks::{Names, Serving};
 use ephor_cluster::write::Propagation;
 use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, LabelSelector, ListQuery};
@@ -113,8 +114,7 @@ fn absent_is_none<T>(result: Result<T, ClusterError>) -> Result<Option<T>, Clust
 impl Uninstall {
     /// What exists of the installation, in the order in which it goes.
     pub fn plan(&self, cluster: &dyn Cluster) -> Result<Vec<Removal>, UninstallError> {
-        let mut removals = webhooks(cluster)?;
-        removals.extend(self.registrations(cluster)?);
+        let mut removals = self.left_by_leaders(cluster)?;
         for removal in self.rest()? {
             if removal.exists(cluster)? {
                 removals.push(removal);
@@ -135,20 +135,27 @@ impl Uninstall {
             done(removal);
             Ok(())
         };
-        let (first, rest): (Vec<_>, Vec<_>) = removals
-            .iter()
-            .partition(|removal| is_webhook(removal) || is_registration(removal) || removal.kind == "Deployment");
+        let (first, rest): (Vec<_>, Vec<_>) =
+            removals.iter().partition(|removal| is_left_by_leaders(removal) || removal.kind == "Deployment");
         for removal in first {
             remove(removal)?;
         }
         self.wait_for_pods(cluster)?;
-        for removal in webhooks(cluster)?.into_iter().chain(self.registrations(cluster)?) {
+        for removal in self.left_by_leaders(cluster)? {
             remove(&removal)?;
         }
         for removal in rest {
             remove(removal)?;
         }
         Ok(())
+    }
+
+    /// What the API server acts on and a leader writes again while it runs: webhooks, admission policies, registrations.
+    fn left_by_leaders(&self, cluster: &dyn Cluster) -> Result<Vec<Removal>, ClusterError> {
+        let mut found = webhooks(cluster)?;
+        found.extend(admission_policies(cluster)?);
+        found.extend(self.registrations(cluster)?);
+        Ok(found)
     }
 
     /// The `APIService`s that lead to this installation. One that leads nowhere would keep namespaces from being deleted.
@@ -232,12 +239,23 @@ impl Uninstall {
     }
 }
 
-fn is_registration(removal: &Removal) -> bool {
-    removal.kind == "APIService"
+fn is_left_by_leaders(removal: &Removal) -> bool {
+    let kind = removal.kind.as_str();
+    kind == "APIService" || kind.ends_with("WebhookConfiguration") || kind.starts_with("ValidatingAdmissionPolicy")
 }
 
-fn is_webhook(removal: &Removal) -> bool {
-    removal.kind.ends_with("WebhookConfiguration")
+/// The admission policies of the API server that were made from policies, bindings first. They would go on to refuse
+/// requests, and nothing would keep them in step with their policies.
+fn admission_policies(cluster: &dyn Cluster) -> Result<Vec<Removal>, ClusterError> {
+    let mut found = Vec::new();
+    for kind in ["ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"] {
+        let Some(resource) = absent_is_none(cluster.resolve("admissionregistration.k8s.io/v1", kind))? else {
+            continue;
+        };
+        let listed = cluster.list(&resource, &ListQuery::all())?.items;
+        found.extend(listed.iter().filter(|object| is_generated(object)).map(Removal::of));
+    }
+    Ok(found)
 }
 
 /// The webhook configurations that carry our label, those of resources first.
@@ -348,6 +366,27 @@ mod tests {
         let place = |start: &str| done.iter().position(|name| name.starts_with(start));
         assert!(place("APIService") < place("Deployment"));
         assert_eq!(cluster.list(&kind, &ListQuery::all()).unwrap().items.len(), 3);
+    }
+
+    #[test]
+    fn admission_policies_that_were_made_from_policies_go_and_others_stay() {
+        let cluster = cluster();
+        for kind in ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"] {
+            let resource = cluster.resolve("admissionregistration.k8s.io/v1", kind).unwrap();
+            for (name, manager) in [("cpol-p", "kyverno"), ("theirs", "kyverno"), ("cpol-q", "Helm")] {
+                let text = format!(
+                    "{{apiVersion: admissionregistration.k8s.io/v1, kind: {kind}, metadata: {{name: {name}, labels: \
+                     {{app.kubernetes.io/managed-by: {manager}}}, ownerReferences: [{{apiVersion: kyverno.io/v1, kind: \
+                     ClusterPolicy, name: p, uid: u}}]}}, spec: {{policyName: x, validationActions: [Deny]}}}}"
+                );
+                cluster.create(&resource, object(&text), &WriteOptions::default()).unwrap();
+            }
+        }
+        let done = remove(&cluster, &UNINSTALL());
+        let gone: Vec<&String> = done.iter().filter(|name| name.starts_with("ValidatingAdmission")).collect();
+        assert_eq!(gone, ["ValidatingAdmissionPolicyBinding cpol-p", "ValidatingAdmissionPolicy cpol-p"]);
+        let place = |start: &str| done.iter().position(|name| name.starts_with(start));
+        assert!(place("ValidatingAdmissionPolicyBinding") < place("Deployment"));
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl AdmissionPolicyController {
             Watcher::spawn(Arc::clone(&self.sources.cluster), watched, term.token().clone(), move |change| {
                 let ours = match &change {
                     StoreEvent::Reset(_) => true,
-                    StoreEvent::Apply(object) | StoreEvent::Delete(object) => is_ours(object),
+                    StoreEvent::Apply(object) | StoreEvent::Delete(object) => is_generated(object),
                 };
                 if ours {
                     notify.notify();
@@ -201,7 +201,7 @@ impl AdmissionPolicyController {
         let resource = cluster.resolve(API_VERSION, kind)?;
         let name = object::name(wanted);
         match cluster.get(&resource, None, name) {
-            Ok(live) if !is_ours(&live) => Err(PutError::Foreign { kind: kind.into(), name: name.to_owned() }),
+            Ok(live) if !is_generated(&live) => Err(PutError::Foreign { kind: kind.into(), name: name.to_owned() }),
             Ok(live) => {
                 let Some(changed) = brought_in_step(&live, wanted) else { return Ok(()) };
                 term.fence()?;
@@ -230,7 +230,7 @@ impl AdmissionPolicyController {
                 Err(_) if names.is_empty() => continue,
                 Err(error) => return Err(error.into()),
             };
-            for live in cluster.list(&resource, &ListQuery::all())?.items.iter().filter(|live| is_ours(live)) {
+            for live in cluster.list(&resource, &ListQuery::all())?.items.iter().filter(|live| is_generated(live)) {
                 let name = object::name(live);
                 if names.contains_key(name.strip_suffix("-binding").filter(|_| kind == KINDS[1]).unwrap_or(name)) {
                     continue;
@@ -249,8 +249,9 @@ impl AdmissionPolicyController {
     }
 }
 
-/// Whether an object was made from a `ClusterPolicy`: it has the label and names a policy as its owner.
-fn is_ours(live: &Value) -> bool {
+/// Whether an admission policy or binding was made from a `ClusterPolicy`: it has the label and names a policy as its
+/// owner.
+pub fn is_generated(live: &Value) -> bool {
     let owners = live.at(&["metadata", "ownerReferences"]).and_then(Value::as_array).unwrap_or_default();
     let of_policy = |owner: &Value| {
         owner.str_at(&["apiVersion"]).is_some_and(|version| version.starts_with("kyverno.io/"))

@@ -15,5 +15,5 @@ mod tests;
 mod translate;
 
 pub use board::{Generated, GeneratedBoard};
-pub use controller::{AdmissionPolicyController, AdmissionPolicySources};
+pub use controller::{AdmissionPolicyController, AdmissionPolicySources, is_generated};
 pub use translate::{Objects, Skip, Surroundings, translate};

@@ -34,8 +34,8 @@ pub enum OverQuota {
 
 /// The Policies whose webhooks find no place. `bytes` says how large the webhooks of a policy are.
 ///
-/// Older Policies come first, so that a new one takes no other's place. Each namespace gets its first webhook before any
-/// gets its second, so that no namespace fills the place of all.
+/// In a namespace older Policies come first, so that a new one takes no other's place. Among namespaces the one that has
+/// the fewest bytes comes first, so that few namespaces with large webhooks do not fill the place of all.
 pub(super) fn over_quota(demands: &[&Demand], bytes: &BTreeMap<&PolicyKey, usize>) -> BTreeMap<PolicyKey, OverQuota> {
     let mut queue: BTreeSet<(usize, &Str, &PolicyKey)> = BTreeSet::new();
     let mut over = BTreeMap::new();
@@ -51,9 +51,9 @@ pub(super) fn over_quota(demands: &[&Demand], bytes: &BTreeMap<&PolicyKey, usize
         } else if *used + size(&demand.policy) > BYTES {
             over.insert(demand.policy.clone(), OverQuota::Bytes);
         } else {
-            queue.insert((*policies, &demand.created, &demand.policy));
             *policies += 1;
             *used += size(&demand.policy);
+            queue.insert((*used, &demand.created, &demand.policy));
         }
     }
     let mut total = 0;
@@ -116,5 +116,16 @@ mod tests {
         let over = over(&many, BYTES / 16);
         assert_eq!(over.len(), 15, "{over:?}");
         assert!(over.iter().all(|(key, why)| key.starts_with("a/p") && key != "a/p00" && *why == OverQuota::Total));
+    }
+
+    #[test]
+    fn few_namespaces_with_large_webhooks_leave_room_for_small_ones() {
+        let mut demands: Vec<Demand> = (0..9).map(|i| demand(&format!("large{i}"), "p", "1")).collect();
+        demands.push(demand("small", "p", "2"));
+        let size = |demand: &Demand| if demand.policy.namespace.as_deref() == Some("small") { 1 << 10 } else { BYTES };
+        let bytes = demands.iter().map(|demand| (&demand.policy, size(demand))).collect();
+        let over = over_quota(&demands.iter().collect::<Vec<_>>(), &bytes);
+        assert!(over.keys().all(|key| key.namespace.as_deref() != Some("small")), "{over:?}");
+        assert_eq!(over.len(), 2, "seven large ones fit beside the small one");
     }
 }

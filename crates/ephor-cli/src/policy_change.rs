@@ -12,7 +12,8 @@ use ephor_runtime::facts::ClusterFacts;
 use ephor_runtime::globalcontext::GlobalContext;
 use ephor_runtime::policies::PolicyKey;
 use ephor_runtime::watcher::{StoreEvent, list};
-use ephor_scan::verdicts::{Comparison, Documents, Verdicts};
+use ephor_scan::existing::Documents;
+use ephor_scan::verdicts::{Comparison, Verdicts};
 
 /// The documents before and after.
 #[derive(Debug)]
@@ -59,10 +60,7 @@ impl PolicyChange {
         if self.before.policies.is_empty() && self.after.policies.is_empty() {
             return Ok(Verdicts::default());
         }
-        let global = GlobalContext::on_demand(cluster);
-        let entries = documents(&**cluster, "kyverno.io/v2", "GlobalContextEntry")?;
-        global.apply(StoreEvent::Reset(entries));
-        let answers = ClusterFacts::new(Arc::clone(cluster)).with(Arc::new(global));
+        let answers = answers(cluster)?;
         let none = Value::object(Map::new());
         let comparison = Comparison {
             before: &self.before,
@@ -72,6 +70,14 @@ impl PolicyChange {
         };
         comparison.run(&**cluster, &answers, now).context("existing objects cannot be judged")
     }
+}
+
+/// What rules may ask of a cluster, with its global context entries.
+pub(crate) fn answers(cluster: &Arc<dyn Cluster>) -> anyhow::Result<ClusterFacts> {
+    let global = GlobalContext::on_demand(cluster);
+    let entries = documents(&**cluster, "kyverno.io/v2", "GlobalContextEntry")?;
+    global.apply(StoreEvent::Reset(entries));
+    Ok(ClusterFacts::new(Arc::clone(cluster)).with(Arc::new(global)))
 }
 
 /// The policies and exceptions of a cluster.

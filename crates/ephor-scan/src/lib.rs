@@ -9,13 +9,15 @@
 //!   judge it.
 //! - [`events`]: what is told of new violations.
 //! - [`in_memory`]: a cluster whose reports are in memory, for the same controller.
-//! - [`verdicts`]: what a change of policies would change, for `ephor plan`.
+//! - [`existing`]: judges a cluster once, for `ephor report --compute`. [`verdicts`]: what a change of policies would
+//!   change, for `ephor plan`.
 //! - [`controller`]: does one piece of work at a time, without threads or a clock of its own, so that tests decide what
 //!   happens when. [`serve`]: watchers, workers and the lease around it.
 
 pub mod adopt;
 pub mod controller;
 pub mod events;
+pub mod existing;
 pub mod in_memory;
 pub mod judge;
 pub mod reportable;

@@ -10,7 +10,8 @@ use ephor_cluster::memory::Options;
 use ephor_cluster::{Cluster, MemoryCluster};
 use ephor_engine::compile::{Body, Program};
 use ephor_expr::Value;
-use ephor_scan::verdicts::{Documents, Turn, Verdicts};
+use ephor_scan::existing::Documents;
+use ephor_scan::verdicts::{Turn, Verdicts};
 
 use super::CommandResult;
 use super::cluster::ClusterArgs;

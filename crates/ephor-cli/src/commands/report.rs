@@ -2,17 +2,20 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use ephor_cluster::Cluster;
 use ephor_engine::outcome::Verdict;
+use ephor_scan::existing::judge_all;
 
 use super::CommandResult;
 use super::cluster::ClusterArgs;
 use crate::exit::Exit;
 use crate::load::{STDIN, read_objects};
 use crate::output::{diagnostics, reports as output};
+use crate::policy_change;
 use crate::reports::{self, Filter, Found, Overview, Severity};
 use crate::ui::Ui;
 
@@ -21,11 +24,13 @@ use crate::ui::Ui;
 #[command(after_help = "Examples:
   ephor report --cluster                                what fails where, the worst first
   ephor report --cluster -n shop --result fail,error -o wide
+  ephor report --cluster --compute                      judges now, whatever reports are stored
   ephor report --cluster -o html > reports.html         one page that opens by itself
   ephor report --compare monday.yaml friday.yaml        what failed on Monday and does not now
   ephor apply policies/ --resource app/ --policy-report | ephor report -
 
 Reads PolicyReport and ClusterPolicyReport of wgpolicyk8s.io, and the reports of openreports.io.
+With --compute it needs none: it judges what exists.
 Filters on names take the wildcards * and ?. Nothing is written.
 
 Exit codes: 0 if the reports could be read, 1 if a result is one of --fail-on, 2 if they could not
@@ -64,6 +69,9 @@ pub(super) struct Args {
     /// Read the reports of a cluster: the one that kubectl would use.
     #[arg(long, short = 'c')]
     cluster: bool,
+    /// Judge the objects of the cluster by its policies now, as the reports controller does, instead of reading reports.
+    #[arg(long, requires = "cluster")]
+    compute: bool,
     /// The kubeconfig of the cluster.
     #[arg(long, value_name = "FILE", requires = "cluster")]
     kubeconfig: Option<PathBuf>,
@@ -98,7 +106,7 @@ fn verdict(word: &str) -> Result<Verdict, String> {
 /// Prints the reports.
 pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let cluster = args.cluster.then(|| connect(args)).transpose()?;
-    let shown = ran(args, cluster.as_deref(), ui.colour())?;
+    let shown = ran(args, cluster.as_ref(), ui.colour())?;
     for warning in &shown.warnings {
         ui.say(&format!("warning: {warning}; it is left out"));
     }
@@ -106,7 +114,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     Ok(shown.exit)
 }
 
-fn connect(args: &Args) -> anyhow::Result<std::sync::Arc<crate::host::ReadOnly>> {
+fn connect(args: &Args) -> anyhow::Result<Arc<crate::host::ReadOnly>> {
     let (kubeconfig, context) = (args.kubeconfig.clone(), args.context.clone());
     ClusterArgs { cluster: true, kubeconfig, context, namespace: None }.connect()
 }
@@ -122,7 +130,7 @@ pub(super) struct Shown {
 }
 
 /// The text and the exit code. `cluster` is the one of `--cluster`.
-pub(super) fn ran<C: Cluster>(args: &Args, cluster: Option<&C>, colour: bool) -> anyhow::Result<Shown> {
+pub(super) fn ran<C: Cluster + 'static>(args: &Args, cluster: Option<&Arc<C>>, colour: bool) -> anyhow::Result<Shown> {
     if args.compare.iter().chain(&args.reports).filter(|path| *path == Path::new(STDIN)).count() > 1 {
         bail!("`-` stands for standard input, which can be read only once");
     }
@@ -135,7 +143,8 @@ pub(super) fn ran<C: Cluster>(args: &Args, cluster: Option<&C>, colour: bool) ->
         categories: args.category.clone(),
     };
     let (results, warnings) = match cluster {
-        Some(cluster) => stored(cluster, &filter)?,
+        Some(cluster) if args.compute => computed(&(Arc::clone(cluster) as Arc<dyn Cluster>), &filter)?,
+        Some(cluster) => stored(&**cluster, &filter)?,
         None => (read(&args.reports, &filter)?, Vec::new()),
     };
     let older = if args.compare.is_empty() { None } else { Some(read(&args.compare, &filter)?) };
@@ -169,6 +178,28 @@ fn read(paths: &[PathBuf], filter: &Filter) -> anyhow::Result<Vec<Found>> {
         }
     }
     Ok(all)
+}
+
+/// The results of judging a cluster now, and what cannot be judged.
+fn computed(cluster: &Arc<dyn Cluster>, filter: &Filter) -> anyhow::Result<(Vec<Found>, Vec<String>)> {
+    let documents = policy_change::stored(&**cluster)?;
+    let answers = policy_change::answers(cluster)?;
+    let only = match filter.namespaces.as_slice() {
+        [one] if !one.contains(['*', '?']) => Some(one.as_str()),
+        _ => None,
+    };
+    let (mut all, mut warnings) = (Vec::new(), Vec::new());
+    let unjudged = judge_all(&**cluster, &documents, only, &answers, jiff::Timestamp::now(), |object, results| {
+        match reports::of_results(object, results) {
+            Ok(found) => all.extend(found.into_iter().filter(|found| filter.takes(found))),
+            Err(error) => warnings.push(error.to_string()),
+        }
+    });
+    let unjudged = unjudged.context("existing objects cannot be judged")?;
+    warnings.extend(unjudged.unseen);
+    let of_requests = unjudged.of_requests.iter();
+    warnings.extend(of_requests.map(|policy| format!("policy {policy} judges requests only (`background: false`)")));
+    Ok((all, warnings))
 }
 
 /// The results of a cluster, and what of it cannot be read.

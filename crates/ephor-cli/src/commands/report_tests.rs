@@ -1,6 +1,7 @@
 //! `ephor report` as a library call: arguments in, text and exit code out.
 
 use std::fs;
+use std::sync::Arc;
 
 use clap::Parser;
 use ephor_cluster::MemoryCluster;
@@ -38,7 +39,7 @@ fn report(text: &str, words: &str, cluster: Option<&MemoryCluster>) -> (String, 
         Ok(line) => line,
         Err(error) => return (error.render().to_string(), Exit::CouldNot),
     };
-    match ran(&line.args, cluster, false) {
+    match ran(&line.args, cluster.map(|cluster| Arc::new(cluster.clone())).as_ref(), false) {
         Ok(shown) => {
             let warnings = shown.warnings.iter().map(|warning| format!("warning: {warning}\n"));
             (warnings.chain([shown.text]).collect(), shown.exit)
@@ -125,4 +126,39 @@ fn a_result_that_is_stored_in_both_groups_counts_once() {
     let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---";
     let (text, _) = report("", "--cluster", Some(&cluster(&format!("{namespace}{REPORT}---{other}"))));
     assert_eq!(totals(&text), "pass: 1, fail: 1, warn: 0, error: 0, skip: 0", "{text}");
+}
+
+#[test]
+fn results_are_computed_without_reports() {
+    let documents = "
+{apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: bad, namespace: shop}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: good, namespace: shop, labels: {team: a}}}
+---
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: require-team, annotations: {policies.kyverno.io/severity: high}}
+spec:
+  rules:
+  - name: team
+    match: {any: [{resources: {kinds: [ConfigMap]}}]}
+    validate: {message: no team, pattern: {metadata: {labels: {team: '?*'}}}}
+---
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: of-requests}
+spec:
+  background: false
+  rules:
+  - name: team
+    match: {any: [{resources: {kinds: [ConfigMap]}}]}
+    validate: {message: no team, pattern: {metadata: {labels: {team: '?*'}}}}
+";
+    let stored = cluster(documents);
+    let (text, exit) = report("", "--cluster --compute --fail-on fail -n shop", Some(&stored));
+    assert_eq!((totals(&text), exit), ("pass: 1, fail: 1, warn: 0, error: 0, skip: 0", Exit::Findings), "{text}");
+    assert!(text.contains("warning: policy of-requests judges requests only"), "{text}");
+    assert!(text.contains("require-team") && text.contains("high"), "{text}");
 }

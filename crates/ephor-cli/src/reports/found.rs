@@ -156,6 +156,25 @@ pub fn found(report: &Value) -> Result<Vec<Found>, NotReport> {
     Ok(all)
 }
 
+/// The results of judging an object now.
+pub fn of_results(object: &Value, results: Vec<Value>) -> Result<Vec<Found>, NotReport> {
+    let text = |path: &[&str]| Value::from(object.str_at(path).unwrap_or_default());
+    let scope = Value::from([
+        ("apiVersion", text(&["apiVersion"])),
+        ("kind", text(&["kind"])),
+        ("namespace", text(&["metadata", "namespace"])),
+        ("name", text(&["metadata", "name"])),
+        ("uid", text(&["metadata", "uid"])),
+    ]);
+    let report = Value::from([
+        ("apiVersion", Value::from("wgpolicyk8s.io/v1alpha2")),
+        ("kind", "PolicyReport".into()),
+        ("scope", scope),
+        ("results", Value::array(results)),
+    ]);
+    found(&report)
+}
+
 /// Which results are shown. An empty list takes all. Names may hold the wildcards `*` and `?`.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {

@@ -7,6 +7,6 @@ mod found;
 mod overview;
 mod source;
 
-pub use found::{Filter, Found, NotReport, Severity, found};
+pub use found::{Filter, Found, NotReport, Severity, found, of_results};
 pub use overview::{Group, Overview, Trend};
 pub use source::{kinds, list};

@@ -233,6 +233,6 @@ fn verdicts_that_change_are_told_by_rule_and_namespace() {
     assert_eq!(text, "2 objects judged: 0 new failures, 0 gone, 1 as before\n");
     assert_eq!(code, Some(0), "nothing changes");
     let (code, text) = run(&["old.yaml", "--base", "new.yaml", "--resource", "resources.yaml", "--exit-code"]);
-    assert!(text.contains("2 would cease to fail") && text.contains("1 new failures, 2 gone"), "{text}");
+    assert!(text.contains("2 would cease to fail") && text.contains("1 new failure, 2 gone"), "{text}");
     assert_eq!(code, Some(1), "something changes");
 }

@@ -78,7 +78,10 @@ pub fn verdicts(found: &Verdicts, colour: bool) -> String {
         }
         let count = |turn: Turn| found.changed.iter().filter(|changed| changed.turn == turn).count();
         let (begin, cease) = (count(Turn::BeginsToFail), count(Turn::CeasesToFail));
-        let mut parts = vec![format!("{begin} new failures"), format!("{cease} gone")];
+        let mut parts = vec![
+            if begin == 1 { "1 new failure".to_owned() } else { format!("{begin} new failures") },
+            format!("{cease} gone"),
+        ];
         if found.still_failing > 0 {
             parts.push(format!("{} as before", found.still_failing));
         }

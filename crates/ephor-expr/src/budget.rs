@@ -17,6 +17,8 @@ pub struct Budget {
     /// The steps that were left when the interrupt was asked last, and those of before this budget.
     asked_at: Cell<u64>,
     interrupted: Cell<bool>,
+    /// With fewer bytes left than this the interrupt is asked whether much may be built.
+    light_above: Cell<u64>,
 }
 
 /// Ends an evaluation before its budget is spent: when its time is over, or when it has to go on elsewhere.
@@ -25,6 +27,12 @@ pub struct Budget {
 pub trait Interrupt: Send + Sync {
     /// Whether the evaluation has to end. `steps` counts the steps since the last question.
     fn is_due(&self, steps: u64) -> bool;
+
+    /// Whether a rule may build more than [`Budget::LIGHT_BYTES`]. May wait: many rules that build much at once would
+    /// take more memory than the process has.
+    fn may_build_much(&self) -> bool {
+        true
+    }
 }
 
 /// The budget is spent.
@@ -48,7 +56,9 @@ impl Budget {
     /// Steps a single rule evaluation may take.
     pub const DEFAULT_STEPS: u64 = 10_000_000;
     /// Bytes a single rule evaluation may build.
-    pub const DEFAULT_BYTES: u64 = 64 << 20;
+    pub const DEFAULT_BYTES: u64 = 32 << 20;
+    /// Bytes that a rule may build without asking.
+    pub const LIGHT_BYTES: u64 = 1 << 20;
 
     /// After so many steps the interrupt is asked again.
     const STEPS_BETWEEN_QUESTIONS: u64 = 1024;
@@ -71,6 +81,7 @@ impl Budget {
             ask_below: Cell::new(0),
             asked_at: Cell::new(steps),
             interrupted: Cell::new(false),
+            light_above: Cell::new(0),
         }
     }
 
@@ -80,6 +91,7 @@ impl Budget {
         let left = self.steps.get();
         self.asked_at.set(left.saturating_add(unreported));
         self.ask_below.set(self.asked_at.get().saturating_sub(Self::STEPS_BETWEEN_QUESTIONS).max(1));
+        self.light_above.set(self.bytes.get().saturating_sub(Self::LIGHT_BYTES));
         Self { interrupt: Some(interrupt), ..self }
     }
 
@@ -115,7 +127,22 @@ impl Budget {
     /// Takes `n` bytes. Once they do not suffice none are left.
     pub fn charge_bytes(&self, n: usize) -> Result<(), BudgetError> {
         take(&self.bytes, n as u64).ok_or(BudgetError::Bytes)?;
+        if self.bytes.get() < self.light_above.get() {
+            self.ask_for_memory()?;
+        }
         self.charge_steps(n as u64 / Self::BYTES_A_STEP)
+    }
+
+    #[cold]
+    fn ask_for_memory(&self) -> Result<(), BudgetError> {
+        self.light_above.set(0);
+        if self.interrupt.as_ref().is_none_or(|interrupt| interrupt.may_build_much()) {
+            return Ok(());
+        }
+        self.interrupted.set(true);
+        self.steps.set(0);
+        self.asked_at.set(0);
+        Err(BudgetError::Interrupted)
     }
 
     #[cold]
@@ -228,6 +255,33 @@ mod tests {
             self.0.store(left, Ordering::Relaxed);
             left == 0
         }
+    }
+
+    /// Lets nothing build much.
+    struct Small(AtomicU64);
+
+    impl Interrupt for Small {
+        fn is_due(&self, _: u64) -> bool {
+            false
+        }
+
+        fn may_build_much(&self) -> bool {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            false
+        }
+    }
+
+    #[test]
+    fn the_host_is_asked_once_before_much_is_built() {
+        let small = Arc::new(Small(AtomicU64::new(0)));
+        let budget = Budget::default().interrupted_by(Arc::clone(&small) as Arc<dyn Interrupt>, 0);
+        let light = usize::try_from(Budget::LIGHT_BYTES).unwrap();
+        assert_eq!(budget.charge_bytes(light), Ok(()));
+        assert_eq!(small.0.load(Ordering::Relaxed), 0);
+        assert_eq!(budget.charge_bytes(1), Err(BudgetError::Interrupted));
+        assert!(budget.is_interrupted() && budget.charge_steps(1).is_err());
+        assert_eq!(small.0.load(Ordering::Relaxed), 1);
+        assert_eq!(Budget::default().charge_bytes(4 * light), Ok(()), "without a host only the budget counts");
     }
 
     #[test]

@@ -21,6 +21,7 @@ use tokio::net::TcpStream;
 use tower::Service;
 use x509_parser::extensions::GeneralName;
 
+use super::EndConnection;
 use super::connections::{Bounded, Connection, Stream};
 use super::memory_quota::Peer;
 use super::sending::Answered;
@@ -190,10 +191,15 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         request.extensions_mut().insert(self.caller.clone());
         let connection = Arc::clone(&self.connection);
+        // A connection of HTTP/1 has one request, and ends with it.
+        let has_others = request.version() == axum::http::Version::HTTP_2;
         let (work, answering) = (connection.work(), self.service.call(request));
         Box::pin(async move {
             let answer = answering.await;
             drop(work);
+            if has_others && answer.as_ref().is_ok_and(|answer| answer.extensions().get::<EndConnection>().is_some()) {
+                connection.close();
+            }
             Ok(answer?.map(|body| Answered::new(body, connection.unsent_answer())))
         })
     }

@@ -106,7 +106,7 @@ impl Connection {
         unsent
     }
 
-    fn close(&self) {
+    pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.waker.wake();
     }

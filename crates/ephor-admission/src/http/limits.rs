@@ -15,6 +15,8 @@ pub struct Limits {
     pub in_work: usize,
     /// The part of `in_work` that one peer may hold.
     pub peer: usize,
+    /// The memory of a request besides its body and long headers: its stream, and the task that serves it.
+    pub request: usize,
     /// The longest body that is parsed and judged on a thread that serves other callers too, in bytes.
     pub at_once: usize,
     /// How many reviews are parsed and judged at once on threads of their own; the others wait for their turn.
@@ -48,6 +50,7 @@ impl Default for Limits {
             values: 4 << 20,
             in_work: 128 << 20,
             peer: 80 << 20,
+            request: 8 << 10,
             at_once: 64 << 10,
             workers: 64,
             reading: Duration::from_secs(5),

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Request, StatusCode, header};
+use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum_server::Handle;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
@@ -80,6 +80,13 @@ pub trait Reviews: Send + Sync + 'static {
 
 /// How long the API server waits at most.
 const MAX_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Marks a response that ends its connection, with all other requests on it.
+#[derive(Debug, Clone, Copy)]
+struct EndConnection;
+
+/// How long a request waits for the memory of its head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Why there is no verdict on a review whose time is over.
 const OVER: &str = "time is over";
@@ -150,7 +157,7 @@ fn bound(http: &mut Builder<TokioExecutor>, limits: Limits) {
         // What arrives before anybody counts it.
         .initial_connection_window_size(WINDOW)
         .initial_stream_window_size(WINDOW)
-        .max_header_list_size(16 << 10);
+        .max_header_list_size(8 << 10);
 }
 
 /// Why a request gets no review as its answer.
@@ -170,6 +177,8 @@ enum Refused {
     TooSlow,
     #[error("too much is in work already: try again")]
     NoRoom,
+    #[error("this peer has too much in work already: try again")]
+    Overdrawn,
     #[error("internal error")]
     Internal,
     #[error("the body could not be read: {0}")]
@@ -187,7 +196,7 @@ impl Refused {
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooMuch(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NoRoom | Self::Overdrawn => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Broken(_) | Self::Unreadable(RequestError::NoRequest) => StatusCode::BAD_REQUEST,
             Self::Unreadable(_) => StatusCode::EXPECTATION_FAILED,
@@ -205,7 +214,11 @@ async fn review(State(served): State<Arc<Served>>, request: Request<Body>) -> Re
         Ok(reply) => reply.respond(served.limits.reading),
         Err(refused) => {
             tracing::warn!(%refused, "a request is refused");
-            (refused.status(), refused.to_string()).into_response()
+            let mut response = (refused.status(), refused.to_string()).into_response();
+            if matches!(refused, Refused::Overdrawn) {
+                response.extensions_mut().insert(EndConnection);
+            }
+            response
         }
     }
 }
@@ -230,9 +243,15 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
     if parts.headers.get(header::CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
         return Err(Refused::NotJson);
     }
-    let limits = served.limits;
     let until = begun + deadline(parts.uri.query().unwrap_or_default());
-    let share = served.quota.share(caller.peer());
+    let limits = served.limits;
+    let mut share = served.quota.share(caller.peer());
+    let head = limits.request + headers_cost(&parts.headers);
+    // A peer that holds its part already is refused at once, and loses the connection: what waits is in memory, too.
+    if !share.has_own_room(head) {
+        return Err(Refused::Overdrawn);
+    }
+    timeout_at((begun + HEAD_TIMEOUT).into(), share.grow(head)).await.map_err(|_| Refused::NoRoom)?;
     let (body, share) = match reading::read(body, share, &limits, until.min(begun + limits.reading)).await? {
         (Read::Whole(body), share) => (body, share),
         (Read::TooMuch(beginning, what), share) => {
@@ -284,6 +303,13 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
         Ok(_) => Err(Refused::Internal),
         Err(_) => Ok(late),
     }
+}
+
+/// The memory of headers that are longer than those of an API server. They are held about three times.
+fn headers_cost(headers: &HeaderMap) -> usize {
+    const USUAL: usize = 1 << 10;
+    let length: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    3 * length.saturating_sub(USUAL)
 }
 
 /// The answer to a review that no worker had time to read; without a UID a status code.

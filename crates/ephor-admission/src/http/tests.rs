@@ -75,6 +75,7 @@ fn limits() -> Limits {
         values: 512,
         in_work: 3 * 8192,
         peer: 2 * 8192,
+        request: 0,
         reading: Duration::from_millis(300),
         idle: Duration::from_secs(1),
         ..Limits::default()
@@ -432,6 +433,26 @@ async fn bodies_that_were_declared_and_do_not_come_delay_no_other() {
     for stream in idle {
         assert!(Running::heard(stream).await.starts_with("HTTP/1.1 408"));
     }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn heads_without_bodies_take_no_more_than_the_part_of_their_peer() {
+    let limits = Limits { peer: 64 << 10, in_work: 128 << 10, request: 8 << 10, ..limits() };
+    let server = Running::start(limits);
+    let padding = format!("X-Padding: {}\r\n", "a".repeat(4 << 10));
+    let mut idle = Vec::new();
+    for _ in 0..4 {
+        idle.push(server.connected(head(4096, &padding)).await);
+    }
+    // Each takes 8 KiB and three times its headers: four of them are more than the part of one peer, so one is refused at
+    // once. Room is there again when the others have ended.
+    let mut refused = 0;
+    for stream in idle {
+        refused += usize::from(Running::heard(stream).await.starts_with("HTTP/1.1 503"));
+    }
+    assert_eq!(refused, 1);
+    assert!(server.ask().await.starts_with("HTTP/1.1 200"));
     server.end().await;
 }
 

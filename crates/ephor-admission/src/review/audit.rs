@@ -19,7 +19,7 @@ use ephor_runtime::threads;
 use parking_lot::Mutex;
 
 use super::handlers::{HandlerOptions, Parts};
-use super::judge::{Effort, Judge};
+use super::judge::{Effort, Judge, LargeEvaluations};
 use super::policy_sets::{WebhookPolicies, WebhookPolicySets};
 
 /// How many bytes of requests may wait. A parsed object takes a few times the bytes of its text.
@@ -40,23 +40,25 @@ pub(super) struct Job {
 pub(super) struct Audit {
     queue: Option<SyncSender<Job>>,
     waiting_bytes: Arc<AtomicUsize>,
+    large: Arc<LargeEvaluations>,
 }
 
 impl Audit {
-    pub(super) fn start(options: &HandlerOptions, parts: &Parts) -> Self {
+    pub(super) fn start(options: &HandlerOptions, parts: &Parts, large: &Arc<LargeEvaluations>) -> Self {
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
         if options.audit_workers == 0 {
-            return Self { queue: None, waiting_bytes };
+            return Self { queue: None, waiting_bytes, large: Arc::clone(large) };
         }
         let (sender, receiver) = sync_channel(options.audit_capacity);
         let receiver = Arc::new(Mutex::new(receiver));
         for i in 0..options.audit_workers {
             let (receiver, parts, bytes) = (Arc::clone(&receiver), parts.clone(), Arc::clone(&waiting_bytes));
+            let large = Arc::clone(large);
             threads::spawn(format!("audit {i}"), threads::LARGE, &options.stop, move || {
-                work(&receiver, &parts, &bytes);
+                work(&receiver, &parts, &bytes, &large);
             });
         }
-        Self { queue: Some(sender), waiting_bytes }
+        Self { queue: Some(sender), waiting_bytes, large: Arc::clone(large) }
     }
 
     /// Takes a request that goes on.
@@ -64,7 +66,7 @@ impl Audit {
         if job.policies.deferred.programs().is_empty() {
             return;
         }
-        let Some(queue) = &self.queue else { return judge(&job, parts) };
+        let Some(queue) = &self.queue else { return judge(&job, parts, &self.large) };
         let weight = job.request.weight;
         let waiting = self.waiting_bytes.fetch_add(weight, Ordering::Relaxed);
         if waiting + weight > MAX_WAITING_BYTES && waiting > 0 || queue.try_send(job).is_err() {
@@ -74,12 +76,12 @@ impl Audit {
     }
 }
 
-fn work(receiver: &Mutex<Receiver<Job>>, parts: &Parts, waiting_bytes: &AtomicUsize) {
+fn work(receiver: &Mutex<Receiver<Job>>, parts: &Parts, waiting_bytes: &AtomicUsize, large: &Arc<LargeEvaluations>) {
     loop {
         let job = receiver.lock().recv();
         let Ok(job) = job else { return };
         waiting_bytes.fetch_sub(job.request.weight, Ordering::Relaxed);
-        let judged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| judge(&job, parts)));
+        let judged = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| judge(&job, parts, large)));
         if judged.is_err() {
             tracing::error!(uid = %job.request.uid, "audit of a request panicked");
             parts.observer.dropped(Dropped::Audit);
@@ -90,7 +92,7 @@ fn work(receiver: &Mutex<Receiver<Job>>, parts: &Parts, waiting_bytes: &AtomicUs
 /// How long judging one request may take, so that none keeps a thread from the others.
 const MAX_DURATION: Duration = Duration::from_secs(30);
 
-fn judge(job: &Job, parts: &Parts) {
+fn judge(job: &Job, parts: &Parts, large: &Arc<LargeEvaluations>) {
     let begun = Instant::now();
     let mut secrets = Redactor::default();
     if job.gvk.kind == "Secret" && job.gvk.group.is_empty() {
@@ -98,8 +100,13 @@ fn judge(job: &Job, parts: &Parts) {
         secrets.learn(&job.request.old_object);
     }
     let answers = Learning::new(&*parts.answers, secrets);
-    let judge =
-        Judge::new(&job.sets.snapshot.exceptions, answers, Effort::Blocking(begun + MAX_DURATION), job.explained);
+    let judge = Judge::new(
+        &job.sets.snapshot.exceptions,
+        answers,
+        Effort::Blocking(begun + MAX_DURATION),
+        job.explained,
+        large,
+    );
     let Ok(mut done) = judge.evaluate(&job.policies.deferred, job.review.clone(), Phase::Validate) else { return };
     if done.outcomes.is_empty() {
         return;

@@ -29,7 +29,7 @@ use rustc_hash::FxHasher;
 
 use super::audit::Audit;
 use super::filter;
-use super::judge::{Effort, Judge, WouldBlock};
+use super::judge::{Effort, Judge, LargeEvaluations, WouldBlock};
 use super::kinds::Kinds;
 use super::policy_sets::{WebhookPolicySets, WebhookPolicyStore};
 use super::roles::Roles;
@@ -133,6 +133,8 @@ pub(super) struct Inner {
     pub(super) kinds: Kinds,
     pub(super) audit: Audit,
     pub(super) update_requests: UpdateRequests,
+    /// The requests whose rules build much, also those that are audited.
+    pub(super) large: Arc<LargeEvaluations>,
 }
 
 impl std::fmt::Debug for Handlers {
@@ -159,12 +161,13 @@ enum Admitted<'r> {
 impl Handlers {
     /// Handlers over these parts.
     pub fn new(parts: Parts, options: HandlerOptions) -> Self {
-        let audit = Audit::start(&options, &parts);
+        let large = Arc::default();
+        let audit = Audit::start(&options, &parts, &large);
         let update_requests = UpdateRequests::start(&options, &parts);
         // All webhooks of a shadow ignore failures, so that what they ask about is asked under that name.
         let ignored = options.force_failure_policy_ignore || options.shadow;
         let sets = WebhookPolicyStore::new(parts.policies.clone(), ignored);
-        Self(Arc::new(Inner { parts, options, sets, kinds: Kinds::default(), audit, update_requests }))
+        Self(Arc::new(Inner { parts, options, sets, kinds: Kinds::default(), audit, update_requests, large }))
     }
 
     /// Has waiting `UpdateRequest`s counted: from `updateRequestThreshold` on no more are made.
@@ -262,7 +265,8 @@ impl Inner {
             secrets.learn(&request.old_object);
         }
         let answers = Learning::new(&*self.parts.answers, secrets);
-        let judge = Judge::new(&prepared.sets.snapshot.exceptions, answers, effort, self.options.explained);
+        let judge =
+            Judge::new(&prepared.sets.snapshot.exceptions, answers, effort, self.options.explained, &self.large);
         let answer = match webhook {
             Webhook::Mutate => self.mutate(&prepared, &policies, &judge)?,
             Webhook::Validate => self.validate(&prepared, &policies, &judge)?,

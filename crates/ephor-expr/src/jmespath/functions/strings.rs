@@ -273,6 +273,9 @@ type Push = fn(&Call<'_>, &Captures<'_>, &str, &mut String) -> Result<(), EvalEr
 /// rest.
 const BYTES_LOOKED_AHEAD: usize = 256;
 
+/// From this length on a result grows by this much.
+const LARGE: usize = 4 << 20;
+
 fn regex_replaced(call: &Call<'_>, push: Push) -> Result<Value, EvalError> {
     let (text, replacement) = (call.text(1), call.text(2));
     call.with_regex(|regex| {
@@ -286,6 +289,10 @@ fn regex_replaced(call: &Call<'_>, push: Push) -> Result<Value, EvalError> {
             let Some(whole) = captures.get(0) else { continue };
             call.charge_steps(regex.cost(whole.len()) + ((text.len() - whole.end()) / BYTES_LOOKED_AHEAD) as u64)?;
             out.push_str(text.get(done..whole.start()).unwrap_or_default());
+            // Grown in bounded steps: a string that doubles would take several times what the budget allows.
+            if out.len() > LARGE && out.capacity() - out.len() < replacement.len() {
+                out.reserve_exact(replacement.len().max(LARGE));
+            }
             push(call, &captures, &replacement, &mut out)?;
             done = whole.end();
         }

@@ -182,6 +182,7 @@ impl AdmissionPolicyController {
             exceptions: &exceptions,
             discovery: &discovery,
             namespaces: &namespaces,
+            config: &config,
             ignore_failures: self.settings.failure_mode == FailureMode::Ignore,
         };
         let translated = asking.into_iter().map(|(key, stored, policy)| {

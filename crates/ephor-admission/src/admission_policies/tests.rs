@@ -2,11 +2,11 @@ use std::sync::Arc;
 
 use ephor_cluster::{Cluster, DeleteOptions, Discovery, ListQuery, MemoryCluster, WriteOptions};
 use ephor_engine::policy::{Policy, PolicyException};
-use ephor_expr::Value;
 use ephor_expr::value::decode;
 use ephor_expr::yaml::{parse_value, to_yaml};
+use ephor_expr::{Map, Value};
 use ephor_runtime::cancellation::CancellationToken;
-use ephor_runtime::config::ConfigStore;
+use ephor_runtime::config::{Config, ConfigStore};
 use ephor_runtime::lease::Term;
 use ephor_runtime::policies::{ExceptionScope, PolicyStore};
 use ephor_runtime::watcher::StoreEvent;
@@ -37,6 +37,10 @@ fn exception(matches: &str, more: &str) -> PolicyException {
 }
 
 fn translated(document: &Value, exceptions: &[PolicyException]) -> Result<super::Objects, Skip> {
+    translated_in(&Config::of_data(&Map::new(), &Config::default_for("kyverno")).0, document, exceptions)
+}
+
+fn translated_in(config: &Config, document: &Value, exceptions: &[PolicyException]) -> Result<super::Objects, Skip> {
     let policy: Policy = decode(document).unwrap();
     let namespaces = parse_value("{matchExpressions: [{key: k, operator: NotIn, values: [own]}]}").unwrap();
     let exceptions: Vec<&PolicyException> = exceptions.iter().collect();
@@ -44,6 +48,7 @@ fn translated(document: &Value, exceptions: &[PolicyException]) -> Result<super:
         exceptions: &exceptions,
         discovery: &Discovery::kubernetes(),
         namespaces: &namespaces,
+        config,
         ignore_failures: false,
     };
     translate(&policy, "u", &around)
@@ -112,6 +117,31 @@ fn what_the_objects_cannot_say_exactly_is_refused() {
     assert!(translated(&policy(overrides, RULE, CEL), &[]).unwrap_err().to_string().contains("Overrides"));
     let not_asked = CEL.replace("generate: true", "generate: false");
     assert!(translated(&policy("", RULE, &not_asked), &[]).is_err());
+}
+
+#[test]
+fn what_the_configuration_exempts_is_exempt_from_the_objects_too() {
+    let config = Config::default_for("kyverno");
+    let rule = |kinds: &str| format!("name: r, match: {{any: [{{resources: {{kinds: [{kinds}]}}}}]}}");
+    let of = |kinds: &str| translated_in(&config, &policy("", &rule(kinds), CEL), &[]);
+    let objects = of("Node, ConfigMap").unwrap();
+    let bound = objects.binding.at(&["spec", "matchResources"]).unwrap().to_json();
+    assert!(bound.contains(r#""operations":["*"],"resources":["nodes"]"#) && !bound.contains("configmaps"), "{bound}");
+    for namespace in ["kube-system", "kube-public", "kube-node-lease", "kyverno"] {
+        assert!(bound.contains(namespace), "{namespace}: {bound}");
+    }
+    let conditions = objects.policy.at(&["spec", "matchConditions"]).and_then(Value::as_array).unwrap();
+    let expression = "!has(request.userInfo.groups) || !request.userInfo.groups.exists(g, g in ['system:nodes'])";
+    assert_eq!(conditions[0].str_at(&["expression"]), Some(expression));
+    // Some objects of a kind by name, and Namespaces by the filters of their content, cannot be told apart.
+    for kind in ["ClusterRole", "Namespace"] {
+        let skip = of(kind).unwrap_err().to_string();
+        assert!(skip.contains("resourceFilters"), "{kind}: {skip}");
+    }
+    let data = ephor_expr::yaml::parse_value("{excludeClusterRoles: cluster-admin}").unwrap();
+    let (by_roles, _) = Config::of_data(data.as_object().unwrap(), &config);
+    let skip = translated_in(&by_roles, &policy("", RULE, CEL), &[]).unwrap_err().to_string();
+    assert!(skip.contains("roles"), "{skip}");
 }
 
 struct World {

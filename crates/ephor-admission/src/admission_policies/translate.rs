@@ -6,16 +6,18 @@
 
 use std::collections::BTreeSet;
 
-use ephor_cluster::Discovery;
+use ephor_cluster::{Discovery, Resource};
+use ephor_engine::matching::{Gvk, UserExclusions};
 use ephor_engine::policy::{
     CelValidation, FailureAction, FailurePolicy, LabelSelector, Match, Operation, Policy, PolicyException,
     ResourceFilter, ResourceSelection, Rule,
 };
-use ephor_expr::scalar::wildcard::has_wildcard;
+use ephor_expr::scalar::wildcard::{Wildcard, has_wildcard};
 use ephor_expr::value::encode;
 use ephor_expr::{Map, Str, Value};
+use ephor_runtime::config::Config;
 
-use crate::webhooks::kinds::{Scope, targets};
+use crate::webhooks::kinds::{Scope, Target, targets};
 
 /// The label that marks the objects.
 pub(super) const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "kyverno");
@@ -48,6 +50,8 @@ pub struct Surroundings<'a> {
     pub discovery: &'a Discovery,
     /// The selector of the namespaces that webhooks see.
     pub namespaces: &'a Value,
+    /// What no policy sees.
+    pub config: &'a Config,
     /// Whether expressions that fail let requests pass, whatever policies say.
     pub ignore_failures: bool,
 }
@@ -90,7 +94,8 @@ pub fn translate(policy: &Policy, uid: &str, around: &Surroundings<'_>) -> Resul
     for exception in around.exceptions {
         constraints.excepted(exception, &policy.metadata.name, &rule.name, around.discovery)?;
     }
-    let mut conditions = Vec::new();
+    let exempt = Exempt::of(&constraints, around)?;
+    let mut conditions = exempt.conditions;
     for condition in rule.cel_preconditions.iter().flatten() {
         conditions.push(plain(condition)?);
     }
@@ -126,7 +131,7 @@ pub fn translate(policy: &Policy, uid: &str, around: &Surroundings<'_>) -> Resul
     let name = name(&policy.metadata.name);
     let mut bound = Map::new();
     bound.insert("policyName", name.as_str());
-    bound.insert("matchResources", Value::from([("namespaceSelector", around.namespaces.clone())]));
+    bound.insert("matchResources", exempt.bound);
     if let Some(param) = &cel.param_ref {
         bound.insert("paramRef", plain(param)?);
     }
@@ -166,6 +171,85 @@ fn plain(part: &impl serde::Serialize) -> Result<Value, Skip> {
     encode(part).map_err(|_| Skip("it cannot be written as JSON."))
 }
 
+/// What no policy sees: the objects and users that the configuration exempts. Webhooks ask Ephor, which lets them pass;
+/// the API server has to be told.
+struct Exempt {
+    /// `matchResources` of the binding.
+    bound: Value,
+    /// Conditions about the user.
+    conditions: Vec<Value>,
+}
+
+impl Exempt {
+    fn of(constraints: &Constraints, around: &Surroundings<'_>) -> Result<Self, Skip> {
+        let (mut namespaces, mut resources) = (BTreeSet::new(), Vec::new());
+        for (gvk, subresource, rule) in &constraints.kinds {
+            let hidden = around.config.resource_filters.of_kind(gvk, subresource);
+            if hidden.all {
+                resources.push(rule.clone());
+                continue;
+            }
+            let named = exact(&hidden.namespaces).is_err();
+            // The filters of a namespace hide the Namespace, too, which no selector of the binding can tell.
+            if hidden.partly || named || (gvk.is_namespace() && !hidden.namespaces.is_empty()) {
+                return Err(Skip("resourceFilters that hide some objects of a kind are not applicable."));
+            }
+            namespaces.extend(hidden.namespaces);
+        }
+        let mut selector = around.namespaces.as_object().cloned().unwrap_or_default();
+        if !namespaces.is_empty() {
+            let mut expressions =
+                selector.get("matchExpressions").and_then(Value::as_array).unwrap_or_default().to_vec();
+            expressions.push(Value::from([
+                ("key", Value::from(NAMESPACE_NAME)),
+                ("operator", "NotIn".into()),
+                ("values", Value::array(namespaces.into_iter().map(Value::from).collect())),
+            ]));
+            selector.insert("matchExpressions", expressions);
+        }
+        let mut bound = Map::new();
+        if !resources.is_empty() {
+            bound.insert("excludeResourceRules", Value::array(resources));
+        }
+        bound.insert("namespaceSelector", Value::object(selector));
+        if let Some(selector) = &around.config.webhooks.object_selector {
+            bound.insert("objectSelector", selector.clone());
+        }
+        let mut conditions = users(&around.config.excluded_users)?;
+        conditions.extend(around.config.match_conditions.iter().cloned());
+        Ok(Self { bound: Value::object(bound), conditions })
+    }
+}
+
+/// Conditions that exclude users as the configuration does.
+fn users(excluded: &UserExclusions) -> Result<Vec<Value>, Skip> {
+    const SKIP: Skip = Skip("exclusions of users by roles, wildcards or inclusions are not applicable.");
+    let UserExclusions { groups, usernames, roles, cluster_roles } = excluded;
+    let lists = [groups, usernames, roles, cluster_roles];
+    if lists.iter().any(|list| !list.included().is_empty())
+        || [roles, cluster_roles].iter().any(|list| !list.excluded().is_empty())
+    {
+        return Err(SKIP);
+    }
+    let quoted = |patterns: &[Wildcard]| -> Result<Option<String>, Skip> {
+        let names: Vec<Str> = patterns.iter().map(|pattern| Str::new(pattern.as_str())).collect();
+        exact(&names).map_err(|_| SKIP)?;
+        let list = names.iter().map(Str::as_str).collect::<Vec<_>>().join("', '");
+        Ok((!names.is_empty()).then(|| format!("['{list}']")))
+    };
+    let condition =
+        |name: &str, expression: String| Value::from([("expression", Value::from(expression)), ("name", name.into())]);
+    let mut conditions = Vec::new();
+    if let Some(list) = quoted(groups.excluded())? {
+        let expression = format!("!has(request.userInfo.groups) || !request.userInfo.groups.exists(g, g in {list})");
+        conditions.push(condition("ephor-exclude-groups", expression));
+    }
+    if let Some(list) = quoted(usernames.excluded())? {
+        conditions.push(condition("ephor-exclude-usernames", format!("!(request.userInfo.username in {list})")));
+    }
+    Ok(conditions)
+}
+
 /// `matchConstraints` in the making.
 #[derive(Default)]
 struct Constraints {
@@ -174,6 +258,8 @@ struct Constraints {
     namespaces: Option<Value>,
     labels: Option<Value>,
     conditions: Vec<Value>,
+    /// The kinds that match, each as a rule of its own.
+    kinds: Vec<(Gvk, Str, Value)>,
 }
 
 /// Resources of one group and version, with operations and names in the order of the policy.
@@ -198,6 +284,7 @@ impl Constraints {
                 return Err(Skip("selectors and namespaces in multiple match entries are not applicable."));
             }
             let added = add(&mut self.rules, selection, discovery)?;
+            self.kinds.extend(kinds(selection, discovery));
             if let Some(selector) = &selection.selector {
                 self.labels = Some(label_selector(selector)?);
             }
@@ -247,7 +334,7 @@ impl Constraints {
             let number = self.conditions.len();
             self.conditions.push(Value::from([
                 ("expression", Value::from(expression)),
-                ("name", format!("exclude-namespaces-{number}").into()),
+                ("name", format!("ephor-exclude-namespaces-{number}").into()),
             ]));
         }
         Ok(())
@@ -378,6 +465,27 @@ fn add(rules: &mut Vec<NamedRule>, selection: &ResourceSelection, discovery: &Di
         }
     }
     Ok(scope)
+}
+
+/// The kinds of a selection with their subresources, each with a rule for all of its objects.
+fn kinds(selection: &ResourceSelection, discovery: &Discovery) -> Vec<(Gvk, Str, Value)> {
+    let targets = listed(selection.kinds.as_ref()).iter().flat_map(|kind| targets(kind, Scope::Any, discovery));
+    let kind = |target: Target| {
+        let (plural, subresource) = target.resource.split_once('/').unwrap_or((&target.resource, ""));
+        let same = |resource: &&Resource| {
+            (&resource.group, &resource.version, resource.plural.as_str()) == (&target.group, &target.version, plural)
+        };
+        let kind = discovery.iter().find(same).map_or_else(|| Str::new_static("*"), |resource| resource.kind.clone());
+        let list = |text: &Str| Value::array(vec![text.clone().into()]);
+        let rule = Value::from([
+            ("apiGroups", list(&target.group)),
+            ("apiVersions", list(&target.version)),
+            ("operations", Value::from(vec!["*"])),
+            ("resources", list(&target.resource)),
+        ]);
+        (Gvk { group: target.group.clone(), version: target.version.clone(), kind }, Str::new(subresource), rule)
+    };
+    targets.map(kind).collect()
 }
 
 fn operations(selection: &ResourceSelection) -> Vec<Operation> {

@@ -17,6 +17,10 @@ pub struct Limits {
     pub peer: usize,
     /// The memory of a request besides its body and long headers: its stream, and the task that serves it.
     pub request: usize,
+    /// The memory of all requests before their bodies, in bytes.
+    pub heads: usize,
+    /// The part of `heads` that one peer may hold.
+    pub peer_heads: usize,
     /// The longest body that is parsed and judged on a thread that serves other callers too, in bytes.
     pub at_once: usize,
     /// How many reviews are parsed and judged at once on threads of their own; the others wait for their turn.
@@ -51,6 +55,8 @@ impl Default for Limits {
             in_work: 128 << 20,
             peer: 80 << 20,
             request: 8 << 10,
+            heads: 64 << 20,
+            peer_heads: 32 << 20,
             at_once: 64 << 10,
             workers: 64,
             reading: Duration::from_secs(5),

@@ -137,11 +137,6 @@ impl Share {
         }
     }
 
-    /// Whether the part of the peer has room for `bytes` more.
-    pub(super) fn has_own_room(&self, bytes: usize) -> bool {
-        self.quota.state().held_by(self.peer) + bytes <= self.quota.0.peer
-    }
-
     fn try_grow(&mut self, bytes: usize) -> bool {
         let quota = self.quota.clone();
         let mut state = quota.state();

@@ -40,6 +40,7 @@ use callers::{CallerAcceptor, PlainAcceptor};
 use connections::{Bounded, Connections};
 use ephor_runtime::decision::{AdmissionRequest, AdmissionReview, Answer, RequestError, Sender, proof};
 use head::Head;
+use head_quota::{Full, HeadQuota};
 pub use limits::Limits;
 use memory_quota::{MemoryQuota, Share};
 use reading::Read;
@@ -48,6 +49,7 @@ use sending::Reply;
 mod callers;
 mod connections;
 mod head;
+mod head_quota;
 mod limits;
 mod memory_quota;
 pub mod plain;
@@ -85,9 +87,6 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, Copy)]
 struct EndConnection;
 
-/// How long a request waits for the memory of its head.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(1);
-
 /// Why there is no verdict on a review whose time is over.
 const OVER: &str = "time is over";
 
@@ -99,6 +98,7 @@ struct Served {
     limits: Limits,
     callers: Callers,
     quota: MemoryQuota,
+    heads: HeadQuota,
     /// The reviews that are parsed and judged on threads of their own, at once.
     workers: Arc<Semaphore>,
 }
@@ -119,6 +119,7 @@ pub fn router(reviews: Arc<dyn Reviews>, limits: Limits, callers: Callers) -> Ro
         limits,
         callers,
         quota,
+        heads: HeadQuota::new(limits.heads, limits.peer_heads),
         workers: Arc::new(Semaphore::new(limits.workers)),
     }))
 }
@@ -245,13 +246,13 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
     }
     let until = begun + deadline(parts.uri.query().unwrap_or_default());
     let limits = served.limits;
-    let mut share = served.quota.share(caller.peer());
     let head = limits.request + headers_cost(&parts.headers);
-    // A peer that holds its part already is refused at once, and loses the connection: what waits is in memory, too.
-    if !share.has_own_room(head) {
-        return Err(Refused::Overdrawn);
-    }
-    timeout_at((begun + HEAD_TIMEOUT).into(), share.grow(head)).await.map_err(|_| Refused::NoRoom)?;
+    // A peer that has its part already loses the connection, with all that waits on it.
+    let _room = served.heads.take(caller.peer(), head).map_err(|full| match full {
+        Full::Peer => Refused::Overdrawn,
+        Full::Together => Refused::NoRoom,
+    })?;
+    let share = served.quota.share(caller.peer());
     let (body, share) = match reading::read(body, share, &limits, until.min(begun + limits.reading)).await? {
         (Read::Whole(body), share) => (body, share),
         (Read::TooMuch(beginning, what), share) => {

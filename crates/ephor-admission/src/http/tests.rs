@@ -75,7 +75,6 @@ fn limits() -> Limits {
         values: 512,
         in_work: 3 * 8192,
         peer: 2 * 8192,
-        request: 0,
         reading: Duration::from_millis(300),
         idle: Duration::from_secs(1),
         ..Limits::default()
@@ -438,7 +437,7 @@ async fn bodies_that_were_declared_and_do_not_come_delay_no_other() {
 
 #[tokio::test]
 async fn heads_without_bodies_take_no_more_than_the_part_of_their_peer() {
-    let limits = Limits { peer: 64 << 10, in_work: 128 << 10, request: 8 << 10, ..limits() };
+    let limits = Limits { peer_heads: 64 << 10, ..limits() };
     let server = Running::start(limits);
     let padding = format!("X-Padding: {}\r\n", "a".repeat(4 << 10));
     let mut idle = Vec::new();

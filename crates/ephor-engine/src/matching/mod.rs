@@ -26,6 +26,6 @@ pub use kind::{Gvk, KindSelector};
 pub use matcher::{MatchMode, Matcher, applies};
 pub(crate) use request::labels;
 pub use request::{RequestMatcher, RequestResource};
-pub use resource_filters::{ResourceFilterError, ResourceFilters};
+pub use resource_filters::{HiddenOfKind, ResourceFilterError, ResourceFilters};
 pub use selector::{Selector, SelectorError};
 pub use user_exclusions::{ExclusionList, UserExclusions};

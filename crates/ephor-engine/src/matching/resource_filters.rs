@@ -1,5 +1,6 @@
 //! `resourceFilters` of Kyverno's `ConfigMap`: objects that no policy sees.
 
+use ephor_expr::Str;
 use ephor_expr::scalar::wildcard::Wildcard;
 
 use super::{Gvk, KindSelector};
@@ -13,6 +14,17 @@ struct Entry {
     kind: KindSelector,
     namespace: Wildcard,
     name: Wildcard,
+}
+
+/// Which objects of a kind are hidden.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HiddenOfKind {
+    /// Whether all are.
+    pub all: bool,
+    /// Namespaces in which all are.
+    pub namespaces: Vec<Str>,
+    /// Whether some are by their name, or by a wildcard in their namespace.
+    pub partly: bool,
 }
 
 /// Text that is not a list of resource filters.
@@ -58,6 +70,19 @@ impl ResourceFilters {
             rest = after.trim_start_matches(between);
         }
         Ok(Self(entries))
+    }
+
+    /// How the filters hide objects of a kind.
+    pub fn of_kind(&self, gvk: &Gvk, subresource: &str) -> HiddenOfKind {
+        let mut hidden = HiddenOfKind::default();
+        for entry in self.0.iter().filter(|entry| entry.kind.matches(gvk, subresource)) {
+            match (entry.namespace.as_str(), entry.name.as_str()) {
+                ("*", "*") => hidden.all = true,
+                (namespace, "*") if entry.namespace.is_exact() => hidden.namespaces.push(namespace.into()),
+                _ => hidden.partly = true,
+            }
+        }
+        hidden
     }
 
     /// Whether an object is hidden from all policies. A Namespace is also hidden by the namespace part of a filter

@@ -13,6 +13,16 @@ pub struct ExclusionList {
 }
 
 impl ExclusionList {
+    /// The patterns of those that are excluded.
+    pub fn excluded(&self) -> &[Wildcard] {
+        &self.excluded
+    }
+
+    /// The patterns of those that are included nevertheless.
+    pub fn included(&self) -> &[Wildcard] {
+        &self.included
+    }
+
     /// Reads a list such as `system:nodes, dev-*, !dev-lead`; empty entries do not count.
     pub fn parse(text: &str) -> Self {
         let mut list = Self::default();

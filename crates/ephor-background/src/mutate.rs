@@ -10,7 +10,6 @@ use ephor_engine::policy::Operation;
 use ephor_engine::review::Review;
 use ephor_expr::{Str, Value};
 use ephor_runtime::content::{fingerprint, normalized_content, set_meta};
-use ephor_runtime::facts::evaluate;
 use ephor_runtime::queue::Moment;
 use ephor_runtime::update_request::{ResourceSpec, UpdateRequest};
 
@@ -92,7 +91,8 @@ impl ReconcileContext<'_> {
         for _ in 0..TRIES {
             conflict = None;
             let begun = Instant::now();
-            let done = evaluate(&info.set, &exceptions, review.clone(), Phase::MutateExisting, &*self.env.answers);
+            let answers = &*self.env.answers;
+            let done = self.env.evaluate(&info.set, &exceptions, review.clone(), Phase::MutateExisting, answers);
             if let Some(program) = &info.program {
                 self.env.metrics.background_judged(program, review, &done.outcomes, begun.elapsed());
             }

@@ -7,6 +7,7 @@
 //!   environment. [`config`]: the ConfigMap.
 //! - [`facts`]: the one loop around the engine ([`facts::evaluate`]) and answers from a cluster. [`network`]: service
 //!   calls. [`globalcontext`]: cached data that all policies read. [`kinds`]: what discovery says about kinds in rules.
+//! - [`deadline`]: bounds the time and the memory of evaluations.
 //! - [`decision`]: admission requests, answers, and observers of what was decided. [`events`] and [`metrics`] observe.
 //!   [`explain`]: why a rule decided. [`redact`]: values of Secrets, out of everything that is shown.
 //! - [`lease`]: one leader at a time. [`queue`]: keyed work. [`threads`], [`cancellation`], [`notify`], [`poison`]: how
@@ -17,6 +18,7 @@ pub mod access;
 pub mod cancellation;
 pub mod config;
 pub mod content;
+pub mod deadline;
 pub mod decision;
 pub mod events;
 pub mod explain;

@@ -42,6 +42,9 @@ pub const ANNOTATION_ASKED_AGAIN: &str = "ephor.dev/asked-again";
 /// nothing to wait for.
 pub const ANNOTATION_UNCHANGED: &str = "ephor.dev/unchanged";
 
+/// The label of a request that the admission role wrote: the trigger's namespace, if it has one.
+pub const LABEL_TRIGGER_NAMESPACE: &str = "ephor.dev/trigger-namespace";
+
 /// The label of a request that is done, and stays because a rule cannot be judged without it.
 pub const LABEL_KEPT: &str = "ephor.dev/kept";
 

@@ -189,6 +189,7 @@ fn run(
     mut sink: impl FnMut(WatcherEvent),
 ) {
     let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+    let mut relists = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
     let mut reported = BTreeSet::new();
     while !stop.is_cancelled() {
         let resource = match cluster.resolve(&watched.api_version, &watched.kind) {
@@ -227,15 +228,31 @@ fn run(
                 continue;
             }
         };
+        let began = Instant::now();
         match follow(cluster, &resource, watched, version, stop, &mut backoff, &mut sink) {
             Ok(()) => {}
-            // The kind is gone, or the cluster forgot where the watch stood: at once if that is the first time.
-            Err(error) if matches!(error.kind(), ErrorKind::Gone | ErrorKind::NotFound) && backoff.failures() == 0 => {
-                backoff.pause();
+            // The kind is gone, or the cluster forgot where the watch stood.
+            Err(error) if matches!(error.kind(), ErrorKind::Gone | ErrorKind::NotFound) => {
+                if let Some(pause) = pause_before_relist(&mut relists, began.elapsed()) {
+                    tracing::warn!(kind = %watched.kind, %error, "cannot watch");
+                    stop.wait(pause);
+                }
             }
             Err(error) => back_off(&error, watched, stop, &mut backoff),
         }
     }
+}
+
+/// How long to wait before listing again after a watch of `lasted` ended because its version is too old or its kind is
+/// gone. The first such end is normal and costs no pause. Only a watch that lasted resets the pauses: one event does
+/// not, or a server that sends an event and then `410 Gone` would be listed without a pause.
+fn pause_before_relist(relists: &mut Backoff, lasted: Duration) -> Option<Duration> {
+    if lasted > LONGEST_PAUSE {
+        relists.reset();
+    }
+    let first = relists.failures() == 0;
+    let pause = relists.pause();
+    (!first).then_some(pause)
 }
 
 /// Warns of each object that could not be read, once for each version of it.
@@ -395,6 +412,17 @@ mod tests {
         let (lists, took) = followed(3, || ClusterError::expired("too old"));
         assert_eq!(lists, 3);
         assert!(took >= FIRST_PAUSE, "{took:?}");
+    }
+
+    #[test]
+    fn watches_that_end_soon_are_listed_again_after_growing_pauses() {
+        let mut relists = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        let (short, long) = (Duration::from_millis(1), LONGEST_PAUSE * 2);
+        assert_eq!(pause_before_relist(&mut relists, short), None);
+        for _ in 0..3 {
+            assert!(pause_before_relist(&mut relists, short) >= Some(FIRST_PAUSE));
+        }
+        assert_eq!(pause_before_relist(&mut relists, long), None);
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use ephor_engine::evaluation::Evaluation;
@@ -11,9 +10,9 @@ use ephor_engine::gate::AllowedFetch;
 use ephor_engine::outcome::Phase;
 use ephor_engine::redact::Redactor;
 use ephor_engine::review::{Effects, Mode, Review};
-use ephor_expr::budget::Interrupt;
 use ephor_expr::{Str, Value};
 use ephor_reports::Entry;
+use ephor_runtime::deadline::Deadline;
 use ephor_runtime::facts::{self, Answers};
 use ephor_runtime::metrics::Metrics;
 use ephor_runtime::redact::Learning;
@@ -52,7 +51,9 @@ pub fn judge(
     learning.learn([object]);
     let begun = Instant::now();
     let evaluation = Evaluation::new(&policies.set, &policies.exceptions, review.clone(), Phase::Validate);
-    let evaluation = evaluation.interrupted_by(Arc::new(Deadline::after(MAX_DURATION)));
+    // How many objects are judged at once bounds what they build.
+    let deadline = Deadline::blocking(begun + MAX_DURATION, &Arc::default());
+    let evaluation = evaluation.interrupted_by(Arc::new(deadline));
     let mut outcomes = facts::drive(evaluation, &learning).outcomes;
     learning.redact_outcomes(&mut outcomes);
     let programs = policies.set.programs();
@@ -92,24 +93,6 @@ impl Answers for Recorded<'_> {
 
     fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {
         self.answers.secrets(fetch, answer)
-    }
-}
-
-/// Ends an evaluation at a moment.
-struct Deadline {
-    at: Instant,
-    over: AtomicBool,
-}
-
-impl Deadline {
-    fn after(time: Duration) -> Self {
-        Self { at: Instant::now() + time, over: AtomicBool::new(false) }
-    }
-}
-
-impl Interrupt for Deadline {
-    fn is_due(&self, _steps: u64) -> bool {
-        self.over.fetch_or(Instant::now() >= self.at, Ordering::Relaxed) || self.over.load(Ordering::Relaxed)
     }
 }
 

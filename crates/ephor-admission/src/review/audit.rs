@@ -12,6 +12,7 @@ use ephor_engine::matching::Gvk;
 use ephor_engine::outcome::Phase;
 use ephor_engine::redact::Redactor;
 use ephor_engine::review::Review;
+use ephor_runtime::deadline::LargeEvaluations;
 use ephor_runtime::decision::observe::{Decided, Dropped};
 use ephor_runtime::decision::request::AdmissionRequest;
 use ephor_runtime::redact::Learning;
@@ -19,7 +20,7 @@ use ephor_runtime::threads;
 use parking_lot::Mutex;
 
 use super::handlers::{HandlerOptions, Parts};
-use super::judge::{Effort, Judge, LargeEvaluations};
+use super::judge::{Effort, Judge};
 use super::policy_sets::{WebhookPolicies, WebhookPolicySets};
 
 /// How many bytes of requests may wait. A parsed object takes a few times the bytes of its text.

@@ -17,6 +17,7 @@ use ephor_engine::review::Review;
 use ephor_expr::Str;
 use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::{Config, ConfigStore};
+use ephor_runtime::deadline::LargeEvaluations;
 use ephor_runtime::decision::answer::Answer;
 use ephor_runtime::decision::observe::Observer;
 use ephor_runtime::decision::path::{Webhook, WebhookScope};
@@ -29,7 +30,7 @@ use rustc_hash::FxHasher;
 
 use super::audit::Audit;
 use super::filter;
-use super::judge::{Effort, Judge, LargeEvaluations, WouldBlock};
+use super::judge::{Effort, Judge, WouldBlock};
 use super::kinds::Kinds;
 use super::policy_sets::{WebhookPolicySets, WebhookPolicyStore};
 use super::roles::Roles;

@@ -11,7 +11,7 @@ use ephor_engine::outcome::{Outcome, Phase};
 use ephor_engine::policy::{HttpMethod, Operation};
 use ephor_engine::review::Review;
 use ephor_expr::{Str, Value};
-use ephor_runtime::facts::{Answers, evaluate, labels_of};
+use ephor_runtime::facts::{Answers, labels_of};
 use ephor_runtime::update_request::UpdateRequest;
 
 use super::context::{ReconcileContext, TriggerRequest};
@@ -135,7 +135,7 @@ impl PolicyReconciler<'_, '_> {
         let exceptions = Arc::clone(&self.context.lock().snapshot.exceptions);
         let recorder = Recorder { context: self.context, key: self.info.synchronizes().then_some(self.key), once };
         let begun = Instant::now();
-        let done = evaluate(&self.info.set, &exceptions, review.clone(), Phase::Generate, &recorder);
+        let done = self.context.env.evaluate(&self.info.set, &exceptions, review.clone(), Phase::Generate, &recorder);
         if let Some(program) = &self.info.program {
             self.context.env.metrics.background_judged(program, &review, &done.outcomes, begun.elapsed());
         }

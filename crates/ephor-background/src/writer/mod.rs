@@ -11,17 +11,24 @@ mod scope;
 mod tests;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ephor_cluster::query::Filter;
 use ephor_cluster::{Cluster, ClusterError, ErrorKind, List, ListQuery, Resource};
+use ephor_engine::evaluation::{Done, Evaluation};
+use ephor_engine::exceptions::ExceptionSet;
+use ephor_engine::outcome::Phase;
+use ephor_engine::review::Review;
 use ephor_engine::rules::mutate::identity::IdentityChanged;
+use ephor_engine::select::PolicySet;
 use ephor_expr::{Str, Value};
 
 pub use policy::{Place, Writer};
 pub use records::Records;
 pub use scope::{OutOfScope, WriteScope};
 
-use ephor_runtime::facts::Answers;
+use ephor_runtime::deadline::{Deadline, LargeEvaluations};
+use ephor_runtime::facts::{Answers, drive};
 use ephor_runtime::lease::LostLease;
 use ephor_runtime::metrics::Metrics;
 use ephor_runtime::policies::PolicyKey;
@@ -67,6 +74,9 @@ pub type Observer = Arc<dyn Fn(&Note) + Send + Sync>;
 /// Asked before each write: whether it may start now.
 pub type Fence = Arc<dyn Fn() -> Result<(), LostLease> + Send + Sync>;
 
+/// How long a policy may take for one trigger, so that none keeps a worker from the others.
+const MAX_EVALUATION: Duration = Duration::from_secs(30);
+
 /// What the controller works with. All code reads through it. Code that writes asks it for a [`Writer`] of a policy or
 /// for the [`Records`] of the controller itself; there is no other way to write.
 #[derive(Clone)]
@@ -81,6 +91,7 @@ pub struct Env {
     pub observer: Observer,
     /// What is counted.
     pub metrics: Metrics,
+    large: Arc<LargeEvaluations>,
 }
 
 impl std::fmt::Debug for Env {
@@ -131,7 +142,20 @@ impl Env {
         observer: Observer,
         metrics: Metrics,
     ) -> Self {
-        Self { cluster, fence, answers, namespace, observer, metrics }
+        Self { cluster, fence, answers, namespace, observer, metrics, large: Arc::default() }
+    }
+
+    /// Takes a review through a phase of a policy, for a bounded time and with bounded memory for all workers together.
+    pub fn evaluate(
+        &self,
+        set: &PolicySet,
+        exceptions: &ExceptionSet,
+        review: Review,
+        phase: Phase,
+        answers: &(impl Answers + ?Sized),
+    ) -> Done {
+        let deadline = Deadline::blocking(Instant::now() + MAX_EVALUATION, &self.large);
+        drive(Evaluation::new(set, exceptions, review, phase).interrupted_by(Arc::new(deadline)), answers)
     }
 
     /// The resource of a kind, as it is served now.

@@ -23,6 +23,7 @@ use super::sink::Write;
 use crate::host::Host;
 use crate::load::{ValuesError, expand_lists, normalise};
 use crate::locate::{Located, Origin, SourceFile};
+use crate::output::plain;
 use crate::tally::Tally;
 
 /// Where a document comes from.
@@ -318,7 +319,7 @@ impl Resource<'_> {
     /// Prints an object as upstream does: under the policy that made it so.
     fn print(&mut self, policy: usize, object: &Value, after: &str) {
         let subject = self.subject();
-        let policy = self.plan.policies.get(policy).map_or("", |policy| &policy.name);
+        let policy = plain::line(self.plan.policies.get(policy).map_or("", |policy| &policy.name));
         let printed = print(&self.answers.shown(object));
         let _ = write!(self.out.changes, "\npolicy {policy} applied to {subject}:\n{printed}---\n{after}");
     }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use ephor_engine::outcome::{Detail, RuleKind, Verdict};
 use ephor_expr::{Str, Value};
 
+use crate::output::plain;
+
 /// A resource as output names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
@@ -42,9 +44,11 @@ impl Subject {
 }
 
 /// `namespace/Kind/name`; of a cluster-scoped resource `/Kind/name`.
+/// On one line: a name with a line break begins no line of the output.
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.namespace, self.kind, self.name)
+        let [namespace, kind, name] = [&self.namespace, &self.kind, &self.name].map(|part| plain::line(part));
+        write!(f, "{namespace}/{kind}/{name}")
     }
 }
 

@@ -657,6 +657,21 @@ fn names_and_messages_of_strangers_steer_no_output() {
 }
 
 #[test]
+fn a_line_break_in_a_name_begins_no_line_of_the_output() {
+    let forged = "pass: 99, fail: 0, warn: 0, error: 0, skip: 0";
+    let pod = format!(
+        "{{apiVersion: v1, kind: Pod, metadata: {{name: \"a\\n{forged}\\n\", namespace: \"b\\n{forged}\\n\"}}}}"
+    );
+    let desk = Desk::new(&[("p.yaml", REQUIRE_TEAM), ("pod.yaml", &pod), ("m.yaml", ADD_LABEL)]);
+    for words in ["@/m.yaml", "@/m.yaml -t", "--detailed-results", "--output-format markdown", "--output-format github"]
+    {
+        let (text, _) = desk.apply(&format!("@/p.yaml -r @/pod.yaml {words}"));
+        assert!(text.contains("99, fail"), "{words}: {text}");
+        assert!(!text.lines().any(|line| line.starts_with(forged)), "{words}: {text}");
+    }
+}
+
+#[test]
 fn objects_are_not_written_through_links() {
     use std::os::unix::fs::symlink;
     let desk =

@@ -68,8 +68,7 @@ fn findings(out: &mut String, results: &Results, colour: bool) {
     let mut apart = false;
     for group in results.rows.chunk_by(together) {
         let Some((first, policy)) = group.first().and_then(|row| Some((row, results.policy(row)?))) else { continue };
-        let (name, subject) = (plain::line(&policy.name), first.subject.to_string());
-        let subject = plain::line(&subject);
+        let (name, subject) = (plain::line(&policy.name), &first.subject);
         let (word, shade) = match heading(first) {
             Heading::None => continue,
             Heading::Skipped => {

@@ -15,8 +15,9 @@ use ephor_runtime::policies::PolicyKey;
 use ephor_runtime::redact;
 use ephor_runtime::traits::Traits;
 use ephor_runtime::update_request::{
-    self, ANNOTATION_POLICY_VERSION, ANNOTATION_UNCHANGED, AdmissionRequestInfo, RequestContext, RequestMetadata,
-    RequestType, RequestUser, ResourceSpec, RuleContext, UpdateRequest, UpdateRequestSpec,
+    self, ANNOTATION_POLICY_VERSION, ANNOTATION_UNCHANGED, AdmissionRequestInfo, LABEL_TRIGGER_NAMESPACE,
+    RequestContext, RequestMetadata, RequestType, RequestUser, ResourceSpec, RuleContext, UpdateRequest,
+    UpdateRequestSpec,
 };
 use rustc_hash::FxHashSet;
 use sha2::{Digest, Sha256};
@@ -218,7 +219,7 @@ impl Planner<'_> {
         &self,
         program: &Program,
         spec: UpdateRequestSpec,
-        labels: std::collections::BTreeMap<Str, Str>,
+        mut labels: std::collections::BTreeMap<Str, Str>,
         work: &str,
         (coalesces, followed): (bool, bool),
     ) -> Work {
@@ -230,6 +231,9 @@ impl Planner<'_> {
         } else {
             trigger.uid.to_string()
         };
+        if !trigger.namespace.is_empty() {
+            labels.insert(Str::new_static(LABEL_TRIGGER_NAMESPACE), trigger.namespace.clone());
+        }
         // What comes with the request alone is another work each time.
         let live = work == DELETE || plain && request.sub_resource.is_empty();
         let name = if coalesces && live {

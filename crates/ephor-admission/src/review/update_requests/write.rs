@@ -1,6 +1,6 @@
 //! Writes `UpdateRequest`s and counts those that wait.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 
@@ -12,7 +12,8 @@ use ephor_runtime::decision::answer::Answer;
 use ephor_runtime::decision::observe::Dropped;
 use ephor_runtime::threads;
 use ephor_runtime::update_request::{
-    ANNOTATION_ASKED_AGAIN, ANNOTATION_UNCHANGED, API_VERSION, KIND, LABEL_GIVEN_UP, LABEL_KEPT, UpdateRequest,
+    ANNOTATION_ASKED_AGAIN, ANNOTATION_UNCHANGED, API_VERSION, KIND, LABEL_GIVEN_UP, LABEL_KEPT,
+    LABEL_TRIGGER_NAMESPACE, UpdateRequest,
 };
 use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
 use parking_lot::Mutex;
@@ -27,9 +28,9 @@ const TRIES: usize = 4;
 /// How many requests wait to be written after the reply.
 const MAX_WAITING: usize = 1000;
 
-/// How many requests wait for the background role.
+/// The requests that wait for the background role: their names, and the namespaces of their triggers.
 #[derive(Debug, Clone, Default)]
-pub struct Waiting(Arc<Mutex<BTreeSet<Str>>>);
+pub struct Waiting(Arc<Mutex<BTreeMap<Str, Str>>>);
 
 impl Waiting {
     /// Follows the requests in a namespace until `stop`, and tells `seen` how many there are.
@@ -44,30 +45,43 @@ impl Waiting {
         let watched = WatchTarget::all(API_VERSION, KIND).in_namespace(namespace).metadata_only();
         let watcher = Watcher::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| {
             sink.apply(change);
-            seen(sink.count());
+            seen(sink.0.lock().len());
         });
         (waiting, watcher)
     }
 
     fn apply(&self, change: StoreEvent) {
         let name = |object: &Value| Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default());
+        let namespace = |object: &Value| {
+            Str::new(object.str_at(&["metadata", "labels", LABEL_TRIGGER_NAMESPACE]).unwrap_or_default())
+        };
         // A request that is kept or was given up asks for no more work.
         let has_label = |object: &Value, label: &str| object.at(&["metadata", "labels", label]).is_some();
         let waits = |object: &Value| !has_label(object, LABEL_KEPT) && !has_label(object, LABEL_GIVEN_UP);
-        let mut names = self.0.lock();
+        let mut requests = self.0.lock();
         match change {
-            StoreEvent::Reset(objects) => *names = objects.iter().filter(|object| waits(object)).map(name).collect(),
+            StoreEvent::Reset(objects) => {
+                let waiting = objects.iter().filter(|object| waits(object));
+                *requests = waiting.map(|object| (name(object), namespace(object))).collect();
+            }
             StoreEvent::Apply(object) if waits(&object) => {
-                names.insert(name(&object));
+                requests.insert(name(&object), namespace(&object));
             }
             StoreEvent::Apply(object) | StoreEvent::Delete(object) => {
-                names.remove(&name(&object));
+                requests.remove(&name(&object));
             }
         }
     }
 
-    fn count(&self) -> usize {
-        self.0.lock().len()
+    /// Whether no more may wait for a trigger in `namespace`: `threshold` wait in all, or half of it for triggers in that
+    /// namespace, so that one namespace does not use up the room of the others.
+    fn is_full(&self, namespace: &str, threshold: u64) -> bool {
+        let requests = self.0.lock();
+        let all = requests.len() as u64;
+        if all >= threshold || namespace.is_empty() || all * 2 < threshold {
+            return all >= threshold;
+        }
+        requests.values().filter(|of| *of == namespace).count() as u64 * 2 >= threshold
     }
 }
 
@@ -96,9 +110,10 @@ impl UpdateRequests {
         Self { later: Some(sender), waiting: OnceLock::new() }
     }
 
-    fn is_full(&self, parts: &Parts) -> bool {
+    fn is_full(&self, work: &Work, parts: &Parts) -> bool {
         let threshold = parts.config.get().update_request_threshold;
-        self.waiting.get().is_some_and(|waiting| waiting.count() as u64 >= threshold)
+        let namespace = work.request.metadata.labels.get(LABEL_TRIGGER_NAMESPACE).map_or("", Str::as_str);
+        self.waiting.get().is_some_and(|waiting| waiting.is_full(namespace, threshold))
     }
 
     /// Writes what is urgent and takes the rest for later; the answer to give if something urgent was not written.
@@ -112,7 +127,8 @@ impl UpdateRequests {
             return Err(WouldBlock);
         }
         let mut warnings = Vec::new();
-        if !work.is_empty() && self.is_full(parts) {
+        // All work of a request is for the same trigger.
+        if work.first().is_some_and(|first| self.is_full(first, parts)) {
             // A queue without end would bring the API server down, and what is lost is not lost in silence.
             let lost = work.iter().filter(|work| work.urgent).map(|work| &work.request.spec.policy);
             warnings.extend(lost.map(|policy| {
@@ -223,4 +239,34 @@ fn again(resource: &Resource, work: &Work, parts: &Parts) -> Result<Again, Clust
     let patch = Patch::merge(Value::from([("metadata", metadata), ("spec", spec)]));
     parts.cluster.patch(resource, namespace, name, &patch, &WriteOptions::default())?;
     Ok(Again::Asked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_namespace_takes_half_of_the_room_for_waiting_requests_at_most() {
+        let waiting = Waiting::default();
+        let add = |namespace: &str, count: usize| {
+            for number in 0..count {
+                let request = format!(
+                    r#"{{"metadata":{{"name":"{namespace}-{number}","labels":{{"{LABEL_TRIGGER_NAMESPACE}":"{namespace}"}}}}}}"#
+                );
+                waiting.apply(StoreEvent::Apply(Value::from_json(&request).unwrap()));
+            }
+        };
+        let full = |threshold| ["a", "b", ""].map(|namespace| waiting.is_full(namespace, threshold));
+        assert_eq!((full(1), full(0)), ([false; 3], [true; 3]));
+        add("a", 49);
+        assert_eq!(full(100), [false, false, false]);
+        add("a", 50);
+        assert_eq!(full(100), [true, false, false]);
+        add("b", 49);
+        assert_eq!(full(100), [true, false, false]);
+        add("", 1);
+        assert_eq!(full(100), [true, true, true]);
+        // A larger threshold leaves room for all.
+        assert_eq!(full(101), [false, false, false]);
+    }
 }

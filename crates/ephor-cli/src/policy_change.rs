@@ -7,6 +7,7 @@ use anyhow::Context;
 use ephor_background::preview::Namespaces;
 use ephor_cluster::query::Filter;
 use ephor_cluster::{Cluster, ErrorKind};
+use ephor_engine::matching::ResourceFilters;
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::facts::ClusterFacts;
 use ephor_runtime::globalcontext::GlobalContext;
@@ -55,6 +56,7 @@ impl PolicyChange {
         cluster: &Arc<dyn Cluster>,
         namespaces: Namespaces,
         only: Option<&str>,
+        filters: &ResourceFilters,
         now: jiff::Timestamp,
     ) -> anyhow::Result<Verdicts> {
         if self.before.policies.is_empty() && self.after.policies.is_empty() {
@@ -67,6 +69,7 @@ impl PolicyChange {
             after: &self.after,
             namespace: only,
             assumed_labels: (namespaces == Namespaces::Assumed).then_some(&none),
+            filters,
         };
         comparison.run(&**cluster, &answers, now).context("existing objects cannot be judged")
     }

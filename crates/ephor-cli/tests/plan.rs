@@ -236,3 +236,35 @@ fn verdicts_that_change_are_told_by_rule_and_namespace() {
     assert!(text.contains("2 would cease to fail") && text.contains("1 new failure, 2 gone"), "{text}");
     assert_eq!(code, Some(1), "something changes");
 }
+
+#[test]
+fn nothing_that_is_not_judged_passes_in_silence() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    let policy = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: teams}
+spec:
+  rules:
+  - name: team
+    match: {any: [{resources: {kinds: [Widget, Pod]}}]}
+    validate: {message: a team is missing, pattern: {metadata: {labels: {team: '?*'}}}}
+  - name: keep
+    match: {any: [{resources: {kinds: [Pod], operations: [DELETE]}}]}
+    validate: {message: never, deny: {}}
+";
+    write("teams.yaml", policy);
+    // No definition says what a Widget is.
+    write(
+        "objects.yaml",
+        "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w, namespace: shop}}\n---\n\
+        {apiVersion: v1, kind: Pod, metadata: {name: p, namespace: kube-system}}",
+    );
+    let planned = plan(&directory, &["teams.yaml", "--resource", "objects.yaml"]);
+    assert_eq!(planned.status.code(), Some(1));
+    assert!(text(&planned.stdout).contains("shop: 1 (Widget/w)"), "{}", text(&planned.stdout));
+    let notes = text(&planned.stderr);
+    assert!(notes.contains("policy teams, rule keep judges no existing object"), "{notes}");
+    assert!(notes.contains("1 object is not judged: the `resourceFilters`"), "{notes}");
+}

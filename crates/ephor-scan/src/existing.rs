@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ephor_cluster::query::OnUnreadable;
 use ephor_cluster::{Cluster, ClusterError, Discovery, ErrorKind, ListQuery, object};
 use ephor_engine::outcome::Phase;
+use ephor_engine::policy::Operation;
 use ephor_expr::{Map, Str, Value};
 use ephor_reports::report::Reported;
 use ephor_runtime::facts::Answers;
@@ -31,6 +32,11 @@ pub struct Unjudged {
     pub unseen: BTreeSet<String>,
     /// Policies with validate rules that no scan judges: what they say depends on a request.
     pub of_requests: BTreeSet<PolicyKey>,
+    /// Rules, with their policies, that judge no existing object, because these count as created: they match other
+    /// operations, or their preconditions ask for one and held for no object.
+    pub of_operations: BTreeSet<(PolicyKey, Str)>,
+    /// How many objects no policy sees (`resourceFilters`).
+    pub hidden: usize,
 }
 
 /// Judges each object of a cluster, or of one namespace, and gives it with its results to `take`.
@@ -47,7 +53,7 @@ pub fn judge_all(
     mut take: impl FnMut(&Value, Vec<Value>),
 ) -> Result<Unjudged, ClusterError> {
     let mut unjudged = Unjudged::default();
-    let policies = reportable(documents, &*cluster.discovery()?, &mut unjudged.of_requests);
+    let policies = reportable(documents, &*cluster.discovery()?, &mut unjudged);
     let labels = namespaces(cluster, &mut unjudged.unseen);
     let metrics = Metrics::default();
     for (kind, api_version) in &policies.kinds {
@@ -63,12 +69,8 @@ pub fn judge_all(
     Ok(unjudged)
 }
 
-/// The policies whose rules scans evaluate. `of_requests` gets the others that validate.
-pub(crate) fn reportable(
-    documents: &Documents,
-    discovery: &Discovery,
-    of_requests: &mut BTreeSet<PolicyKey>,
-) -> Reportable {
+/// The policies whose rules scans evaluate. `unjudged` gets the policies and rules that validate requests only.
+pub(crate) fn reportable(documents: &Documents, discovery: &Discovery, unjudged: &mut Unjudged) -> Reportable {
     let store = PolicyStore::new(ExceptionScope::Everywhere);
     for kind in ["ClusterPolicy", "Policy"] {
         let of_kind = documents.policies.iter().filter(|policy| policy.str_at(&["kind"]) == Some(kind));
@@ -76,13 +78,16 @@ pub(crate) fn reportable(
     }
     store.apply("PolicyException", StoreEvent::Reset(documents.exceptions.clone()));
     let snapshot = store.snapshot();
-    let validates =
-        |program: &ephor_engine::compile::Program| program.rules.iter().any(|rule| rule.phase() == Phase::Validate);
-    let unscanned = snapshot
-        .policies
-        .iter()
-        .filter(|(_, policy)| policy.program.as_ref().is_some_and(|program| !program.background && validates(program)));
-    of_requests.extend(unscanned.map(|(key, _)| key.clone()));
+    for (key, policy) in &snapshot.policies {
+        let Some(program) = &policy.program else { continue };
+        let mut rules = program.rules.iter().filter(|rule| rule.phase() == Phase::Validate).peekable();
+        if rules.peek().is_some() && !program.background {
+            unjudged.of_requests.insert(key.clone());
+        } else {
+            let of_others = rules.filter(|rule| rule.matches.never_for(Operation::Create));
+            unjudged.of_operations.extend(of_others.map(|rule| (key.clone(), rule.declared.clone())));
+        }
+    }
     Reportable::of(&snapshot, discovery, &[Reported::Validate].into())
 }
 

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_cluster::{Cluster, object};
+use ephor_engine::matching::{Gvk, ResourceFilters};
 use ephor_engine::outcome::Verdict;
 use ephor_expr::{Str, Value};
 use ephor_runtime::facts::Answers;
@@ -15,7 +16,7 @@ use ephor_runtime::metrics::Metrics;
 use ephor_runtime::policies::PolicyKey;
 use ephor_runtime::results::rule_of;
 
-use crate::existing::{Documents, each, namespaces, reportable};
+use crate::existing::{Documents, Unjudged, each, namespaces, reportable};
 use crate::judge::judge;
 use crate::reportable::{Reportable, kind_of};
 
@@ -30,6 +31,8 @@ pub struct Comparison<'a> {
     pub namespace: Option<&'a str>,
     /// The labels of namespaces that do not exist, where objects are taken out of their context.
     pub assumed_labels: Option<&'a Value>,
+    /// The objects that no policy sees.
+    pub filters: &'a ResourceFilters,
 }
 
 /// A rule whose verdict about an object would change.
@@ -69,10 +72,8 @@ pub struct Verdicts {
     pub judged: usize,
     /// How many rules fail for an object before and after.
     pub still_failing: usize,
-    /// What could not be judged, and why.
-    pub unseen: BTreeSet<String>,
-    /// Policies with validate rules that no scan judges: what they say depends on a request.
-    pub of_requests: BTreeSet<PolicyKey>,
+    /// What was not judged.
+    pub unjudged: Unjudged,
 }
 
 impl Comparison<'_> {
@@ -89,8 +90,9 @@ impl Comparison<'_> {
     ) -> Result<Verdicts, ephor_cluster::ClusterError> {
         let discovery = cluster.discovery()?;
         let mut verdicts = Verdicts::default();
-        let before = reportable(self.before, &discovery, &mut verdicts.of_requests);
-        let after = reportable(self.after, &discovery, &mut verdicts.of_requests);
+        let unjudged = &mut verdicts.unjudged;
+        let before = reportable(self.before, &discovery, &mut Unjudged::default());
+        let after = reportable(self.after, &discovery, unjudged);
         let kinds: BTreeMap<&GroupKind, &Str> = before.kinds.iter().chain(&after.kinds).collect();
         let mut judge = Judge {
             before: &before,
@@ -98,18 +100,50 @@ impl Comparison<'_> {
             answers,
             now,
             metrics: Metrics::default(),
-            labels: namespaces(cluster, &mut verdicts.unseen),
+            labels: namespaces(cluster, &mut unjudged.unseen),
             assumed_labels: self.assumed_labels,
+            filters: self.filters,
+            skipped: rules_on_operations(&self.after.policies, &after),
         };
         for (kind, api_version) in kinds {
             let listed = each(cluster, api_version, &kind.kind, self.namespace, &mut |object| {
                 judge.object(object, self.namespace, &mut verdicts);
             });
-            verdicts.unseen.extend(listed.err().map(|why| format!("{}: {why}", kind.kind)));
+            verdicts.unjudged.unseen.extend(listed.err().map(|why| format!("{}: {why}", kind.kind)));
         }
         verdicts.changed.sort();
+        let skipped = judge.skipped.into_values().filter(|skipped| skipped.objects > 0);
+        verdicts.unjudged.of_operations.extend(skipped.map(|skipped| (skipped.policy, skipped.declared)));
         Ok(verdicts)
     }
+}
+
+/// A rule that has judged no object yet.
+#[derive(Debug)]
+struct Skipped {
+    policy: PolicyKey,
+    declared: Str,
+    /// How many objects it matched and skipped.
+    objects: usize,
+}
+
+/// The rules of policies that mention the operation, by policy and name.
+fn rules_on_operations(documents: &[Value], policies: &Reportable) -> BTreeMap<[Str; 2], Skipped> {
+    let mut found = BTreeMap::new();
+    for document in documents {
+        let policy = PolicyKey::of(document);
+        let rules = document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
+        let mention = rules.iter().filter(|rule| rule.to_json().contains("request.operation"));
+        let mention: BTreeSet<&str> = mention.filter_map(|rule| rule.str_at(&["name"])).collect();
+        let programs = policies.set.programs().iter();
+        for program in programs.filter(|p| (&p.namespace, &p.name) == (&policy.namespace, &policy.name)) {
+            for rule in program.rules.iter().filter(|rule| mention.contains(rule.declared.as_str())) {
+                let skipped = Skipped { policy: policy.clone(), declared: rule.declared.clone(), objects: 0 };
+                found.insert([program.key.clone(), rule.name.clone()], skipped);
+            }
+        }
+    }
+    found
 }
 
 fn name_of(object: &Value) -> (&str, &str) {
@@ -124,6 +158,9 @@ struct Judge<'a> {
     metrics: Metrics,
     labels: BTreeMap<Str, Value>,
     assumed_labels: Option<&'a Value>,
+    filters: &'a ResourceFilters,
+    /// Rules that ask for the operation, until they judge an object.
+    skipped: BTreeMap<[Str; 2], Skipped>,
 }
 
 impl Judge<'_> {
@@ -132,9 +169,21 @@ impl Judge<'_> {
         if only.is_some_and(|only| only != namespace) {
             return;
         }
+        let text = |key| object.str_at(&[key]).unwrap_or_default();
+        if self.filters.drops(&Gvk::new(text("apiVersion"), text("kind")), "", namespace, name) {
+            verdicts.unjudged.hidden += 1;
+            return;
+        }
         verdicts.judged += 1;
         let before = self.results(self.before, object, namespace);
         let after = self.results(self.after, object, namespace);
+        for (rule, (verdict, _)) in &after {
+            match self.skipped.get_mut(rule) {
+                Some(skipped) if *verdict == Verdict::Skip => skipped.objects += 1,
+                Some(_) => drop(self.skipped.remove(rule)),
+                None => {}
+            }
+        }
         let rules: BTreeSet<&[Str; 2]> = before.keys().chain(after.keys()).collect();
         for rule in rules {
             let (old, new) = (before.get(rule), after.get(rule));
@@ -227,7 +276,8 @@ mod tests {
             cluster.create(&kind, parse_value(&text).unwrap(), &WriteOptions::default()).unwrap();
         }
         let answers = ClusterFacts::new(Arc::clone(&cluster));
-        let comparison = Comparison { before, after, namespace, assumed_labels: None };
+        let filters = ResourceFilters::default();
+        let comparison = Comparison { before, after, namespace, assumed_labels: None, filters: &filters };
         comparison.run(&*cluster, &answers, jiff::Timestamp::UNIX_EPOCH).unwrap()
     }
 
@@ -262,7 +312,49 @@ mod tests {
     #[test]
     fn a_policy_for_requests_only_is_named_and_judges_nothing() {
         let found = compared(&of(&[]), &of(&[policy("a", "background: false,")]), None);
-        assert_eq!((found.judged, found.of_requests.len()), (0, 1));
+        assert_eq!((found.judged, found.unjudged.of_requests.len()), (0, 1));
+    }
+
+    #[test]
+    fn rules_about_other_operations_than_creating_are_named() {
+        let rule = |more: &str| {
+            let text = format!(
+                "{{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {{name: p}}, spec: {{rules: [{{name: r, \
+                 match: {{any: [{{resources: {{kinds: [ConfigMap]{more}, validate: {{message: m, deny: {{}}}}}}]}}}}"
+            );
+            parse_value(&text).unwrap()
+        };
+        let asks = |key: &str, value: &str| {
+            rule(&format!(
+                "}}}}]}}, preconditions: {{all: [{{key: '{{{{ {key} }}}}', operator: Equals, value: {value}}}]}}"
+            ))
+        };
+        for (policy, named, failing) in [
+            (rule(", operations: [DELETE]}}]}"), 1, 0),
+            (rule(", operations: [CREATE, DELETE]}}]}"), 0, 4),
+            (asks("request.operation", "UPDATE"), 1, 0),
+            (asks("request.operation", "CREATE"), 0, 4),
+            // The object decides, not the operation.
+            (asks("request.object.metadata.name", "x"), 0, 0),
+        ] {
+            let found = compared(&of(&[]), &of(std::slice::from_ref(&policy)), None);
+            assert_eq!((found.unjudged.of_operations.len(), found.changed.len()), (named, failing), "{policy:?}");
+        }
+    }
+
+    #[test]
+    fn objects_that_no_policy_sees_are_counted_and_not_judged() {
+        let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::new(Options::default()));
+        let kind = cluster.resolve("v1", "ConfigMap").unwrap();
+        let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: seen, namespace: kube-system}}";
+        cluster.create(&kind, parse_value(object).unwrap(), &WriteOptions::default()).unwrap();
+        let filters = ResourceFilters::parse("[*/*,kube-system,*]").unwrap();
+        let (before, after) = (of(&[]), of(&[policy("a", "")]));
+        let comparison =
+            Comparison { before: &before, after: &after, namespace: None, assumed_labels: None, filters: &filters };
+        let answers = ClusterFacts::new(Arc::clone(&cluster));
+        let found = comparison.run(&*cluster, &answers, jiff::Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!((found.judged, found.unjudged.hidden, found.changed.len()), (0, 1, 0));
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod overlay;
 mod recording;
 mod run;
 
+use ephor_engine::matching::ResourceFilters;
 use ephor_engine::redact::Redactor;
 use ephor_expr::{Str, Value};
 use ephor_runtime::policies::PolicyKey;
@@ -106,6 +107,8 @@ pub struct Preview {
     pub unseen: Vec<String>,
     /// Proposed objects that no policy sees (`resourceFilters`).
     pub hidden: Vec<String>,
+    /// The objects that no policy sees.
+    pub filters: ResourceFilters,
     /// The values of Secrets that rules have read: they are not for people.
     pub secrets: Redactor,
 }

@@ -310,6 +310,7 @@ impl Run {
             failures: failures.collect(),
             unseen: self.unseen.iter().cloned().collect(),
             hidden: self.hidden.iter().cloned().collect(),
+            filters: self.config.get().resource_filters.clone(),
             secrets,
         }
     }

@@ -10,7 +10,7 @@ use ephor_cluster::memory::Options;
 use ephor_cluster::{Cluster, MemoryCluster};
 use ephor_engine::compile::{Body, Program};
 use ephor_expr::Value;
-use ephor_scan::existing::Documents;
+use ephor_scan::existing::{Documents, Unjudged};
 use ephor_scan::verdicts::{Turn, Verdicts};
 
 use super::CommandResult;
@@ -81,21 +81,24 @@ fn settings(text: &str) -> Result<Settings, String> {
 /// Prints the plan. What would fail is a finding.
 pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let with_cluster = args.cluster.cluster;
-    let cluster: Arc<dyn Cluster> = if with_cluster {
-        args.cluster.connect_for_dry_runs()?
-    } else {
-        Arc::new(MemoryCluster::new(Options::offline()))
-    };
-    let served = cluster.discovery().context("cannot find out what the cluster serves")?;
-    let base = load_policies(&args.base, Arc::clone(&served));
-    let loaded = load_policies(&args.policies, served);
-    let mut findings: Vec<Located> = loaded.findings.into_iter().chain(base.findings).collect();
+    let mut findings: Vec<Located> = Vec::new();
     let mut read = |paths: &[PathBuf]| -> Vec<Value> {
         let read = paths.iter().map(|path| read_objects(path, &|_, _| false));
         let objects = read.filter_map(|read| read.map_err(|found| findings.extend(found)).ok()).flatten();
         objects.map(|loaded| loaded.object).collect()
     };
     let (resources, deleted) = (read(&args.resources), read(&args.delete));
+    let cluster: Arc<dyn Cluster> = if with_cluster {
+        args.cluster.connect_for_dry_runs()?
+    } else {
+        let files = MemoryCluster::new(Options::offline());
+        files.serve_kinds_of(&resources);
+        Arc::new(files)
+    };
+    let served = cluster.discovery().context("cannot find out what the cluster serves")?;
+    let base = load_policies(&args.base, Arc::clone(&served));
+    let loaded = load_policies(&args.policies, served);
+    let findings: Vec<Located> = loaded.findings.into_iter().chain(base.findings).chain(findings).collect();
     ui.errors(&findings);
     if findings.iter().any(Located::is_error) {
         return Ok(Exit::CouldNot);
@@ -124,7 +127,8 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let (mut found, planned) = preview(&cluster, &proposal, now).context("the plan cannot be made")?;
     let stored = if with_cluster { stored(&*cluster)? } else { documents(&base.policies, &base.exceptions) };
     let change = PolicyChange::new(&stored, &proposed, &proposal.deleted);
-    let verdicts = change.verdicts(&planned, proposal.namespaces, args.cluster.namespace.as_deref(), now)?;
+    let verdicts =
+        change.verdicts(&planned, proposal.namespaces, args.cluster.namespace.as_deref(), &found.filters, now)?;
     if let Some(namespace) = &args.cluster.namespace {
         found.changes.retain(|planned| planned.change.id.namespace == *namespace);
     }
@@ -154,11 +158,24 @@ fn acts(program: &Program) -> bool {
 }
 
 fn tell_verdicts(found: &Verdicts, ui: &Ui) {
-    for unseen in &found.unseen {
+    let Unjudged { unseen, of_requests, of_operations, hidden } = &found.unjudged;
+    for unseen in unseen {
         ui.say(&format!("warning: not judged: {unseen}"));
     }
-    for policy in &found.of_requests {
+    for policy in of_requests {
         ui.say(&format!("note: policy {policy} is not judged: with `background: false` its rules judge requests only"));
+    }
+    for (policy, rule) in of_operations {
+        ui.say(&format!(
+            "note: policy {policy}, rule {rule} judges no existing object: these count as being created, and the rule is \
+             about other operations"
+        ));
+    }
+    if *hidden > 0 {
+        let objects = if *hidden == 1 { "1 object is".to_owned() } else { format!("{hidden} objects are") };
+        ui.say(&format!(
+            "note: {objects} not judged: the `resourceFilters` of the settings hide them from all policies"
+        ));
     }
 }
 

@@ -199,6 +199,8 @@ fn computed(cluster: &Arc<dyn Cluster>, filter: &Filter) -> anyhow::Result<(Vec<
     warnings.extend(unjudged.unseen);
     let of_requests = unjudged.of_requests.iter();
     warnings.extend(of_requests.map(|policy| format!("policy {policy} judges requests only (`background: false`)")));
+    let of_operations = unjudged.of_operations.iter();
+    warnings.extend(of_operations.map(|(policy, rule)| format!("policy {policy}, rule {rule} judges no creations")));
     Ok((all, warnings))
 }
 

@@ -162,6 +162,12 @@ impl MemoryCluster {
         self.shared.write(|state| state.load(objects))
     }
 
+    /// Serves the kinds of `objects` without taking in the objects: as their definitions among them say, or guessed where
+    /// that is allowed.
+    pub fn serve_kinds_of(&self, objects: &[Value]) {
+        self.shared.write(|state| state.serve_kinds_of(objects));
+    }
+
     /// Sets the time (RFC 3339) that new objects and deletions get.
     pub fn set_now(&self, now: impl Into<Str>) {
         let now = now.into();

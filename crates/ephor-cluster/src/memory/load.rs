@@ -35,6 +35,21 @@ impl State {
         unloaded
     }
 
+    /// Serves the kinds of `objects`, of which only the definitions are stored.
+    pub(super) fn serve_kinds_of(&mut self, objects: &[Value]) {
+        let is_definition = |object: &&Value| object.str_at(&["kind"]) == Some(kinds::DEFINITION.kind.as_str());
+        for definition in objects.iter().filter(is_definition) {
+            // What cannot be loaded serves no kind: its objects are guessed or refused.
+            let _unloaded = self.load_one(definition.clone());
+        }
+        let text = |object: &Value, key: &str| Str::new(object.str_at(&[key]).unwrap_or_default());
+        for object in objects {
+            if let Ok(resource) = self.resolve(&text(object, "apiVersion"), &text(object, "kind")) {
+                self.learn(&resource);
+            }
+        }
+    }
+
     fn load_one(&mut self, mut object: Value) -> Result<(), ClusterError> {
         let text = |key: &str| object.str_at(&[key]).unwrap_or_default();
         let resource = self.resolve(text("apiVersion"), text("kind"))?;

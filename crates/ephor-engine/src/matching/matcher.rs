@@ -116,6 +116,15 @@ impl Matcher {
         self.filters.iter().any(|filter| filter.operations.contains(&operation))
     }
 
+    /// Whether the block selects nothing for an operation, whatever the object.
+    pub fn never_for(&self, operation: Operation) -> bool {
+        let mut never = self.filters.iter().map(|f| !f.operations.is_empty() && !f.operations.contains(&operation));
+        match self.join {
+            Join::Any => !self.filters.is_empty() && never.all(|never| never),
+            Join::All => never.any(|never| never),
+        }
+    }
+
     /// A filter that cannot be judged matters only if no other one decides.
     fn test(&self, input: &MatchInput, user: UserTest) -> Result<bool, MatchError> {
         let decisive = self.join == Join::Any;

@@ -40,6 +40,8 @@ usage: cargo xtask <command>
   load             what admission costs: the release binary before a real API server; needs wrk and an idle machine
   sandbox          what the sandbox costs: the release binary on the examples
   load policies    how soon a thousand policies hold
+  load reports [N [FLAG…]]
+                   how soon N Pods (10,000) have their reports, and what that takes; flags are for the role
   load background  what generated objects cost, and whether a crash in the midst of 10,000 triggers loses any; `load
                    background namespaces N` and `load background crash N` measure one of both
   scenarios [...]  chainsaw scenarios against Ephor on real control planes; --help says more

@@ -282,7 +282,7 @@ pub fn list(cluster: &dyn Cluster, resource: &Resource, filter: &Filter) -> Resu
     Ok((items, version.unwrap_or_default()))
 }
 
-/// Takes a list page by page; gives the version to watch from, `None` if `stop` came first.
+/// Takes a list page by page, of as many objects as the query says, else 500; gives the version to watch from, `None` if `stop` came first.
 pub fn pages(
     cluster: &dyn Cluster,
     resource: &Resource,
@@ -300,7 +300,9 @@ fn whole_pages(
     stop: &CancellationToken,
     mut take: impl FnMut(List),
 ) -> Result<Option<Str>, ClusterError> {
-    query.limit = PAGE;
+    if query.limit == 0 {
+        query.limit = PAGE;
+    }
     while !stop.is_cancelled() {
         let mut page = cluster.list(resource, &query)?;
         let (next, version) = (page.continue_token.take(), page.resource_version.clone());

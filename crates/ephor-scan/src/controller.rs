@@ -35,6 +35,13 @@ const FACTS_INTERVAL: Moment = 15_000;
 /// How long the kinds of reports are waited for, when they are not served.
 const NO_REPORTS_PAUSE: Moment = 30_000;
 
+/// How long a rescan waits for room.
+const FULL_PAUSE: Moment = 20;
+/// How many objects are listed at once.
+const PAGE: usize = 250;
+/// How many reports are listed at once: each may be much larger than the object that it is about.
+const REPORTS_PAGE: usize = 100;
+
 /// What reports hold and how.
 #[derive(Debug, Clone)]
 pub struct ReportOptions {
@@ -151,7 +158,7 @@ impl Controller {
         let mut state = self.lock();
         let kinds: Vec<GroupKind> = state.policies.kinds.keys().cloned().collect();
         for kind in kinds {
-            state.queue.add(Task::Rescan(kind, Str::default()), now);
+            state.ask_rescan(kind, Str::default(), now);
         }
         state.queue.add(Task::Sweep, now);
     }
@@ -331,36 +338,52 @@ impl Controller {
         Ok(())
     }
 
-    /// Judges all objects of a kind; those about which something else is to be said now are settled.
+    /// Judges the next page of all objects of a kind; those about which something else is to be said now are settled.
+    /// Between pages other work is done, so that no more objects are listed than have room.
     fn rescan(&self, kind: &GroupKind, namespace: &Str, now: Moment) -> Result<Settled, Failure> {
-        let policies = Arc::clone(&self.lock().policies);
-        let Some(api_version) = policies.kinds.get(kind) else { return Ok(Settled::Done) };
+        let (policies, progress) = {
+            let state = self.lock();
+            if state.is_full() {
+                return Ok(Settled::Later(FULL_PAUSE));
+            }
+            (Arc::clone(&state.policies), state.rescan(kind, namespace))
+        };
+        let over = |next| self.lock().rescanned(kind, namespace, progress.asked, next);
         let cluster = &self.env().cluster;
-        let resource = match cluster.resolve(api_version, &kind.kind) {
-            Ok(resource) => resource,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Settled::Done),
+        let resource = match policies.kinds.get(kind).map(|version| cluster.resolve(version, &kind.kind)) {
+            Some(Ok(resource)) if namespace.is_empty() || resource.namespaced => resource,
+            Some(Err(error)) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+            _ => {
+                over(None);
+                return Ok(Settled::Done);
+            }
+        };
+        let within = Some(namespace.clone()).filter(|namespace| !namespace.is_empty());
+        let filter = Filter { namespace: within, ..Filter::default() };
+        let query = ListQuery { filter, limit: PAGE, continue_token: progress.next.clone(), ..ListQuery::default() };
+        let page = match cluster.list(&resource, &query) {
+            Ok(page) => page,
+            // The list took too long. It begins anew.
+            Err(error) if error.kind() == ErrorKind::Gone => {
+                self.lock().ask_rescan(kind.clone(), namespace.clone(), now);
+                return Ok(Settled::Done);
+            }
             Err(error) => return Err(error.into()),
         };
-        if !namespace.is_empty() && !resource.namespaced {
-            return Ok(Settled::Done);
-        }
-        let within = Some(namespace.clone()).filter(|namespace| !namespace.is_empty());
-        let query = ListQuery { filter: Filter { namespace: within, ..Filter::default() }, ..ListQuery::default() };
-        pages(&**cluster, &resource, query, &self.env().stop, |objects| {
-            for object in objects {
-                let Some(uid) = self.lock().note(&object) else { continue };
-                let scanned = !self.is_filtered(&object);
-                let found = if scanned { self.judge(&policies, &object, kind, now) } else { Vec::new() };
-                let mut state = self.lock();
-                let digest = state.digest_of(&found);
-                if state.is_settled(&uid, digest) {
-                    state.settled(&object, digest);
-                } else {
-                    state.ask(uid, Some(object), now);
-                }
+        for object in page.items {
+            let Some(uid) = self.lock().note(&object) else { continue };
+            let scanned = !self.is_filtered(&object);
+            let found = if scanned { self.judge(&policies, &object, kind, now) } else { Vec::new() };
+            let mut state = self.lock();
+            let digest = state.digest_of(&found);
+            if state.is_settled(&uid, digest) {
+                state.settled(&object, digest);
+            } else {
+                state.ask(uid, Some(object), now);
             }
-        })?;
-        Ok(Settled::Done)
+        }
+        let goes_on = over(page.continue_token.filter(|next| !next.is_empty()));
+        Ok(if goes_on { Settled::Later(0) } else { Settled::Done })
     }
 
     /// Looks through stored reports for what is gone.
@@ -368,7 +391,8 @@ impl Controller {
         let policies = Arc::clone(&self.lock().policies);
         for namespaced in [true, false] {
             let resource = self.reports_kind(self.env().options.dialect, namespaced)?;
-            pages(&*self.env().cluster, &resource, ListQuery::default(), &self.env().stop, |reports| {
+            let query = ListQuery { limit: REPORTS_PAGE, ..ListQuery::default() };
+            pages(&*self.env().cluster, &resource, query, &self.env().stop, |reports| {
                 for report in reports.iter().filter(|report| ephor_reports::report::is_ours(report)) {
                     let stale = results(report).iter().any(|result| policies.fate(Rule::of(result)) == Stored::Gone);
                     self.lock().swept(report, stale, now);

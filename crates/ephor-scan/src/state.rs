@@ -27,7 +27,7 @@ pub enum Task {
     Settle(Str),
     /// Take over the results in an `EphemeralReport`, by `namespace/name`.
     Adopt(Str),
-    /// Judge all objects of a kind again, in one namespace (empty: in all).
+    /// Judge the next page of all objects of a kind again, in one namespace (empty: in all).
     Rescan(GroupKind, Str),
     /// Look for stored reports about objects and rules that are gone.
     Sweep,
@@ -75,12 +75,23 @@ struct Read {
     kinds: BTreeSet<GroupKind>,
 }
 
-/// How many objects wait to be judged at most; of others only the UID waits.
-const MAX_PENDING: usize = 1_000;
+/// From so many objects that wait to be judged on, no more are listed.
+const ENOUGH_PENDING: usize = 500;
+/// How many objects wait to be judged at most; of others only the UID waits, and they are read again.
+const MAX_PENDING: usize = 1_500;
 /// How many facts are asked for again; those beyond are read again by the next whole scan.
 const MAX_FACTS: usize = 1_000;
 /// How long the report of a deleted object is left to the garbage collector.
 const COLLECTOR_PAUSE: Moment = 30_000;
+
+/// How far a rescan has come.
+#[derive(Debug, Clone, Default)]
+pub struct RescanProgress {
+    /// How often it was asked for. It begins anew each time.
+    pub asked: u64,
+    /// Where the list goes on; `None` at its beginning.
+    pub next: Option<Str>,
+}
 
 /// The memory of the controller.
 #[derive(Debug, Default)]
@@ -95,6 +106,7 @@ pub struct State {
     ephemerals: HashMap<Str, Value>,
     namespaces: HashMap<Str, Value>,
     read: HashMap<Fetch, Read>,
+    rescans: HashMap<(GroupKind, Str), RescanProgress>,
     rounds: HashMap<GroupKind, u64>,
     report_rounds: HashMap<bool, u64>,
     /// The random key of digests, so that users cannot craft two contents with one digest.
@@ -117,7 +129,7 @@ impl State {
     pub fn set_policies(&mut self, policies: Reportable, now: Moment) {
         let rescans = policies.changes_since(&self.policies);
         for (kind, namespace) in rescans.kinds {
-            self.queue.add(Task::Rescan(kind, namespace), now);
+            self.ask_rescan(kind, namespace, now);
         }
         if rescans.stale {
             self.queue.add(Task::Sweep, now);
@@ -221,9 +233,38 @@ impl State {
         }
     }
 
-    /// Whether more objects would have to be read again to be judged.
+    /// Whether lists should wait: more objects would have to be read again to be judged.
     pub fn is_full(&self) -> bool {
-        self.pending.len() >= MAX_PENDING
+        self.pending.len() >= ENOUGH_PENDING
+    }
+
+    /// Asks for all objects of a kind, in a namespace (empty: in all), to be judged again.
+    pub fn ask_rescan(&mut self, kind: GroupKind, namespace: Str, now: Moment) {
+        let rescan = self.rescans.entry((kind.clone(), namespace.clone())).or_default();
+        *rescan = RescanProgress { asked: rescan.asked + 1, next: None };
+        self.queue.add(Task::Rescan(kind, namespace), now);
+    }
+
+    /// How far a rescan has come.
+    pub fn rescan(&self, kind: &GroupKind, namespace: &Str) -> RescanProgress {
+        self.rescans.get(&(kind.clone(), namespace.clone())).cloned().unwrap_or_default()
+    }
+
+    /// Takes note that a page of a rescan is judged and that it goes on at `next`. Returns whether it does: not if it is
+    /// over, or was asked for again meanwhile, which puts it in the queue once more.
+    pub fn rescanned(&mut self, kind: &GroupKind, namespace: &Str, asked: u64, next: Option<Str>) -> bool {
+        let key = (kind.clone(), namespace.clone());
+        match self.rescans.get_mut(&key) {
+            Some(rescan) if rescan.asked == asked && next.is_some() => {
+                rescan.next = next;
+                true
+            }
+            Some(rescan) if rescan.asked == asked => {
+                self.rescans.remove(&key);
+                false
+            }
+            _ => false,
+        }
     }
 
     /// The object that waits to be judged, unless a newer version was seen since.
@@ -427,8 +468,9 @@ impl State {
         let (name, labels) = (text(namespace, "name"), labels_of(namespace));
         let before = self.namespaces.insert(name.clone(), labels.clone());
         if before.is_some_and(|before| before != labels) {
-            for kind in self.policies.kinds.keys() {
-                self.queue.add(Task::Rescan(kind.clone(), name.clone()), now);
+            let kinds: Vec<GroupKind> = self.policies.kinds.keys().cloned().collect();
+            for kind in kinds {
+                self.ask_rescan(kind, name.clone(), now);
             }
         }
     }
@@ -462,7 +504,7 @@ impl State {
             && let Some(read) = self.read.remove(fetch)
         {
             for kind in read.kinds {
-                self.queue.add(Task::Rescan(kind, Str::default()), now);
+                self.ask_rescan(kind, Str::default(), now);
             }
         }
     }
@@ -479,4 +521,26 @@ fn scope_uid(report: &Value) -> Str {
 /// `namespace/name` of an `EphemeralReport`; of a cluster-scoped one `/name`.
 pub fn ephemeral_key(ephemeral: &Value) -> Str {
     format!("{}/{}", text(ephemeral, "namespace"), text(ephemeral, "name")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rescan_goes_on_page_by_page_and_begins_anew_when_it_is_asked_for_again() {
+        let (kind, all) = (GroupKind::new("v1", "Pod"), Str::default());
+        let mut state = State::default();
+        state.ask_rescan(kind.clone(), all.clone(), 0);
+        let first = state.rescan(&kind, &all);
+        assert!(state.rescanned(&kind, &all, first.asked, Some("2".into())));
+        assert_eq!(state.rescan(&kind, &all).next.as_deref(), Some("2"));
+        // A page that was read before the second request does not count.
+        state.ask_rescan(kind.clone(), all.clone(), 0);
+        assert!(!state.rescanned(&kind, &all, first.asked, Some("3".into())));
+        let second = state.rescan(&kind, &all);
+        assert_eq!(second.next, None);
+        assert!(!state.rescanned(&kind, &all, second.asked, None));
+        assert!(state.rescans.is_empty());
+    }
 }

@@ -2,12 +2,14 @@
 //!
 //! - [`admission`]: reviews a second, and what one takes.
 //! - [`many`]: how soon many policies hold.
+//! - [`reports`]: how soon what exists is reported on, and what that takes.
 //! - [`background`]: how soon generated objects are there, and what they take.
 
 mod admission;
 mod background;
 mod many;
 mod process;
+mod reports;
 mod test_env;
 
 use anyhow::{Result, bail};
@@ -18,6 +20,8 @@ pub(crate) fn load(arguments: &[&str]) -> Result<()> {
         [] | ["admission"] => admission::load(),
         ["policies"] => many::policies(1_000),
         ["policies", count] => many::policies(count.parse()?),
+        ["reports"] => reports::reports(10_000, &[]),
+        ["reports", count, flags @ ..] => reports::reports(count.parse()?, flags),
         ["background"] => {
             background::namespaces(1_000)?;
             background::crash(10_000)

@@ -59,7 +59,7 @@ impl TestEnv {
         )?;
         let background = Role::start(&plane, "background", &own("background")?, &[])?;
         let env = Self { admission, background, plane };
-        let file = env.file("policies.yaml", policies)?;
+        let file = file(&env.plane, "policies.yaml", policies)?;
         env.until("the policies can be applied", |env| {
             Ok(env.plane.ask(&["apply", "-f", &file.to_string_lossy()]).is_ok())
         })?;
@@ -82,30 +82,14 @@ impl TestEnv {
         Ok(())
     }
 
-    fn file(&self, name: &str, text: &str) -> Result<PathBuf> {
-        let path = self.plane.directory().join(name);
-        fs::write(&path, text)?;
-        Ok(path)
-    }
-
     /// Begins to create objects, several at once.
     pub(super) fn create(&self, documents: &[String]) -> Result<Vec<Child>> {
-        let mut children = Vec::new();
-        for (number, part) in documents.chunks(documents.len().div_ceil(CREATORS)).enumerate() {
-            let file = self.file(&format!("create-{number}.yaml"), &part.join("---\n"))?;
-            let kubectl = self.plane.kubectl().args(["create", "-f"]).arg(file).stdout(Stdio::null()).spawn()?;
-            children.push(kubectl);
-        }
-        Ok(children)
+        create(&self.plane, documents)
     }
 
     /// How many objects of a kind there are, by the path of their list.
     pub(super) fn count(&self, path: &str) -> Result<usize> {
-        let list = self.plane.ask(&["get", "--raw", &format!("{path}?limit=1")])?;
-        let list: serde_json::Value = serde_json::from_str(&list)?;
-        let here = list.get("items").and_then(serde_json::Value::as_array).map_or(0, Vec::len);
-        let rest = list.pointer("/metadata/remainingItemCount").and_then(serde_json::Value::as_u64).unwrap_or(0);
-        Ok(here + usize::try_from(rest)?)
+        count(&self.plane, path)
     }
 
     /// Waits until it holds; how long that took.
@@ -123,8 +107,38 @@ impl TestEnv {
     }
 }
 
+fn file(plane: &ControlPlane, name: &str, text: &str) -> Result<PathBuf> {
+    let path = plane.directory().join(name);
+    fs::write(&path, text)?;
+    Ok(path)
+}
+
+/// Begins to create objects, several at once.
+pub(super) fn create(plane: &ControlPlane, documents: &[String]) -> Result<Vec<Child>> {
+    let mut children = Vec::new();
+    for (number, part) in documents.chunks(documents.len().div_ceil(CREATORS)).enumerate() {
+        let file = file(plane, &format!("create-{number}.yaml"), &part.join("---\n"))?;
+        children.push(plane.kubectl().args(["create", "-f"]).arg(file).stdout(Stdio::null()).spawn()?);
+    }
+    Ok(children)
+}
+
+/// How many objects of a kind there are, by the path of their list.
+pub(super) fn count(plane: &ControlPlane, path: &str) -> Result<usize> {
+    let list = plane.ask(&["get", "--raw", &format!("{path}?limit=1")])?;
+    let list: serde_json::Value = serde_json::from_str(&list)?;
+    let here = list.get("items").and_then(serde_json::Value::as_array).map_or(0, Vec::len);
+    let rest = list.pointer("/metadata/remainingItemCount").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    Ok(here + usize::try_from(rest)?)
+}
+
 impl Role {
-    fn start(plane: &ControlPlane, name: &str, kubeconfig: &std::path::Path, flags: &[String]) -> Result<Self> {
+    pub(super) fn start(
+        plane: &ControlPlane,
+        name: &str,
+        kubeconfig: &std::path::Path,
+        flags: &[String],
+    ) -> Result<Self> {
         let metrics_port = free_port()?;
         let log = fs::File::options().create(true).append(true).open(plane.directory().join(format!("{name}.log")))?;
         let process = Command::new(ephor()?)

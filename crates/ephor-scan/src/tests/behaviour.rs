@@ -21,6 +21,21 @@ fn every_object_that_a_policy_judges_has_a_report() {
 }
 
 #[test]
+fn a_kind_of_several_pages_is_judged_whole_again_when_a_policy_changes() {
+    let mut harness = Harness::new();
+    for number in 0..600 {
+        harness.apply(&config_map("a", &format!("m{number}"), "x"));
+    }
+    for (value, want) in [("x", "pass"), ("y", "fail")] {
+        harness.apply(&wants("ClusterPolicy", "p", value, true));
+        harness.settle();
+        let words = harness.words();
+        assert_eq!(words.len(), 600);
+        assert!(words.iter().all(|word| word.ends_with(&format!("={want}"))), "{want}");
+    }
+}
+
+#[test]
 fn an_object_whose_judgement_panics_keeps_no_other_from_its_report() {
     let mut harness = Harness::new();
     harness.apply(&config_map("a", "good", "x"));

@@ -1,0 +1,152 @@
+//! What reports cost: the role before a real API server, with the policies of the benchmark set and many Pods.
+//!
+//! The Pods are there before the role starts, so that creating them alone takes the bare time. Writes are those that the
+//! role counts itself (`kyverno_client_queries_total`).
+
+use std::fmt::Write as _;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use ephor_testbed::ControlPlane;
+
+use super::process::{cpu, megabytes, plane};
+use super::test_env::{Role, count, create, difference};
+use crate::say;
+
+const POLICIES: &str = "../shared/bench/policies";
+const REPORTS: &str = "/apis/wgpolicyk8s.io/v1alpha2/policyreports";
+const ACCOUNT: &str = "kyverno-reports-controller";
+const NAMESPACES: usize = 23;
+/// How long one step may take.
+const TIMEOUT: Duration = Duration::from_mins(30);
+/// The interval of scans while nothing changes, and how long that is watched.
+const INTERVAL: (&str, Duration) = ("30s", Duration::from_secs(100));
+
+/// Measures `pods` Pods, and the role with more `flags`: the first scan, an edited policy, and scans without a change.
+pub(super) fn reports(pods: usize, flags: &[&str]) -> Result<()> {
+    let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+    let plane = plane()?;
+    let kubeconfig = plane.service_account_kubeconfig("kyverno", ACCOUNT)?;
+    let subject = format!("--serviceaccount=kyverno:{ACCOUNT}");
+    plane.ask(&["create", "clusterrolebinding", ACCOUNT, "--clusterrole=cluster-admin", &subject])?;
+    plane.ask(&["apply", "-f", POLICIES]).context("the policies of the benchmark set")?;
+    let begun = Instant::now();
+    let namespaces: Vec<String> = (0..NAMESPACES)
+        .map(|number| format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: ns{number}}}}}\n"))
+        .collect();
+    created(&plane, &namespaces)?;
+    until("every namespace has its account", || {
+        let accounts = plane.ask(&["get", "serviceaccounts", "-A", "-o", "name"])?;
+        Ok(accounts.lines().count() > NAMESPACES)
+    })?;
+    let documents: Vec<String> = (0..pods).map(pod).collect();
+    let before = begun.elapsed();
+    created(&plane, &documents)?;
+    let bare = begun.elapsed().saturating_sub(before);
+    say(&format!("{pods} Pods in {:.1} s, without Ephor", bare.as_secs_f64()));
+
+    let begun = Instant::now();
+    let role = Role::start(&plane, "reports", &kubeconfig, &flags)?;
+    until("every Pod has a report", || Ok(count(&plane, REPORTS)? >= pods))?;
+    say(&format!(
+        "first scan: {:.1} s, {:.1} s of CPU, {:.1} MB at most",
+        begun.elapsed().as_secs_f64(),
+        cpu(role.pid())?,
+        megabytes(role.pid(), "VmHWM")?
+    ));
+    say(&format!("API calls: {}", difference(&std::collections::BTreeMap::new(), &role.calls()?).0));
+    let sample = plane.ask(&["get", "--raw", &format!("{REPORTS}?limit=200")])?;
+    let sample: serde_json::Value = serde_json::from_str(&sample)?;
+    let items = sample.get("items").and_then(serde_json::Value::as_array).context("a list has items")?;
+    let bytes: usize = items.iter().map(|item| item.to_string().len()).sum();
+    say(&format!("a report as stored: {} bytes of JSON on average", bytes / items.len().max(1)));
+
+    let (spent, calls) = (cpu(role.pid())?, role.calls()?);
+    let begun = Instant::now();
+    let edit = "policies.kyverno.io/severity=critical";
+    plane.ask(&["annotate", "--overwrite", "clusterpolicy", "disallow-privileged-containers", edit])?;
+    until("every report knows the edited policy", || {
+        let (known, now) = (writes(&calls), writes(&role.calls()?));
+        Ok(now - known >= pods as f64)
+    })?;
+    let took = begun.elapsed().as_secs_f64();
+    say(&format!("a policy edited: in every report after {took:.1} s, {:.1} s of CPU", cpu(role.pid())? - spent));
+    let (memory, most) = (megabytes(role.pid(), "VmRSS")?, megabytes(role.pid(), "VmHWM")?);
+    say(&format!("memory: {memory:.1} MB, {most:.1} MB at most"));
+    drop(role);
+
+    let mut flags = flags;
+    flags.push(format!("--backgroundScanInterval={}", INTERVAL.0));
+    let role = Role::start(&plane, "reports", &kubeconfig, &flags)?;
+    until("the role has begun", || Ok(role.calls().is_ok_and(|calls| !calls.is_empty())))?;
+    sleep(INTERVAL.1);
+    let (spent, calls) = (cpu(role.pid())?, role.calls()?);
+    sleep(INTERVAL.1);
+    let after = role.calls()?;
+    let written = writes(&after) - writes(&calls);
+    say(&format!(
+        "scans every {} without a change, for {} s: {written} writes, {:.1} s of CPU; {}",
+        INTERVAL.0,
+        INTERVAL.1.as_secs(),
+        cpu(role.pid())? - spent,
+        difference(&calls, &after).0
+    ));
+    ensure!(written < 1.0, "a scan without a change wrote reports");
+    Ok(())
+}
+
+fn created(plane: &ControlPlane, documents: &[String]) -> Result<()> {
+    for mut creator in create(plane, documents)? {
+        ensure!(creator.wait()?.success(), "an object could not be created");
+    }
+    Ok(())
+}
+
+/// How many writes of reports these calls are.
+fn writes(calls: &std::collections::BTreeMap<String, f64>) -> f64 {
+    let reports =
+        calls.iter().filter(|(call, _)| call.ends_with("Report") && !call.starts_with("get ") && !is_read(call));
+    reports.map(|(_, count)| count).sum()
+}
+
+fn is_read(call: &str) -> bool {
+    ["get ", "list ", "watch "].iter().any(|verb| call.to_lowercase().starts_with(verb))
+}
+
+/// One of many Pods: every third violates some policies.
+fn pod(number: usize) -> String {
+    let bad = number.is_multiple_of(3);
+    let mut text = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: pod-{number}, namespace: ns{}, labels: {{app: a{number}, env: prod}}}}\n\
+         spec:\n  securityContext: {{runAsNonRoot: true, seccompProfile: {{type: RuntimeDefault}}}}\n  containers:\n",
+        number % NAMESPACES
+    );
+    for container in 0..=number % 3 {
+        let context = if bad {
+            "{privileged: true}"
+        } else {
+            "{allowPrivilegeEscalation: false, runAsNonRoot: true, runAsUser: 1000, capabilities: {drop: [ALL]}}"
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "  - name: c{container}\n    image: registry.example.com/team{}/app{}:1.{container}\n    securityContext: {context}\n    \
+             resources: {{requests: {{cpu: 100m, memory: 128Mi}}, limits: {{memory: 1Gi}}}}",
+            number % 17,
+            number % 101
+        );
+    }
+    text
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
+    let begun = Instant::now();
+    while !holds()? {
+        if begun.elapsed() > TIMEOUT {
+            bail!("{what}: not after {} minutes", TIMEOUT.as_secs() / 60);
+        }
+        sleep(Duration::from_millis(100));
+    }
+    Ok(())
+}

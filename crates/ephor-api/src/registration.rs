@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use ephor_cluster::{Cluster, ClusterError, ErrorKind, WriteOptions, object};
+use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, WriteOptions, object};
 use ephor_expr::{Map, Str, Value};
 use ephor_reports::Dialect;
 use ephor_reports::report::{MANAGED_BY, MANAGER};
@@ -80,6 +80,32 @@ pub fn register(cluster: &dyn Cluster, dialect: Dialect, endpoint: &Endpoint) ->
     Ok(true)
 }
 
+/// Removes the `APIService` of a dialect if Ephor wrote it for a Service in that namespace. Returns whether it did.
+pub fn unregister(cluster: &dyn Cluster, dialect: Dialect, namespace: &str) -> Result<bool, RegistrationError> {
+    let kind = cluster.resolve(API_VERSION, "APIService")?;
+    let name = name(dialect);
+    let present = match cluster.get(&kind, None, &name) {
+        Ok(present) => present,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    let is_own = present.str_at(&["metadata", "labels", MANAGED_BY]) == Some(MANAGER)
+        && present.str_at(&["spec", "service", "namespace"]) == Some(namespace);
+    if !is_own {
+        return Ok(false);
+    }
+    let options = DeleteOptions {
+        uid: object::text(&present, "uid").into(),
+        resource_version: object::text(&present, "resourceVersion").into(),
+        ..DeleteOptions::default()
+    };
+    match cluster.delete(&kind, None, &name, &options) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 fn spec(dialect: Dialect, endpoint: &Endpoint) -> Value {
     let (group, version) = ephor_cluster::resource::split_api_version(dialect.api_version());
     let service = Value::from([
@@ -135,6 +161,16 @@ mod tests {
         let foreign = Value::from([("metadata", metadata), ("spec", spec(Dialect::WgPolicy, &endpoint("other")))]);
         cluster.create(&kind, foreign, &WriteOptions::default()).unwrap();
         assert!(matches!(register(&cluster, "first"), Err(RegistrationError::Foreign(_))));
+        assert!(!unregister(&cluster, Dialect::WgPolicy, "kyverno").unwrap());
         assert_eq!(stored(&cluster).str_at(&["spec", "caBundle"]), Some("b3RoZXI="));
+    }
+
+    #[test]
+    fn an_own_registration_is_removed_and_that_of_another_installation_is_not() {
+        let cluster = MemoryCluster::new(Options::server());
+        register(&cluster, "first").unwrap();
+        assert!(!unregister(&cluster, Dialect::WgPolicy, "other").unwrap());
+        assert!(unregister(&cluster, Dialect::WgPolicy, "kyverno").unwrap());
+        assert!(!unregister(&cluster, Dialect::WgPolicy, "kyverno").unwrap());
     }
 }

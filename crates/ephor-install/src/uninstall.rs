@@ -193,12 +193,21 @@ impl Uninstall {
                 .to_owned(),
             "global.caCertificates.data=x,grafana.enabled=true,grafana.grafanaDashboard.create=true".to_owned(),
         ];
-        let release = Release { namespace: self.namespace.clone(), settings: settings.into(), ..Release::default() };
+        let mut release =
+            Release { namespace: self.namespace.clone(), settings: settings.into(), ..Release::default() };
         let mut removals: Vec<Removal> = render(&release)?.objects.iter().rev().map(Removal::of).collect();
-        let service = format!("{}-svc.{}.svc", self.name, self.namespace);
-        for part in ["ca", "pair"] {
-            let name = format!("{service}.kyverno-tls-{part}");
-            removals.push(Removal::in_namespace("v1", "Secret", &self.namespace, name));
+        // Reports in memory need objects of their own in place of definitions.
+        release.settings.push("reports.storage=aggregated".to_owned());
+        for removal in render(&release)?.objects.iter().rev().map(Removal::of) {
+            if !removals.contains(&removal) {
+                removals.push(removal);
+            }
+        }
+        for service in ["svc", "reports-api"] {
+            for part in ["ca", "pair"] {
+                let name = format!("{}-{service}.{}.svc.kyverno-tls-{part}", self.name, self.namespace);
+                removals.push(Removal::in_namespace("v1", "Secret", &self.namespace, name));
+            }
         }
         for name in [
             "kyverno",

@@ -133,6 +133,12 @@ impl<T: Ord + Clone> Queue<T> {
         ended
     }
 
+    /// Whether no work is under way and none is due.
+    pub fn is_quiet(&self, now: Moment) -> bool {
+        // Work under way is not in `ready`.
+        self.items.len() == self.ready.len() && self.ready.first().is_none_or(|(due, ..)| *due > now)
+    }
+
     /// Whether work is asked for or under way.
     pub fn holds(&self, task: &T) -> bool {
         self.items.contains_key(task)

@@ -2,8 +2,12 @@
 //!
 //! An `EphemeralReport` names an object in its own namespace, and results of rules that exist. An account that may
 //! create one in a namespace can add no other results: those of scanned rules, other objects or unknown rules are dropped.
+//!
+//! Where reports are stored, the results go into them and the `EphemeralReport` is deleted. Where reports are in memory,
+//! each replica needs it, also one that starts later: it stays, and [`crate::prune`] deletes it in time.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ephor_cluster::{ErrorKind, object};
 use ephor_expr::{Map, Str, Value};
@@ -11,8 +15,9 @@ use ephor_reports::merge::{Rule, Stored};
 use ephor_reports::{Scope, ephemeral as ephemeral_report};
 use ephor_runtime::queue::{Moment, Settled};
 
-use crate::controller::{Controller, failed, timestamp};
+use crate::controller::{Controller, Storage, failed, timestamp};
 use crate::judge::text;
+use crate::requests::created;
 use crate::settle::{Failure, results};
 
 /// How long an object that is not there yet is waited for, and how often it is looked for.
@@ -20,10 +25,14 @@ const ORPHANED_AFTER: Moment = 120_000;
 const POLL_INTERVAL: Moment = 5_000;
 
 impl Controller {
-    /// Takes over the results of an `EphemeralReport` and deletes it.
+    /// Takes over the results of an `EphemeralReport`.
     pub(crate) fn adopt(&self, key: &str, now: Moment) -> Settled {
         let Some(ephemeral) = self.lock().ephemeral(key) else { return Settled::Done };
-        match self.try_adopt(&ephemeral, now) {
+        let adopted = match self.env().options.storage {
+            Storage::Cluster => self.try_adopt(&ephemeral, now),
+            Storage::Memory => self.try_keep(key, &ephemeral, now),
+        };
+        match adopted {
             Ok(Settled::Done) => {
                 self.lock().adopted(key);
                 Settled::Done
@@ -38,16 +47,13 @@ impl Controller {
         let own = cluster
             .resolve(ephemeral_report::API_VERSION, ephemeral_report::kind(!text(ephemeral, "namespace").is_empty()))?;
         let Some(scope) = self.subject(ephemeral)? else {
-            let created = text(ephemeral, "creationTimestamp").parse::<jiff::Timestamp>();
-            let age =
-                created.map_or(ORPHANED_AFTER, |at| now.saturating_sub(at.as_millisecond().max(0).unsigned_abs()));
-            if age < ORPHANED_AFTER {
+            if !is_orphaned(ephemeral, now) {
                 return Ok(Settled::Later(POLL_INTERVAL));
             }
             self.remove(&own, ephemeral)?;
             return Ok(Settled::Done);
         };
-        let policies = std::sync::Arc::clone(&self.lock().policies);
+        let policies = Arc::clone(&self.lock().policies);
         let fresh = ephemeral.get("spec").map(results).unwrap_or_default().iter();
         let fresh: Vec<Value> =
             fresh.filter(|result| policies.fate(Rule::of(result)) == Stored::Stands).cloned().collect();
@@ -58,6 +64,39 @@ impl Controller {
             })?;
         }
         self.remove(&own, ephemeral)?;
+        Ok(Settled::Done)
+    }
+
+    /// Takes the results of an `EphemeralReport` that stays in the cluster.
+    fn try_keep(&self, key: &str, ephemeral: &Value, now: Moment) -> Result<Settled, Failure> {
+        let Some(scope) = self.subject(ephemeral)? else {
+            return Ok(if is_orphaned(ephemeral, now) { Settled::Done } else { Settled::Later(POLL_INTERVAL) });
+        };
+        let uid = scope.uid.clone();
+        {
+            let mut state = self.lock();
+            // It was deleted while its object was looked for.
+            if state.ephemeral(key).is_none() {
+                return Ok(Settled::Done);
+            }
+            state.requests.insert(&key.into(), ephemeral, scope);
+        }
+        self.show_requests(&uid, now)
+    }
+
+    /// Makes the report about an object show the results of its `EphemeralReport`s, and no results of others.
+    pub(crate) fn show_requests(&self, uid: &Str, now: Moment) -> Result<Settled, Failure> {
+        let (found, policies) = {
+            let state = self.lock();
+            (state.requests.of(uid), Arc::clone(&state.policies))
+        };
+        let Some((scope, mut found)) = found else { return Ok(Settled::Done) };
+        found.retain(|result| policies.fate(Rule::of(result)) == Stored::Stands);
+        self.write(&scope, &found, timestamp(now), |rule| match policies.fate(rule) {
+            Stored::Replaced => Stored::Stands,
+            Stored::Gone | Stored::Stands => Stored::Gone,
+        })?;
+        self.lock().requests.forget_empty(uid);
         Ok(Settled::Done)
     }
 
@@ -83,6 +122,11 @@ impl Controller {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Whether the object of an `EphemeralReport` has been waited for long enough.
+fn is_orphaned(ephemeral: &Value, now: Moment) -> bool {
+    created(ephemeral).is_none_or(|at| now.saturating_sub(at.as_millisecond().max(0).unsigned_abs()) >= ORPHANED_AFTER)
 }
 
 /// What the labels `audit.kyverno.io/resource.…` say.

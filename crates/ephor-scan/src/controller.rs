@@ -42,6 +42,16 @@ const PAGE: usize = 250;
 /// How many reports are listed at once: each may be much larger than the object that it is about.
 const REPORTS_PAGE: usize = 100;
 
+/// Where reports are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Storage {
+    /// In the cluster. One replica writes them, and deletes the `EphemeralReport`s whose results they hold.
+    Cluster,
+    /// In the memory of each replica. `EphemeralReport`s stay, so that every replica can read them, and a report shows
+    /// their results as long as they exist.
+    Memory,
+}
+
 /// What reports hold and how.
 #[derive(Debug, Clone)]
 pub struct ReportOptions {
@@ -53,12 +63,20 @@ pub struct ReportOptions {
     pub allowed: Option<Vec<Str>>,
     /// How long a report gets at most, in bytes of JSON.
     pub max_bytes: usize,
+    /// Where reports are.
+    pub storage: Storage,
 }
 
 impl Default for ReportOptions {
     fn default() -> Self {
         // An API server stores 1.5 MiB, managed fields and all.
-        Self { dialect: Dialect::WgPolicy, reported: Reported::ALL.into(), allowed: None, max_bytes: 1 << 20 }
+        Self {
+            dialect: Dialect::WgPolicy,
+            reported: Reported::ALL.into(),
+            allowed: None,
+            max_bytes: 1 << 20,
+            storage: Storage::Cluster,
+        }
     }
 }
 
@@ -144,8 +162,8 @@ impl Controller {
     }
 
     /// Takes note of results that other roles leave.
-    pub fn observe_ephemerals(&self, event: WatcherEvent, now: Moment) {
-        self.lock().observe_ephemerals(event, now);
+    pub fn observe_ephemerals(&self, namespaced: bool, event: WatcherEvent, now: Moment) {
+        self.lock().observe_ephemerals(namespaced, event, now);
     }
 
     /// Takes note of what happens to namespaces.
@@ -175,6 +193,11 @@ impl Controller {
         self.lock().is_full()
     }
 
+    /// Whether no work is under way and none is due.
+    pub fn is_quiet(&self, now: Moment) -> bool {
+        self.lock().queue.is_quiet(now)
+    }
+
     /// How much work there is.
     pub fn depth(&self) -> usize {
         self.lock().queue.depth()
@@ -201,6 +224,7 @@ impl Controller {
         match task {
             Task::Settle(uid) => self.settle(uid, now).unwrap_or_else(|failure| failed(&failure, uid)),
             Task::Adopt(key) => self.adopt(key, now),
+            Task::Requests(uid) => self.show_requests(uid, now).unwrap_or_else(|failure| failed(&failure, uid)),
             Task::Rescan(kind, namespace) => {
                 self.rescan(kind, namespace, now).unwrap_or_else(|failure| failed(&failure, &kind.kind))
             }

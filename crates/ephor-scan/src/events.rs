@@ -65,6 +65,17 @@ impl NewResults {
         })
     }
 
+    /// Tells only while `allowed` says so.
+    #[must_use]
+    pub fn only_while(self, allowed: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        let Some(observer) = self.0 else { return self };
+        Self::call(move |scope, results| {
+            if allowed() {
+                observer(scope, results);
+            }
+        })
+    }
+
     /// Tells of those `fresh` results that say that something is wrong and that `stored` does not hold.
     pub(crate) fn tell(&self, scope: &Scope, fresh: &[Value], stored: &[Value]) {
         let Some(observer) = &self.0 else { return };

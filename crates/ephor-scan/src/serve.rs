@@ -1,14 +1,16 @@
 //! Runs the controller: watchers that feed it, workers that step it, and the lease.
 //!
-//! Only the leader has a controller. Its memory begins with its term and ends with it.
+//! Where reports are stored, only the leader has a controller, whose memory begins and ends with its term. Where they are
+//! in memory, every replica has one ([`crate::aggregated`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ephor_cluster::{Cluster, Discovery};
 use ephor_expr::Str;
-use ephor_reports::ephemeral::API_VERSION;
+use ephor_reports::ephemeral::{self, API_VERSION};
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::events::Recorder;
 use ephor_runtime::facts::Answers;
@@ -73,8 +75,8 @@ const STOP_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// How long a watcher waits when more objects are known than are judged.
 const FULL_PAUSE: Duration = Duration::from_millis(5);
 
-/// Takes part in the election until `stop`, and keeps reports while leading.
-pub fn run(reports: &Reports, stop: &CancellationToken) {
+/// Takes part in the election until `stop`, and keeps reports while leading. `begin` is called when a term begins.
+pub fn run(reports: &Reports, stop: &CancellationToken, mut begin: impl FnMut(&Term)) {
     let options = LeaseOptions {
         namespace: reports.namespace.clone(),
         name: REPORTS_LEASE.into(),
@@ -82,6 +84,7 @@ pub fn run(reports: &Reports, stop: &CancellationToken) {
         retry: reports.leader_retry,
     };
     lease::run(&reports.cluster, &options, stop, |term| {
+        begin(term);
         let (reports, term) = (reports.clone(), term.clone());
         threads::spawn("reports", threads::LARGE, &term.token().clone(), move || lead(&reports, &term));
     });
@@ -89,6 +92,33 @@ pub fn run(reports: &Reports, stop: &CancellationToken) {
 
 /// Keeps reports for one term; returns at its end.
 pub fn lead(reports: &Reports, term: &Term) {
+    keep(reports, term, &Completion::default(), |events| events);
+}
+
+/// Whether everything that existed at the start has been judged. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct Completion(Arc<AtomicBool>);
+
+impl Completion {
+    /// Whether it has.
+    pub fn is_complete(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn complete(&self) {
+        if !self.0.swap(true, Ordering::AcqRel) {
+            tracing::info!("everything that exists is judged");
+        }
+    }
+}
+
+/// Keeps reports until the term ends. `filtered` makes of what writes Events what is told of new results.
+pub(crate) fn keep(
+    reports: &Reports,
+    term: &Term,
+    completion: &Completion,
+    filtered: impl FnOnce(NewResults) -> NewResults,
+) {
     let stop = term.token().clone();
     let store = PolicyStore::new(reports.exceptions.clone());
     let policies = store.follow(&reports.cluster, &stop);
@@ -106,16 +136,14 @@ pub fn lead(reports: &Reports, term: &Term) {
         fence: Arc::new(move || fence.fence()),
         options: reports.options.clone(),
         filters,
-        new_results: NewResults::events(reports.events.clone(), store.clone()),
+        new_results: filtered(NewResults::events(reports.events.clone(), store.clone())),
         metrics: reports.metrics.clone(),
         stop: stop.clone(),
     });
     let role = Role { reports, controller, wake: WorkNotify::default(), stop };
     let Some(discovery) = role.discovery() else { return };
     let discovery = Arc::new(Mutex::new(discovery));
-    if role.follow_reports().is_none() {
-        return;
-    }
+    let Some(ephemerals) = role.follow_reports() else { return };
     store.subscribe({
         let (controller, wake, discovery) = (role.controller.clone(), role.wake.clone(), Arc::clone(&discovery));
         move |snapshot| {
@@ -129,7 +157,7 @@ pub fn lead(reports: &Reports, term: &Term) {
     for worker in 0..reports.workers.max(1) {
         role.spawn_worker(worker);
     }
-    role.follow_kinds(|fresh| {
+    role.follow_kinds(&ephemerals, completion, |fresh| {
         let changed = {
             let mut known = discovery.lock();
             let changed = !Arc::ptr_eq(&known, &fresh);
@@ -163,8 +191,9 @@ impl Role<'_> {
         None
     }
 
-    /// Follows namespaces, reports and what other roles leave. Returns when all of it is known; `None` if stopped before.
-    fn follow_reports(&self) -> Option<()> {
+    /// Follows namespaces, reports and what other roles leave. Returns when namespaces and reports are known, with the
+    /// watchers of the rest; `None` if stopped before.
+    fn follow_reports(&self) -> Option<Vec<Watcher>> {
         let dialect = self.reports.options.dialect;
         let mut watchers =
             vec![self.watch(WatchTarget::all("v1", "Namespace").metadata_only(), |controller, event| {
@@ -183,11 +212,11 @@ impl Role<'_> {
                 }
             }
         }
-        for kind in ["EphemeralReport", "ClusterEphemeralReport"] {
-            let target = WatchTarget::all(API_VERSION, kind);
-            self.watch(target, |controller, event| controller.observe_ephemerals(event, now()));
-        }
-        Some(())
+        let ephemerals = [true, false].map(|namespaced| {
+            let target = WatchTarget::all(API_VERSION, ephemeral::kind(namespaced));
+            self.watch(target, move |controller, event| controller.observe_ephemerals(namespaced, event, now()))
+        });
+        Some(ephemerals.into())
     }
 
     fn watch(&self, watched: WatchTarget, observe: impl Fn(&Controller, WatcherEvent) + Send + 'static) -> Watcher {
@@ -226,10 +255,11 @@ impl Role<'_> {
     }
 
     /// Keeps a watcher for each kind that is scanned; returns with the term.
-    fn follow_kinds(&self, served: impl Fn(Arc<Discovery>)) {
+    fn follow_kinds(&self, ephemerals: &[Watcher], completion: &Completion, served: impl Fn(Arc<Discovery>)) {
         let mut watchers: BTreeMap<GroupKind, (Str, CancellationToken, Watcher)> = BTreeMap::new();
         let started = now();
         let (mut begun, mut round, mut resynced): (bool, u64, Moment) = (false, 0, started);
+        let mut busy = started;
         loop {
             let kinds = self.controller.kinds();
             watchers.retain(|kind, (version, stop, _)| {
@@ -255,6 +285,16 @@ impl Role<'_> {
             if !begun && (waited || watchers.values().all(|(_, _, watcher)| watcher.synced())) {
                 begun = true;
                 self.controller.begin(now());
+            }
+            let quiet = self.controller.is_quiet(now());
+            if !quiet {
+                busy = now();
+            }
+            // A kind that cannot be listed does not hold up the others.
+            let idle = now().saturating_sub(busy) >= SYNC_TIMEOUT;
+            let mut all = watchers.values().map(|(_, _, watcher)| watcher).chain(ephemerals);
+            if begun && quiet && (idle || all.all(Watcher::synced)) {
+                completion.complete();
             }
             round += 1;
             if round.is_multiple_of(DISCOVERY_ROUNDS)

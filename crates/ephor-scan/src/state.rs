@@ -4,7 +4,7 @@
 //! digest of its content. An object itself stays only until it is judged, and only while there is room; else it is read
 //! again.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ use ephor_runtime::watcher::WatcherEvent;
 
 use crate::judge::text;
 use crate::reportable::{Reportable, kind_of};
+use crate::requests::RequestResults;
 
 /// A piece of work.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,6 +28,8 @@ pub enum Task {
     Settle(Str),
     /// Take over the results in an `EphemeralReport`, by `namespace/name`.
     Adopt(Str),
+    /// Make the report about the object of that UID show the results of requests that are in memory.
+    Requests(Str),
     /// Judge the next page of all objects of a kind again, in one namespace (empty: in all).
     Rescan(GroupKind, Str),
     /// Look for stored reports about objects and rules that are gone.
@@ -104,6 +107,10 @@ pub struct State {
     pending: HashMap<Str, Value>,
     stored: HashMap<Str, BTreeMap<Str, StoredReport>>,
     ephemerals: HashMap<Str, Value>,
+    /// The `EphemeralReport`s of the list that is being read, by whether they are namespaced.
+    listed: HashMap<bool, HashSet<Str>>,
+    /// The results of `EphemeralReport`s that stay in the cluster.
+    pub requests: RequestResults,
     namespaces: HashMap<Str, Value>,
     read: HashMap<Fetch, Read>,
     rescans: HashMap<(GroupKind, Str), RescanProgress>,
@@ -414,26 +421,46 @@ impl State {
         }
     }
 
-    /// Takes note of results that another role leaves.
-    pub fn observe_ephemerals(&mut self, event: WatcherEvent, now: Moment) {
+    /// Takes note of results that another role leaves, of namespaced or of cluster-scoped kind.
+    pub fn observe_ephemerals(&mut self, namespaced: bool, event: WatcherEvent, now: Moment) {
         match event {
-            WatcherEvent::Init | WatcherEvent::InitDone | WatcherEvent::InitPartial => {}
+            WatcherEvent::Init => drop(self.listed.insert(namespaced, HashSet::new())),
+            WatcherEvent::InitDone => {
+                let listed = self.listed.remove(&namespaced).unwrap_or_default();
+                let known = self.ephemerals.keys().chain(self.requests.keys());
+                let gone = known.filter(|key| key.starts_with('/') != namespaced && !listed.contains(*key));
+                let gone: Vec<Str> = gone.cloned().collect();
+                for key in gone {
+                    self.ephemeral_gone(&key, now);
+                }
+            }
+            WatcherEvent::InitPartial => {}
             WatcherEvent::InitPage(ephemerals) => {
                 for ephemeral in ephemerals {
+                    if let Some(listed) = self.listed.get_mut(&namespaced) {
+                        listed.insert(ephemeral_key(&ephemeral));
+                    }
                     self.observe_ephemeral(ephemeral, now);
                 }
             }
             WatcherEvent::Apply(ephemeral) => self.observe_ephemeral(ephemeral, now),
-            WatcherEvent::Delete(ephemeral) => {
-                let key = ephemeral_key(&ephemeral);
-                self.ephemerals.remove(&key);
-                self.queue.forget(&Task::Adopt(key));
-            }
+            WatcherEvent::Delete(ephemeral) => self.ephemeral_gone(&ephemeral_key(&ephemeral), now),
+        }
+    }
+
+    fn ephemeral_gone(&mut self, key: &Str, now: Moment) {
+        self.ephemerals.remove(key);
+        self.queue.forget(&Task::Adopt(key.clone()));
+        if let Some(uid) = self.requests.remove(key) {
+            self.queue.add(Task::Requests(uid), now);
         }
     }
 
     fn observe_ephemeral(&mut self, ephemeral: Value, now: Moment) {
         let key = ephemeral_key(&ephemeral);
+        if self.requests.has(&key, &ephemeral) {
+            return;
+        }
         self.ephemerals.insert(key.clone(), ephemeral);
         self.queue.add(Task::Adopt(key), now);
     }

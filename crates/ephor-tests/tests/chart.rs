@@ -95,7 +95,7 @@ fn releases() -> Vec<(Vec<String>, Release)> {
                 "admissionController.rbac.clusterRole.extraResources[0].apiGroups={apps}",
                 "admissionController.rbac.clusterRole.extraResources[0].resources={deployments}",
                 "admissionController.rbac.clusterRole.extraResources[0].verbs={get}",
-                "backgroundController.enabled=false,rbac.users=false",
+                "backgroundController.enabled=false,rbac.users=false,reports.storage=aggregated",
             ],
             None,
         ),

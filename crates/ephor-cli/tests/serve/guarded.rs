@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_mins(2);
 /// A control plane, replicas of the admission role behind a balancer, and replicas of the background role.
 pub(crate) struct Cluster {
     replicas: Vec<Replica>,
-    /// The background role.
+    /// The background role, or that of reports.
     pub(crate) workers: Vec<Worker>,
     balancer: Balancer,
     started: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Replica {
     pub(crate) port: u16,
 }
 
-/// A replica of the background role.
+/// A replica of a role without webhooks.
 pub(crate) struct Worker {
     pub(crate) process: Guarded,
     /// What it calls itself.
@@ -103,11 +103,17 @@ impl Cluster {
 
     /// Starts another replica of the background role. Does not wait for it.
     pub(crate) fn work(&mut self) {
+        self.work_as("background", &[]);
+    }
+
+    /// Starts another replica of a role with a port for probes. Does not wait for it.
+    pub(crate) fn work_as(&mut self, role: &str, flags: &[String]) {
         self.started += 1;
         let (health_port, identity) = (free_port().unwrap(), format!("worker-{}", self.started));
-        let mut arguments = vec!["serve".to_owned(), "background".to_owned(), "--disableMetrics=true".to_owned()];
+        let mut arguments = vec!["serve".to_owned(), role.to_owned(), "--disableMetrics=true".to_owned()];
         arguments.push(format!("--kubeconfig={}", self.plane.kubeconfig().display()));
         arguments.push(format!("--healthPort={health_port}"));
+        arguments.extend_from_slice(flags);
         let log = self.plane.directory().join(format!("{identity}.log"));
         let environment = [("KYVERNO_POD_NAME".to_owned(), identity.clone())];
         let process = Guarded::spawn(&binary(), &arguments, &environment, &log).unwrap();

@@ -4,6 +4,7 @@
 //! (`cargo xtask cluster build`), and so are not part of a plain `cargo test`.
 
 mod aggregated;
+mod aggregated_role;
 mod balancer;
 mod crash;
 mod dev;

@@ -40,6 +40,26 @@ fn switches_leave_parts_out() {
 }
 
 #[test]
+fn reports_in_memory_have_a_service_and_rights_and_no_definitions() {
+    let objects = rendered(&["reports.storage=aggregated,openreports.installCrds=true,fullnameOverride=own"]);
+    let definitions = names(&objects, "CustomResourceDefinition");
+    assert!(definitions.iter().all(|name| !name.contains("policyreports") && !name.contains("openreports")));
+    assert!(definitions.contains(&"ephemeralreports.reports.kyverno.io".to_owned()));
+    assert!(names(&objects, "Service").contains(&"own-reports-api".to_owned()));
+    assert!(names(&objects, "ClusterRoleBinding").contains(&"own:reports-controller:auth-delegator".to_owned()));
+    assert!(names(&objects, "RoleBinding").contains(&"own:reports-controller:authentication-reader".to_owned()));
+    let text = to_text(&objects);
+    assert!(text.contains("--reports-storage=aggregated") && text.contains("--reportsServiceName=own-reports-api"));
+
+    let stored = rendered(&[]);
+    assert!(!names(&stored, "Service").contains(&"kyverno-reports-api".to_owned()));
+    assert!(!to_text(&stored).contains("system:auth-delegator"));
+    let settings = vec!["reports.storage=none".to_owned()];
+    let error = render(&Release { settings, ..Release::default() }).unwrap_err();
+    assert!(error.to_string().contains("reports.storage"), "{error}");
+}
+
+#[test]
 fn without_a_replica_nothing_is_rendered() {
     let settings = vec!["admissionController.replicas=0".to_owned()];
     let error = render(&Release { settings, ..Release::default() }).unwrap_err();

@@ -203,6 +203,28 @@ pub struct ReportsSettings {
     pub allowed_results: Vec<Str>,
     /// Where the kubelet asks; `None`: nowhere.
     pub health_port: Option<u16>,
+    /// Where reports are.
+    pub storage: ReportStorage,
+}
+
+/// Where `ephor serve reports` keeps reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReportStorage {
+    /// As objects in the cluster.
+    Stored,
+    /// In the memory of each replica, which serves them as an extension API server.
+    Aggregated(AggregatedSettings),
+}
+
+/// How the API server reaches reports in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AggregatedSettings {
+    /// The port that the role listens on.
+    pub port: u16,
+    /// The Service in front of it.
+    pub service: Str,
+    /// The port of the Service.
+    pub service_port: u16,
 }
 
 impl AdmissionSettings {
@@ -301,6 +323,15 @@ impl ReportsSettings {
             open_reports: values.switch("openreportsEnabled"),
             allowed_results,
             health_port: Some(values.port("healthPort")).filter(|port| *port != 0),
+            storage: match values.text("reports-storage") {
+                "stored" => ReportStorage::Stored,
+                "aggregated" => ReportStorage::Aggregated(AggregatedSettings {
+                    port: values.port("reportsServerPort"),
+                    service: values.text("reportsServiceName").into(),
+                    service_port: values.port("servicePort"),
+                }),
+                _ => return Err(values.refuse("reports-storage", "`stored` or `aggregated`")),
+            },
         })
     }
 }

@@ -195,4 +195,8 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(Reports, "reportsChunkSize", Count, "0").without_effect("reports are cut by their size"),
     flag(Reports, "reportsServiceAccountName", Text, "").without_effect("the role knows its own account"),
     flag(Reports, "healthPort", Port, "0"),
+    flag(Reports, "reports-storage", Text, "stored"),
+    flag(Reports, "reportsServerPort", Port, "9443"),
+    flag(Reports, "reportsServiceName", Text, "kyverno-reports-api"),
+    flag(Reports, "servicePort", Port, "443"),
 ];

@@ -206,6 +206,27 @@ fn results_of_requests_stand_until_their_rule_goes() {
 }
 
 #[test]
+fn reports_in_memory_show_results_of_requests_as_long_as_their_ephemeral_report_exists() {
+    let mut harness = Harness::in_memory();
+    let made = harness.apply(&config_map("a", "m", "y"));
+    harness.apply(&wants("ClusterPolicy", "asked", "x", false));
+    harness.apply(&wants("ClusterPolicy", "scanned", "x", true));
+    harness.apply(&ephemeral(&made, "asked", "r"));
+    harness.settle();
+    assert_eq!(harness.words(), ["m: asked/r=fail, scanned/r=fail"]);
+    // Every replica needs it, also one that starts later.
+    assert_eq!(harness.list("reports.kyverno.io/v1", "EphemeralReport").len(), 1);
+    harness.crash();
+    harness.settle();
+    assert_eq!(harness.words(), ["m: asked/r=fail, scanned/r=fail"]);
+    // Its deletion goes unnoticed until it is listed again.
+    harness.lose_watches();
+    harness.delete("reports.kyverno.io/v1", "EphemeralReport", "a", "e-asked");
+    harness.settle();
+    assert_eq!(harness.words(), ["m: scanned/r=fail"]);
+}
+
+#[test]
 fn what_is_left_about_scanned_or_unknown_rules_is_dropped() {
     let mut harness = Harness::new();
     let made = harness.apply(&config_map("a", "m", "x"));

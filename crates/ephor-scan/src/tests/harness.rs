@@ -83,7 +83,11 @@ impl Harness {
 
     /// A harness whose reports are in memory.
     pub(super) fn in_memory() -> Self {
-        let options = ReportOptions { max_bytes: usize::MAX, ..ReportOptions::default() };
+        let options = ReportOptions {
+            max_bytes: usize::MAX,
+            storage: crate::controller::Storage::Memory,
+            ..ReportOptions::default()
+        };
         Self::start(options, Storage::Memory)
     }
 
@@ -202,7 +206,9 @@ impl Harness {
             });
         }
         for kind in ["EphemeralReport", "ClusterEphemeralReport"] {
-            self.follow(ephor_reports::ephemeral::API_VERSION, kind, |event| controller.observe_ephemerals(event, now));
+            self.follow(ephor_reports::ephemeral::API_VERSION, kind, |event| {
+                controller.observe_ephemerals(kind == "EphemeralReport", event, now);
+            });
         }
     }
 

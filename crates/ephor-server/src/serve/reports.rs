@@ -1,7 +1,8 @@
 //! `ephor serve reports`: wires the role.
 //!
-//! Every replica follows the configuration and answers probes and questions for metrics; one of them leads and does
-//! the work ([`ephor_scan::serve`]).
+//! Every replica follows the configuration and answers probes and questions for metrics. Where reports are stored, one of
+//! them leads and does the work ([`ephor_scan::serve`]). Where they are in memory, all of them compute and serve reports
+//! ([`super::aggregated`]).
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -13,11 +14,12 @@ use ephor_reports::Dialect;
 use ephor_runtime::CancellationToken;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::metrics::Metrics;
-use ephor_runtime::settings::ReportsSettings;
+use ephor_runtime::settings::{ReportStorage, ReportsSettings};
 use ephor_runtime::watcher::Watcher;
 use ephor_scan::controller::ReportOptions;
 use ephor_scan::serve::{Reports, run};
 
+use super::aggregated::{Front, start_unregistering};
 use super::background::recorder;
 use super::{RoleAnswers, ServeError, announce, counted};
 
@@ -39,8 +41,14 @@ pub fn reports(
     metrics.follow_config(&cluster, &common.namespace, &common.metrics_config_name, stop);
     let RoleAnswers { facts, mut watchers, .. } = RoleAnswers::follow(&cluster, common, &config, stop);
     watchers.push(config_watcher.clone());
+    let front = match &settings.storage {
+        ReportStorage::Stored => None,
+        ReportStorage::Aggregated(aggregated) => Some(Front::follow(&cluster, settings, aggregated, stop)),
+    };
+    let readiness = front.as_ref().map(Front::readiness);
     if let Some(port) = settings.health_port {
-        let ready = Arc::new(move || watchers.iter().all(Watcher::synced));
+        let ready =
+            Arc::new(move || watchers.iter().all(Watcher::synced) && readiness.as_ref().is_none_or(|ready| ready()));
         plain::listen("probes", (Ipv4Addr::UNSPECIFIED, port).into(), plain::probes(ready), stop)
             .map_err(|error| ServeError::Listen { port, error })?;
     }
@@ -65,12 +73,25 @@ pub fn reports(
         skip_filters: settings.skip_resource_filters,
         exceptions: common.exceptions.clone(),
         options: ReportOptions {
-            dialect: if settings.open_reports { Dialect::OpenReports } else { Dialect::WgPolicy },
+            dialect: dialect(settings),
             reported: common.reporting.clone(),
             allowed: Some(settings.allowed_results.clone()).filter(|allowed| !allowed.is_empty()),
             ..ReportOptions::default()
         },
     };
-    run(&role, stop);
+    match front {
+        None => {
+            let (cluster, namespace) = (Arc::clone(&role.cluster), common.namespace.clone());
+            run(&role, stop, |term| {
+                start_unregistering(&cluster, &namespace, term, &[Dialect::WgPolicy, Dialect::OpenReports]);
+            });
+        }
+        Some(front) => front.serve(role, stop)?,
+    }
     stop.failure().map_or(Ok(()), |reason| Err(ServeError::Failed(reason)))
+}
+
+/// The API of reports.
+pub(super) fn dialect(settings: &ReportsSettings) -> Dialect {
+    if settings.open_reports { Dialect::OpenReports } else { Dialect::WgPolicy }
 }

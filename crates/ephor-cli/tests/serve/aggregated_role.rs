@@ -49,6 +49,26 @@ spec:
     )
 }
 
+/// The kubeconfig of the role's own account, with the rights that the chart gives it where reports are in memory.
+fn account(cluster: &Cluster) -> std::path::PathBuf {
+    let settings = ["install", "--print", "--set", "reports.storage=aggregated,crds.install=false"];
+    let printed = std::process::Command::new(crate::guarded::binary()).args(settings).output().unwrap();
+    let text = String::from_utf8(printed.stdout).unwrap();
+    let is_right = |document: &&str| {
+        let kinds = ["ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"];
+        document.lines().any(|line| line.strip_prefix("kind: ").is_some_and(|kind| kinds.contains(&kind)))
+    };
+    let rights: Vec<&str> = text.split("---\n").filter(is_right).collect();
+    cluster.apply("rights.yaml", &rights.join("---\n"));
+    let name = "kyverno-reports-controller";
+    // No controller gathers cluster roles here, so the role is bound itself.
+    let role = "--clusterrole=kyverno:reports-controller:core";
+    cluster.ask(&["create", "clusterrolebinding", "core", role, &format!("--serviceaccount=kyverno:{name}")]);
+    let view = "--clusterrole=view";
+    cluster.ask(&["create", "clusterrolebinding", "read", view, &format!("--serviceaccount=kyverno:{name}")]);
+    cluster.plane.service_account_kubeconfig("kyverno", name).unwrap()
+}
+
 /// `policy=result …` of the report about the `ConfigMap`; the error if there is none.
 fn results(cluster: &Cluster, uid: &str) -> String {
     let path = "jsonpath={range .results[*]}{.policy}={.result} {end}";
@@ -76,7 +96,8 @@ fn reports_are_computed_and_served_and_nothing_is_stored() {
         format!("--reportsServerPort={port}"),
         format!("--servicePort={port}"),
     ];
-    cluster.work_as("reports", &flags);
+    let account = account(&cluster);
+    cluster.work_by(&account, "reports", &flags);
     cluster.eventually("the role is ready", |cluster| cluster.workers[0].is_ready());
     cluster.eventually("the role says why it does not serve", |cluster| {
         cluster.workers[0].process.log_end(200).contains("APIService `v1alpha2.wgpolicyk8s.io` is not Ephor's")
@@ -97,7 +118,7 @@ fn reports_are_computed_and_served_and_nothing_is_stored() {
         .eventually("the result of a request is shown", |cluster| results(cluster, uid) == "asked=fail colours=fail ");
     cluster.ask(&["get", "ephemeralreport", "from-admission"]);
     cluster.workers.remove(0).process.kill();
-    cluster.work_as("reports", &flags);
+    cluster.work_by(&account, "reports", &flags);
     cluster.eventually("another replica shows the same", |cluster| results(cluster, uid) == "asked=fail colours=fail ");
     cluster.ask(&["delete", "ephemeralreport", "from-admission"]);
     cluster.eventually("the result goes with it", |cluster| results(cluster, uid) == "colours=fail ");
@@ -110,7 +131,7 @@ fn reports_are_computed_and_served_and_nothing_is_stored() {
         "-f",
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/ephor/files/crds"),
     ]);
-    cluster.work_as("reports", &[]);
+    cluster.work_by(&account, "reports", &[]);
     cluster.eventually("the report is stored", |cluster| results(cluster, uid) == "colours=fail ");
     let served = ["get", "apiservice", "v1alpha2.wgpolicyk8s.io", "-o", "jsonpath={.spec.service}"];
     assert_eq!(cluster.ask(&served), "");

@@ -1,7 +1,7 @@
 //! A cluster that Ephor guards and works in.
 
 use std::io::{Read as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
@@ -103,15 +103,16 @@ impl Cluster {
 
     /// Starts another replica of the background role. Does not wait for it.
     pub(crate) fn work(&mut self) {
-        self.work_as("background", &[]);
+        let kubeconfig = self.plane.kubeconfig().clone();
+        self.work_by(&kubeconfig, "background", &[]);
     }
 
-    /// Starts another replica of a role with a port for probes. Does not wait for it.
-    pub(crate) fn work_as(&mut self, role: &str, flags: &[String]) {
+    /// Starts another replica of a role with a port for probes, as the account of `kubeconfig`. Does not wait for it.
+    pub(crate) fn work_by(&mut self, kubeconfig: &Path, role: &str, flags: &[String]) {
         self.started += 1;
         let (health_port, identity) = (free_port().unwrap(), format!("worker-{}", self.started));
         let mut arguments = vec!["serve".to_owned(), role.to_owned(), "--disableMetrics=true".to_owned()];
-        arguments.push(format!("--kubeconfig={}", self.plane.kubeconfig().display()));
+        arguments.push(format!("--kubeconfig={}", kubeconfig.display()));
         arguments.push(format!("--healthPort={health_port}"));
         arguments.extend_from_slice(flags);
         let log = self.plane.directory().join(format!("{identity}.log"));

@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Response, StatusCode, header};
 use ephor_cluster::raw::{self, Target};
-use ephor_cluster::{Cluster, ClusterError, ListQuery, Watch, WatchEvent, WatchQuery};
+use ephor_cluster::{Cluster, ClusterError, List, ListQuery, Watch, WatchEvent, WatchQuery};
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::cancellation::CancellationToken;
 use futures::stream;
@@ -26,6 +26,8 @@ const BOOKMARKS: Duration = Duration::from_secs(5);
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 /// How long it goes on at most, whatever the client says.
 const LONGEST_TIMEOUT: Duration = Duration::from_hours(24);
+/// How many of the present objects are read at once.
+const INITIAL_PAGE: usize = 500;
 /// How many events wait for a slow reader.
 const BACKLOG: usize = 64;
 /// How long a reader may take nothing while the backlog is full. Then its watch ends, and it can start a new one.
@@ -64,6 +66,12 @@ impl WatchParameters {
         seconds.filter(|seconds| *seconds > 0).map_or(DEFAULT_TIMEOUT, Duration::from_secs).min(LONGEST_TIMEOUT)
     }
 
+    /// A page of the objects that come first.
+    fn initial(&self, token: Option<Str>) -> ListQuery {
+        let filter = self.query.filter.clone();
+        ListQuery { filter, limit: INITIAL_PAGE, continue_token: token, ..ListQuery::default() }
+    }
+
     /// Whether the present objects come first, with a mark at their end.
     fn wants_list(&self) -> bool {
         self.parameter("sendInitialEvents") == Some("true")
@@ -72,29 +80,26 @@ impl WatchParameters {
 
 /// Starts a watch; its events are the body. The permit is given back at its end.
 pub fn respond(
-    cluster: &dyn Cluster,
+    cluster: Arc<dyn Cluster>,
     columns: Arc<dyn TableColumns>,
     mut asked: WatchParameters,
     stop: CancellationToken,
     permit: OwnedSemaphorePermit,
 ) -> Response<Body> {
-    let mut first = Vec::new();
+    let mut first = List::default();
     if asked.wants_list() {
-        let query = ListQuery { filter: asked.query.filter.clone(), ..ListQuery::default() };
-        match cluster.list(&asked.target.resource, &query) {
-            Ok(list) => {
-                first.extend(list.items.into_iter().map(WatchEvent::Added));
-                asked.query.resource_version = list.resource_version;
-            }
+        first = match cluster.list(&asked.target.resource, &asked.initial(None)) {
+            Ok(list) => list,
             Err(error) => return Reply::error(&error).into_response(),
-        }
+        };
+        asked.query.resource_version = first.resource_version.clone();
     }
     let watch = match cluster.watch(&asked.target.resource, &asked.query) {
         Ok(watch) => watch,
         Err(error) => return Reply::error(&error).into_response(),
     };
     let (sender, receiver) = mpsc::channel(BACKLOG);
-    let teller = EventWriter { columns, asked, sender, stop };
+    let teller = EventWriter { cluster, columns, asked, sender, stop };
     // A thread of its own: a watch waits, and there may be hundreds. Its end is the end of one watch, and nothing else
     // relies on it, so it is not supervised.
     let spawned = std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
@@ -114,6 +119,7 @@ pub fn respond(
 }
 
 struct EventWriter {
+    cluster: Arc<dyn Cluster>,
     columns: Arc<dyn TableColumns>,
     asked: WatchParameters,
     sender: mpsc::Sender<Bytes>,
@@ -124,13 +130,20 @@ struct EventWriter {
 struct Disconnected;
 
 impl EventWriter {
-    fn run(&self, mut watch: Box<dyn Watch>, first: Vec<WatchEvent>) {
+    fn run(&self, mut watch: Box<dyn Watch>, first: List) {
         let _ = self.tell_all(&mut *watch, first);
     }
 
-    fn tell_all(&self, watch: &mut dyn Watch, first: Vec<WatchEvent>) -> Result<(), Disconnected> {
-        for event in first {
-            self.tell(&event)?;
+    fn tell_all(&self, watch: &mut dyn Watch, mut first: List) -> Result<(), Disconnected> {
+        loop {
+            for object in first.items {
+                self.tell(&WatchEvent::Added(object))?;
+            }
+            let Some(token) = first.continue_token else { break };
+            first = match self.cluster.list(&self.asked.target.resource, &self.asked.initial(Some(token))) {
+                Ok(list) => list,
+                Err(error) => return self.send("ERROR", error.status()),
+            };
         }
         if self.asked.wants_list() {
             let annotations = Value::from([("k8s.io/initial-events-end", Value::from("true"))]);

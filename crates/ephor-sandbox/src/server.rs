@@ -133,7 +133,7 @@ async fn handle(State(served): State<Arc<Served>>, request: Request<Body>) -> Re
         Ok(Some(asked)) => match watches.try_acquire_owned() {
             Ok(permit) => {
                 let columns = Arc::new(DefinedColumns(cluster.clone()));
-                watch::respond(&cluster, columns, asked, stop, permit)
+                watch::respond(Arc::new(cluster), columns, asked, stop, permit)
             }
             Err(_) => Reply::error(&ClusterError::denied(429, "TooManyRequests", "too many watches")).into_response(),
         },

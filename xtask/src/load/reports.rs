@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use ephor_testbed::ControlPlane;
+use ephor_testbed::control_plane::free_port;
 
 use super::process::{cpu, megabytes, plane};
 use super::test_env::{Role, count, create, difference};
@@ -16,6 +17,8 @@ use crate::say;
 
 const POLICIES: &str = "../shared/bench/policies";
 const REPORTS: &str = "/apis/wgpolicyk8s.io/v1alpha2/policyreports";
+/// The flag that keeps reports in memory.
+const AGGREGATED: &str = "--reports-storage=aggregated";
 const ACCOUNT: &str = "kyverno-reports-controller";
 const NAMESPACES: usize = 23;
 /// How long one step may take.
@@ -25,8 +28,12 @@ const INTERVAL: (&str, Duration) = ("30s", Duration::from_secs(100));
 
 /// Measures `pods` Pods, and the role with more `flags`: the first scan, an edited policy, and scans without a change.
 pub(super) fn reports(pods: usize, flags: &[&str]) -> Result<()> {
-    let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+    let mut flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
     let plane = plane()?;
+    let aggregated = flags.iter().any(|flag| flag == AGGREGATED);
+    if aggregated {
+        flags.extend(aggregate(&plane)?);
+    }
     let kubeconfig = plane.service_account_kubeconfig("kyverno", ACCOUNT)?;
     let subject = format!("--serviceaccount=kyverno:{ACCOUNT}");
     plane.ask(&["create", "clusterrolebinding", ACCOUNT, "--clusterrole=cluster-admin", &subject])?;
@@ -48,7 +55,8 @@ pub(super) fn reports(pods: usize, flags: &[&str]) -> Result<()> {
 
     let begun = Instant::now();
     let role = Role::start(&plane, "reports", &kubeconfig, &flags)?;
-    until("every Pod has a report", || Ok(count(&plane, REPORTS)? >= pods))?;
+    // While nothing serves reports there is no list.
+    until("every Pod has a report", || Ok(count(&plane, REPORTS).is_ok_and(|count| count >= pods)))?;
     say(&format!(
         "first scan: {:.1} s, {:.1} s of CPU, {:.1} MB at most",
         begun.elapsed().as_secs_f64(),
@@ -67,6 +75,10 @@ pub(super) fn reports(pods: usize, flags: &[&str]) -> Result<()> {
     let edit = "policies.kyverno.io/severity=critical";
     plane.ask(&["annotate", "--overwrite", "clusterpolicy", "disallow-privileged-containers", edit])?;
     until("every report knows the edited policy", || {
+        if aggregated {
+            let reports = plane.ask(&["get", "--raw", REPORTS])?;
+            return Ok(reports.matches(r#""severity":"critical""#).count() >= pods);
+        }
         let (known, now) = (writes(&calls), writes(&role.calls()?));
         Ok(now - known >= pods as f64)
     })?;
@@ -76,7 +88,6 @@ pub(super) fn reports(pods: usize, flags: &[&str]) -> Result<()> {
     say(&format!("memory: {memory:.1} MB, {most:.1} MB at most"));
     drop(role);
 
-    let mut flags = flags;
     flags.push(format!("--backgroundScanInterval={}", INTERVAL.0));
     let role = Role::start(&plane, "reports", &kubeconfig, &flags)?;
     until("the role has begun", || Ok(role.calls().is_ok_and(|calls| !calls.is_empty())))?;
@@ -94,6 +105,16 @@ pub(super) fn reports(pods: usize, flags: &[&str]) -> Result<()> {
     ));
     ensure!(written < 1.0, "a scan without a change wrote reports");
     Ok(())
+}
+
+/// Makes room for reports in memory, as the chart does; the flags that the role needs outside of the cluster.
+fn aggregate(plane: &ControlPlane) -> Result<[String; 2]> {
+    plane.ask(&["delete", "crd", "policyreports.wgpolicyk8s.io", "clusterpolicyreports.wgpolicyk8s.io"])?;
+    let service =
+        ["create", "service", "externalname", "kyverno-reports-api", "-n", "kyverno", "--external-name=localhost"];
+    plane.ask(&service)?;
+    let port = free_port()?;
+    Ok([format!("--reportsServerPort={port}"), format!("--servicePort={port}")])
 }
 
 fn created(plane: &ControlPlane, documents: &[String]) -> Result<()> {

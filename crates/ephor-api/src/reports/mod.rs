@@ -3,6 +3,8 @@
 //! Reports can only be read. A request to write is refused before its body is read, so no body is read at all. An
 //! [`Access`] decides on each request before anything is looked up; only the probes of the kubelet are open to all.
 
+mod list;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -12,12 +14,13 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{Method, Response, StatusCode};
 use ephor_cluster::raw::{self, RawRequest, Target};
-use ephor_cluster::{Cluster as _, ClusterError, Resource};
+use ephor_cluster::{Cluster, ClusterError, Resource};
 use ephor_expr::{Str, Value};
 use ephor_reports::served::ServedReports;
 use ephor_runtime::CancellationToken;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use self::list::PagedList;
 use crate::column::Column;
 use crate::openapi;
 use crate::reply::{Form, Reply, form, shaped};
@@ -106,9 +109,8 @@ async fn handle(State(served): State<Arc<Served>>, request: Request) -> Response
     let overloaded = || Reply::error(&ClusterError::denied(429, "TooManyRequests", "too many requests"));
     let Ok(permit) = Arc::clone(&served.requests).try_acquire_owned() else { return overloaded().into_response() };
     let answered = tokio::task::spawn_blocking(move || {
-        let _permit = permit;
         // The panic hook has logged where.
-        catch_unwind(AssertUnwindSafe(|| served.respond(&parts))).unwrap_or_else(|_| {
+        catch_unwind(AssertUnwindSafe(|| served.respond(&parts, permit))).unwrap_or_else(|_| {
             Ok(Reply::error(&ClusterError::denied(500, "InternalError", "internal error")).into_response())
         })
     });
@@ -120,7 +122,7 @@ async fn handle(State(served): State<Arc<Served>>, request: Request) -> Response
 }
 
 impl Served {
-    fn respond(&self, parts: &Parts) -> Result<Response<Body>, ClusterError> {
+    fn respond(&self, parts: &Parts, permit: OwnedSemaphorePermit) -> Result<Response<Body>, ClusterError> {
         let path = parts.uri.path();
         match path {
             "/healthz" | "/livez" | "/health/liveness" => return Ok(Reply::text("ok").into_response()),
@@ -147,9 +149,18 @@ impl Served {
         if let Some(asked) = watched? {
             let too_many = |_| ClusterError::denied(429, "TooManyRequests", "too many watches");
             let permit = Arc::clone(&self.watches).try_acquire_owned().map_err(too_many)?;
-            return Ok(watch::respond(&self.reports, Arc::new(ReportColumns), asked, self.stop.clone(), permit));
+            let cluster: Arc<dyn Cluster> = Arc::new(self.reports.clone());
+            return Ok(watch::respond(cluster, Arc::new(ReportColumns), asked, self.stop.clone(), permit));
         }
-        self.read(parts, target.as_ref()).map(Reply::into_response)
+        let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or_default());
+        let paged = match &target {
+            Some(target) => PagedList::of(&self.reports, target, path, query, form(&parts.headers)?),
+            None => None,
+        };
+        match paged {
+            Some(list) => list.respond(list::parameter(query, "continue"), permit),
+            None => self.read(parts, target.as_ref()).map(Reply::into_response),
+        }
     }
 
     fn read(&self, parts: &Parts, target: Option<&Target>) -> Result<Reply, ClusterError> {

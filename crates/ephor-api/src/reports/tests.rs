@@ -123,6 +123,44 @@ async fn lists_come_by_selectors_and_in_pages() {
 }
 
 #[tokio::test]
+async fn a_list_without_a_limit_comes_in_parts_that_are_one_document() {
+    let reports = reports();
+    for number in 0..1_200 {
+        let uid = format!("uid-{number:04}");
+        let scope = Scope {
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            namespace: "many".into(),
+            name: format!("c{number}").into(),
+            uid: uid.into(),
+        };
+        reports.set(
+            &scope,
+            vec![Value::from([("policy", "p".into()), ("result", "pass".into())])],
+            Timestamp::UNIX_EPOCH,
+        );
+    }
+    let gate = Arc::new(Gate { refuses: |_| false });
+    let router = router(reports, gate, || true, Limits::default(), &CancellationToken::new());
+    let path = format!("{GROUP}/namespaces/many/policyreports");
+    for (query, accept, key, want) in [
+        ("", "application/json", "items", 1_200),
+        ("?resourceVersion=0", "application/json", "items", 1_200),
+        ("?limit=2000", "application/json", "items", 1_200),
+        ("?limit=100", "application/json", "items", 100),
+        ("", "application/json;as=Table;v=v1;g=meta.k8s.io", "rows", 1_200),
+        ("", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", "items", 1_200),
+    ] {
+        let (code, body) = send(&router, "GET", &format!("{path}{query}"), accept).await;
+        let list = Value::from_json(&body).unwrap();
+        assert_eq!((code, list.get(key).and_then(Value::as_array).map(<[Value]>::len)), (200, Some(want)), "{query}");
+        let whole = list.at(&["metadata", "continue"]).is_none();
+        assert_eq!(whole, want == 1_200, "{query}");
+        assert!(list.str_at(&["metadata", "resourceVersion"]).is_some(), "{query}");
+    }
+}
+
+#[tokio::test]
 async fn writes_are_refused_with_a_status_and_without_reading_their_body() {
     let router = open();
     for (method, path, verb) in [

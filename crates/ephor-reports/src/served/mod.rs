@@ -6,6 +6,7 @@
 //! Each replica computes its own reports, so each has its own resource versions. A version of another replica is answered
 //! as one that is too old, and the client lists again.
 
+mod results;
 mod store;
 #[cfg(test)]
 mod tests;

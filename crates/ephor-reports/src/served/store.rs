@@ -1,6 +1,6 @@
 //! The reports in memory, and what happened to them last.
 //!
-//! Of a report there are only its scope and its results. Changes are remembered so that watches can go on and the pages
+//! Of a report there are only its scope and its results, which reports share. Changes are remembered so that watches can go on and the pages
 //! of a list show one state; the number of changes is bounded.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,6 +13,7 @@ use ephor_expr::{Str, Value};
 use jiff::Timestamp;
 
 use super::Kind;
+use super::results::{Bodies, SharedResult};
 use crate::report::{self, Scope};
 
 const EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start \
@@ -29,8 +30,7 @@ pub(super) struct Key {
 #[derive(Debug)]
 pub(super) struct Report {
     scope: Scope,
-    /// An array.
-    results: Value,
+    results: Vec<SharedResult>,
     created: Timestamp,
     /// The revision of the last change.
     revision: u64,
@@ -39,7 +39,8 @@ pub(super) struct Report {
 impl Report {
     /// The report as readers see it, in the state of `revision`.
     fn document_at(&self, kind: Kind, revision: u64) -> Value {
-        let mut document = report::document(kind.dialect, &self.scope, self.scope.uid.clone(), self.results.clone());
+        let results = Value::array(self.results.iter().map(SharedResult::to_value).collect());
+        let mut document = report::document(kind.dialect, &self.scope, self.scope.uid.clone(), results);
         object::set(&mut document, "creationTimestamp", format!("{:.0}", self.created));
         object::set(&mut document, "resourceVersion", revision.to_string());
         object::set(&mut document, "uid", uid(&self.scope.uid));
@@ -90,6 +91,7 @@ impl Change {
 #[derive(Debug)]
 pub(super) struct Store {
     reports: BTreeMap<Key, Arc<Report>>,
+    bodies: Bodies,
     history: VecDeque<Change>,
     /// How many changes are remembered.
     capacity: usize,
@@ -102,15 +104,15 @@ impl Store {
     /// A store without reports. `start` is its first revision.
     pub(super) fn new(start: u64, capacity: usize) -> Self {
         let (reports, history) = (BTreeMap::new(), VecDeque::new());
-        Self { reports, history, capacity, revision: start, forgotten: start }
+        Self { reports, bodies: Bodies::default(), history, capacity, revision: start, forgotten: start }
     }
 
     /// Makes the report about `scope` show `results`; removes it if there are none. Returns whether it changed.
     pub(super) fn set(&mut self, scope: &Scope, results: Vec<Value>, now: Timestamp) -> bool {
         let key = Key { namespace: scope.namespace.clone(), name: scope.uid.clone() };
         let before = self.reports.get(&key).cloned();
-        let results = Value::array(results);
-        let is_empty = results.as_array().unwrap_or_default().is_empty();
+        let results: Vec<SharedResult> = results.into_iter().map(|result| self.bodies.share(result)).collect();
+        let is_empty = results.is_empty();
         let same = before.as_ref().map_or(is_empty, |before| before.results == results && before.scope == *scope);
         if same {
             return false;

@@ -208,6 +208,11 @@ pub fn is_ours(report: &Value) -> bool {
         })
 }
 
+/// The results in a report.
+pub fn results(report: &Value) -> &[Value] {
+    report.get("results").and_then(Value::as_array).unwrap_or_default()
+}
+
 /// What of a report readers see and writers compare, as text: everything but timestamps, and of the metadata labels and
 /// owners. Two reports with the same text need no write.
 pub fn content(report: &Value) -> String {

@@ -12,13 +12,14 @@ use std::sync::Arc;
 use ephor_cluster::{ErrorKind, object};
 use ephor_expr::{Map, Str, Value};
 use ephor_reports::merge::{Rule, Stored};
+use ephor_reports::report::results;
 use ephor_reports::{Scope, ephemeral as ephemeral_report};
 use ephor_runtime::queue::{Moment, Settled};
 
 use crate::controller::{Controller, Storage, failed, timestamp};
 use crate::judge::text;
 use crate::requests::created;
-use crate::settle::{Failure, results};
+use crate::settle::Failure;
 
 /// How long an object that is not there yet is waited for, and how often it is looked for.
 const ORPHANED_AFTER: Moment = 120_000;

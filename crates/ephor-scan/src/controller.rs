@@ -11,6 +11,7 @@ use ephor_engine::matching::{Gvk, ResourceFilters};
 use ephor_expr::{Str, Value};
 use ephor_reports::merge::{Rule, Stored};
 use ephor_reports::report::Reported;
+use ephor_reports::report::results;
 use ephor_reports::{Dialect, Scope};
 use ephor_runtime::CancellationToken;
 use ephor_runtime::facts::Answers;
@@ -27,7 +28,7 @@ use crate::adopt::shown;
 use crate::events::NewResults;
 use crate::judge::{Judged, judge};
 use crate::reportable::{Reportable, kind_of};
-use crate::settle::{Failure, results};
+use crate::settle::Failure;
 use crate::state::{State, Task};
 
 /// How often it is looked whether what rules read has changed.

@@ -13,11 +13,10 @@ use ephor_cluster::{
 };
 use ephor_expr::Value;
 use ephor_reports::Scope;
+use ephor_reports::report::results;
 use ephor_reports::served::ServedReports;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-
-use crate::settle::results;
 
 /// The cluster inside, with reports in memory.
 pub struct InMemoryReports {

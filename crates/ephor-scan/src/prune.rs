@@ -10,13 +10,13 @@ use std::time::Duration;
 use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, ListQuery, Resource, object};
 use ephor_expr::{Map, Str, Value};
 use ephor_reports::ephemeral::{API_VERSION, kind};
+use ephor_reports::report::results;
 use ephor_runtime::lease::{LostLease, Term};
 use ephor_runtime::results::rule_of;
 use ephor_runtime::watcher::pages;
 use jiff::Timestamp;
 
 use crate::requests::created;
-use crate::settle::results;
 
 /// How often they are looked at.
 const INTERVAL: Duration = Duration::from_mins(1);

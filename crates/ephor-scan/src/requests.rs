@@ -9,10 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 use ephor_cluster::object;
 use ephor_expr::{Str, Value};
 use ephor_reports::Scope;
+use ephor_reports::report::results;
 use ephor_runtime::results::rule_of;
 use jiff::Timestamp;
-
-use crate::settle::results;
 
 /// The place of an `EphemeralReport` in time. The API server tells seconds; the version tells apart what is equally old.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

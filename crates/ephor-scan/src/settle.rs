@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ephor_cluster::{ClusterError, DeleteOptions, ErrorKind, Resource, WriteOptions, object};
 use ephor_expr::{Str, Value};
 use ephor_reports::merge::{Rule, Stored, merge};
-use ephor_reports::report::{content, is_ours, reports};
+use ephor_reports::report::{content, is_ours, reports, results};
 use ephor_reports::{Dialect, Scope};
 use ephor_runtime::lease::LostLease;
 use jiff::Timestamp;
@@ -141,11 +141,6 @@ impl Controller {
             Err(error) => Err(error.into()),
         }
     }
-}
-
-/// The results in a report.
-pub(crate) fn results(report: &Value) -> &[Value] {
-    report.get("results").and_then(Value::as_array).unwrap_or_default()
 }
 
 /// Whether something was refused because its namespace is about to go.

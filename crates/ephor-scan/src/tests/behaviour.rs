@@ -178,7 +178,7 @@ fn reports_of_other_engines_are_left_alone() {
     harness.settle();
     let stored = harness.list("wgpolicyk8s.io/v1alpha2", "PolicyReport");
     assert_eq!(stored.len(), 1);
-    assert_eq!(crate::settle::results(&stored[0])[0].str_at(&["policy"]), Some("other"));
+    assert_eq!(ephor_reports::report::results(&stored[0])[0].str_at(&["policy"]), Some("other"));
     harness.delete("v1", "ConfigMap", "a", "m");
     harness.settle();
     assert_eq!(harness.list("wgpolicyk8s.io/v1alpha2", "PolicyReport").len(), 1);

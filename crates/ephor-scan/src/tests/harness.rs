@@ -272,7 +272,7 @@ impl Harness {
     /// `name: policy/rule=result, …` of each report.
     pub(super) fn words(&self) -> Vec<String> {
         let word = |report: &Value| {
-            let results = crate::settle::results(report).iter().map(|result| {
+            let results = ephor_reports::report::results(report).iter().map(|result| {
                 let text = |key| result.str_at(&[key]).unwrap_or_default();
                 format!("{}/{}={}", text("policy"), text("rule"), text("result"))
             });

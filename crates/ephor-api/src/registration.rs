@@ -26,6 +26,8 @@ pub struct Endpoint {
     pub port: u16,
     /// The certificates that vouch for the server, PEM.
     pub ca_bundle: Arc<[u8]>,
+    /// The ClusterRole that owns the registration: the garbage collector deletes it when the role is gone.
+    pub owner: Option<Str>,
 }
 
 /// Why a group is not registered.
@@ -50,12 +52,17 @@ pub fn register(cluster: &dyn Cluster, dialect: Dialect, endpoint: &Endpoint) ->
     let kind = cluster.resolve(API_VERSION, "APIService")?;
     let name = name(dialect);
     let spec = spec(dialect, endpoint);
+    let owners = Value::array(owner(cluster, endpoint)?.into_iter().collect());
     let mut wanted = Value::from([
         ("apiVersion", Value::from(API_VERSION)),
         ("kind", Value::from("APIService")),
         (
             "metadata",
-            Value::from([("labels", Value::from([(MANAGED_BY, Value::from(MANAGER))])), ("name", name.clone().into())]),
+            Value::from([
+                ("labels", Value::from([(MANAGED_BY, Value::from(MANAGER))])),
+                ("name", name.clone().into()),
+                ("ownerReferences", owners.clone()),
+            ]),
         ),
         ("spec", spec.clone()),
     ]);
@@ -71,7 +78,8 @@ pub fn register(cluster: &dyn Cluster, dialect: Dialect, endpoint: &Endpoint) ->
         return Err(RegistrationError::Foreign(name));
     }
     let own = spec.as_object().into_iter().flat_map(Map::iter);
-    if own.into_iter().all(|(key, value)| present.at(&["spec", key]) == Some(value)) {
+    let owned = present.at(&["metadata", "ownerReferences"]).cloned().unwrap_or_else(|| Value::array(Vec::new()));
+    if owned == owners && own.into_iter().all(|(key, value)| present.at(&["spec", key]) == Some(value)) {
         return Ok(false);
     }
     object::copy(&mut wanted, &present, "resourceVersion");
@@ -106,6 +114,22 @@ pub fn unregister(cluster: &dyn Cluster, dialect: Dialect, namespace: &str) -> R
     }
 }
 
+/// A reference to the owner, if there is one and it exists.
+fn owner(cluster: &dyn Cluster, endpoint: &Endpoint) -> Result<Option<Value>, ClusterError> {
+    const ROLES: &str = "rbac.authorization.k8s.io/v1";
+    let Some(name) = &endpoint.owner else { return Ok(None) };
+    match cluster.get(&cluster.resolve(ROLES, "ClusterRole")?, None, name) {
+        Ok(role) => Ok(Some(Value::from([
+            ("apiVersion", Value::from(ROLES)),
+            ("kind", Value::from("ClusterRole")),
+            ("name", Value::from(name.clone())),
+            ("uid", Value::from(object::text(&role, "uid"))),
+        ]))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 fn spec(dialect: Dialect, endpoint: &Endpoint) -> Value {
     let (group, version) = ephor_cluster::resource::split_api_version(dialect.api_version());
     let service = Value::from([
@@ -131,7 +155,13 @@ mod tests {
     use super::*;
 
     fn endpoint(ca: &str) -> Endpoint {
-        Endpoint { namespace: "kyverno".into(), service: "reports".into(), port: 443, ca_bundle: ca.as_bytes().into() }
+        Endpoint {
+            namespace: "kyverno".into(),
+            service: "reports".into(),
+            port: 443,
+            ca_bundle: ca.as_bytes().into(),
+            owner: Some("role".into()),
+        }
     }
 
     fn register(cluster: &MemoryCluster, ca: &str) -> Result<bool, RegistrationError> {
@@ -151,6 +181,24 @@ mod tests {
         assert!(!register(&cluster, "first").unwrap());
         assert!(register(&cluster, "second").unwrap());
         assert_eq!(stored(&cluster).str_at(&["spec", "caBundle"]), Some("c2Vjb25k"));
+    }
+
+    #[test]
+    fn a_registration_goes_with_its_cluster_role() {
+        let cluster = MemoryCluster::new(Options::server());
+        assert!(register(&cluster, "first").unwrap());
+        assert!(stored(&cluster).at(&["metadata", "ownerReferences", "0"]).is_none());
+        let kind = cluster.resolve("rbac.authorization.k8s.io/v1", "ClusterRole").unwrap();
+        let role = Value::from([("metadata", Value::from([("name", Value::from("role"))]))]);
+        let role = cluster.create(&kind, role, &WriteOptions::default()).unwrap();
+        assert!(register(&cluster, "first").unwrap());
+        assert!(!register(&cluster, "first").unwrap());
+        let owners = stored(&cluster).at(&["metadata", "ownerReferences"]).cloned().unwrap();
+        assert_eq!(owners.as_array().unwrap()[0].str_at(&["uid"]), Some(object::text(&role, "uid")));
+        cluster.delete(&kind, None, "role", &DeleteOptions::default()).unwrap();
+        cluster.collect_garbage();
+        let registrations = cluster.resolve(API_VERSION, "APIService").unwrap();
+        assert!(cluster.get(&registrations, None, "v1alpha2.wgpolicyk8s.io").is_err());
     }
 
     #[test]

@@ -225,6 +225,8 @@ pub struct AggregatedSettings {
     pub service: Str,
     /// The port of the Service.
     pub service_port: u16,
+    /// The ClusterRole that owns the registration, if one does.
+    pub owner: Option<Str>,
 }
 
 impl AdmissionSettings {
@@ -329,6 +331,7 @@ impl ReportsSettings {
                     port: values.port("reportsServerPort"),
                     service: values.text("reportsServiceName").into(),
                     service_port: values.port("servicePort"),
+                    owner: Some(Str::new(values.text("reportsOwner"))).filter(|owner| !owner.is_empty()),
                 }),
                 _ => return Err(values.refuse("reports-storage", "`stored` or `aggregated`")),
             },

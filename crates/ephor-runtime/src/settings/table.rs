@@ -198,5 +198,6 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(Reports, "reports-storage", Text, "stored"),
     flag(Reports, "reportsServerPort", Port, "9443"),
     flag(Reports, "reportsServiceName", Text, "kyverno-reports-api"),
+    flag(Reports, "reportsOwner", Text, ""),
     flag(Reports, "servicePort", Port, "443"),
 ];

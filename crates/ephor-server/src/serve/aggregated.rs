@@ -55,6 +55,7 @@ pub(super) struct Front {
     dialect: Dialect,
     port: u16,
     service_port: u16,
+    owner: Option<Str>,
 }
 
 impl Front {
@@ -89,6 +90,7 @@ impl Front {
             dialect: dialect(settings),
             port: aggregated.port,
             service_port: aggregated.service_port,
+            owner: aggregated.owner.clone(),
         }
     }
 
@@ -172,6 +174,7 @@ impl Front {
             service: self.settings.service.clone(),
             port: self.service_port,
             ca_bundle: Arc::clone(ca_bundle),
+            owner: self.owner.clone(),
         };
         if register(&*self.cluster, self.dialect, &endpoint)? {
             tracing::info!(group = self.dialect.api_version(), "reports are registered with the API server");

@@ -12,5 +12,6 @@ mod faults;
 mod forged;
 mod guarded;
 mod load;
+mod report_faults;
 mod takeover;
 mod way_back;

@@ -229,7 +229,7 @@ fn start_watcher(
 ) {
     let mut watched = WatchTarget::all(&watch.api_version, &watch.kind);
     if !watch.wide {
-        let labels = LabelSelector::parse(&format!("{MANAGED_BY}=kyverno,{POLICY_NAME}")).unwrap_or_default();
+        let labels = LabelSelector::one_of(MANAGED_BY, ["kyverno"]).and(LabelSelector::has(POLICY_NAME));
         watched.filter = Filter { labels, ..Filter::default() };
     }
     let (controller, work, kind, wide) = (controller.clone(), work.clone(), kind.clone(), watch.wide);

@@ -163,7 +163,7 @@ impl Uninstall {
         let Some(resource) = absent_is_none(cluster.resolve("apiregistration.k8s.io/v1", "APIService"))? else {
             return Ok(Vec::new());
         };
-        let labels = LabelSelector::parse("app.kubernetes.io/managed-by=kyverno").unwrap_or_default();
+        let labels = LabelSelector::one_of("app.kubernetes.io/managed-by", ["kyverno"]);
         let found = cluster.list(&resource, &ListQuery::all().labels(labels))?.items;
         let leads_here = |object: &&Value| {
             object.str_at(&["spec", "service", "namespace"]) == Some(self.namespace.as_str())
@@ -227,12 +227,9 @@ impl Uninstall {
     fn wait_for_pods(&self, cluster: &dyn Cluster) -> Result<(), UninstallError> {
         let resource = cluster.resolve("v1", "Pod")?;
         let until = Instant::now() + self.deletion_timeout;
-        let ours = format!(
-            "app.kubernetes.io/part-of={},app.kubernetes.io/component in \
-             (admission-controller,background-controller,reports-controller)",
-            self.name
-        );
-        let labels = LabelSelector::parse(&ours).unwrap_or_default();
+        let components = ["admission-controller", "background-controller", "reports-controller"];
+        let labels = LabelSelector::one_of("app.kubernetes.io/part-of", [self.name.clone()])
+            .and(LabelSelector::one_of("app.kubernetes.io/component", components));
         let query = ListQuery::in_namespace(self.namespace.clone()).labels(labels);
         loop {
             let pods = cluster.list(&resource, &query)?.items;
@@ -274,7 +271,7 @@ fn webhooks(cluster: &dyn Cluster) -> Result<Vec<Removal>, ClusterError> {
         let (key, value) = Names::of(serving).label();
         for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
             let resource = cluster.resolve("admissionregistration.k8s.io/v1", kind)?;
-            let labels = LabelSelector::parse(&format!("{key}={value}")).unwrap_or_default();
+            let labels = LabelSelector::one_of(key, [value]);
             for object in cluster.list(&resource, &ListQuery::all().labels(labels))?.items {
                 let name = object.str_at(&["metadata", "name"]).unwrap_or_default();
                 found.push(Removal {

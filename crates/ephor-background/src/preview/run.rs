@@ -215,7 +215,7 @@ impl Run {
                 continue;
             }
             self.fed.insert(kind.clone(), watch.wide);
-            let labels = LabelSelector::parse(&format!("{MANAGED_BY}=kyverno,{POLICY_NAME}")).unwrap_or_default();
+            let labels = LabelSelector::one_of(MANAGED_BY, ["kyverno"]).and(LabelSelector::has(POLICY_NAME));
             let labels = if watch.wide { LabelSelector::default() } else { labels };
             let filter = Filter { labels, ..Filter::default() };
             let listed = self

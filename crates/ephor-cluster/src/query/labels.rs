@@ -54,6 +54,24 @@ impl LabelSelector {
         Ok(Self { requirements })
     }
 
+    /// Selects objects whose label has one of these values.
+    pub fn one_of(key: impl Into<Str>, values: impl IntoIterator<Item = impl Into<Str>>) -> Self {
+        let test = Test::In(values.into_iter().map(Into::into).collect());
+        Self { requirements: vec![Requirement { key: key.into(), test }] }
+    }
+
+    /// Selects objects that have the label.
+    pub fn has(key: impl Into<Str>) -> Self {
+        Self { requirements: vec![Requirement { key: key.into(), test: Test::Exists }] }
+    }
+
+    /// Selects what both select.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.requirements.extend(other.requirements);
+        self
+    }
+
     /// Reads the object form, for example a Service's or a policy's selector. Null and an empty object select
     /// everything.
     pub fn from_object(selector: &Value) -> Result<Self, SelectorError> {

@@ -18,7 +18,7 @@ use ephor_api::delegated::DelegatedAccess;
 use ephor_api::front_proxy::{ClientCertificates, FrontProxy};
 use ephor_api::registration::{Endpoint, RegistrationError, register, unregister};
 use ephor_api::reports::{self, router};
-use ephor_cluster::Cluster;
+use ephor_cluster::{Cluster, ErrorKind};
 use ephor_expr::Str;
 use ephor_reports::Dialect;
 use ephor_reports::served::{self, ServedReports};
@@ -206,6 +206,8 @@ pub(super) fn start_unregistering(
                         }
                         false
                     }
+                    // An account that may not look at registrations has made none.
+                    Err(RegistrationError::Cluster(error)) if error.kind() == ErrorKind::Forbidden => false,
                     Err(error) => {
                         tracing::warn!(%error, group = dialect.api_version(), "a registration of reports may be left");
                         true

@@ -446,3 +446,18 @@ fn names_that_an_exception_or_a_value_misspells_are_named_where_policies_are_run
         ephor(directory.path(), &["apply", "p.yaml", "-r", "r.yaml", "-s", "request.operatoin=CREATE"], b"").output;
     assert!(told.contains("did you mean `request.operation`?"), "{told}");
 }
+
+#[test]
+fn pipes_in_a_directory_of_a_stranger_are_not_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("f.yaml");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let within = directory.path().display().to_string();
+    for words in [&["check", within.as_str()][..], &["apply", &within, "-r", &within], &["test", &within]] {
+        let run = ephor(directory.path(), words, b"");
+        assert!(run.code != Some(0), "{words:?}: {}", run.output);
+        assert!(run.output.contains("not a regular file") || words[0] == "test", "{words:?}: {}", run.output);
+    }
+    let state = ephor(directory.path(), &["sandbox", "--state", "/dev/zero"], b"");
+    assert!(state.code != Some(0) && state.output.contains("not a regular file"), "{}", state.output);
+}

@@ -123,6 +123,14 @@ fn matched(policy: &Policy, rule: &Rule, discovery: &Discovery, path: &Path, fou
             // What the engine could only suspect of a custom kind.
             let is_there =
                 known.iter().any(|r| r.subresources.iter().any(|sub| selector.subresource.matches(&sub.name)));
+            let asks_below = !selector.subresource.matches("") && selector.subresource.is_exact();
+            if asks_below && !is_there {
+                let message = format!(
+                    "the subresource `{}` is not defined in the cluster, so nothing matches it yet",
+                    kind.escape_debug()
+                );
+                found.push(Diagnostic::warning("unknown-kind", at.clone(), message));
+            }
             for finding in found.iter_mut().filter(|f| f.code == "background-subresource" && f.path == at) {
                 if is_there {
                     finding.severity = Severity::Error;

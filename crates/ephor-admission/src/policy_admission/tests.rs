@@ -139,6 +139,10 @@ Warning: the kind `Gizmo` is not defined in the cluster, so nothing matches it y
 allowed
 Warning: the kind `widget` is not defined in the cluster, so nothing matches it yet (did you mean `Widget`?) [spec.rules[0].match.any[0].resources.kinds[0]]
 ");
+    insta::assert_snapshot!(said("ClusterPolicy", &matching("Widget/made-up", "validate: {deny: {}}")), @"
+allowed
+Warning: the subresource `Widget/made-up` is not defined in the cluster, so nothing matches it yet [spec.rules[0].match.any[0].resources.kinds[0]]
+");
     let copied = "generate: {apiVersion: example.com/v1, kind: Widget, name: a, namespace: x, clone: {name: b}}";
     insta::assert_snapshot!(said("ClusterPolicy", &matching("Namespace", copied)), @"
 denied

@@ -14,6 +14,10 @@ use crate::admission_policies::Generated;
 /// The longest message of a condition, in bytes.
 const MAX_MESSAGE: usize = 8 * 1024;
 
+/// The longest policy with its auto-generated rules, in bytes of JSON: an API server stores 1.5 MiB. Of a longer one the
+/// status does not show them, or it could not be written at all.
+const MAX_POLICY: usize = 1 << 20;
+
 /// What a status says of the policy alone, made once for each spec.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Description {
@@ -29,12 +33,11 @@ impl Description {
         let rules: Vec<Value> =
             autogen::expand(document, &policy).into_iter().map(|made| defaulted(made.rule)).collect();
         let count = |is: fn(&ephor_engine::policy::Rule) -> bool| policy.spec.rules.iter().filter(|r| is(r)).count();
+        let shown = Value::from([("rules", Value::array(rules))]);
+        let fits = || shown.to_json().len().saturating_add(document.to_json().len()) <= MAX_POLICY;
+        let is_empty = shown.get("rules").and_then(Value::as_array).unwrap_or_default().is_empty();
         Self {
-            autogen: if rules.is_empty() {
-                Value::object(Map::new())
-            } else {
-                Value::from([("rules", Value::array(rules))])
-            },
+            autogen: if is_empty || !fits() { Value::object(Map::new()) } else { shown },
             counts: Value::from([
                 ("generate", count(|rule| rule.generate.is_some()).into()),
                 ("mutate", count(|rule| rule.mutate.is_some()).into()),

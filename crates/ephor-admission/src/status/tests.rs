@@ -42,6 +42,15 @@ fn a_status_holds_the_generated_rules_whole() {
 }
 
 #[test]
+fn generated_rules_that_the_api_server_would_not_store_are_left_out() {
+    let long = SOUND.replace("message: m", &format!("message: '{}'", "m".repeat(400 << 10)));
+    let description = Description::of(&policy("p", &long));
+    let status = describe(&description, &Readiness::Ready { failing: None }, None, None, now()).unwrap();
+    assert!(status.to_json().len() < 10_000, "{} bytes", status.to_json().len());
+    assert!(status.get("conditions").is_some());
+}
+
+#[test]
 fn the_time_of_a_condition_is_that_of_its_last_change() {
     let description = Description::of(&policy("p", SOUND));
     let later: Timestamp = "2026-11-21T13:00:00Z".parse().unwrap();

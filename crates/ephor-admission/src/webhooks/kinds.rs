@@ -33,14 +33,15 @@ pub(crate) struct Target {
     pub(crate) resource: Str,
 }
 
-/// The resources that a selector selects. None for a kind that is not served: no such object can be created.
+/// The resources that a selector selects. None for a kind or a subresource that is not served: no such object can be
+/// created, and names that a tenant makes up would fill the configuration that all policies share.
 ///
 /// `within` is the scope of the policy: a namespaced one sees nothing outside of namespaces.
 pub(crate) fn targets(selector: &str, within: Scope, discovery: &Discovery) -> Vec<Target> {
     let selector = KindSelector::parse(selector);
     let wide = |part: &ephor_expr::scalar::wildcard::Wildcard| part.is_exact() || part.as_str() == "*";
     if selector.kind.as_str() == "*" && wide(&selector.group) && wide(&selector.version) {
-        return of_any_kind(&selector, within);
+        return of_any_kind(&selector, within, discovery);
     }
     let mut found = Vec::new();
     let all: Box<dyn Iterator<Item = _>> = match selector.exact_kind() {
@@ -66,7 +67,6 @@ pub(crate) fn targets(selector: &str, within: Scope, discovery: &Discovery) -> V
         }
         match selector.subresource.as_str() {
             "" => {}
-            name if selector.subresource.is_exact() => add(below(name)),
             _ => {
                 for subresource in resource.subresources.iter() {
                     if selector.subresource.matches(&subresource.name) {
@@ -79,8 +79,16 @@ pub(crate) fn targets(selector: &str, within: Scope, discovery: &Discovery) -> V
     found
 }
 
-/// A selector of any kind needs no look at what is served.
-fn of_any_kind(selector: &KindSelector, within: Scope) -> Vec<Target> {
+/// A selector of any kind is registered as it is, if something that it selects is served.
+fn of_any_kind(selector: &KindSelector, within: Scope, discovery: &Discovery) -> Vec<Target> {
+    let is_served = discovery.iter().any(|resource| {
+        let gvk = Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
+        let below = || resource.subresources.iter().any(|subresource| selector.subresource.matches(&subresource.name));
+        selector.matches_kind(&gvk) && (selector.subresource.matches("") || below())
+    });
+    if !is_served {
+        return Vec::new();
+    }
     let target = |resource: &str| Target {
         group: Str::new(selector.group.as_str()),
         version: Str::new(selector.version.as_str()),
@@ -97,5 +105,35 @@ fn of_any_kind(selector: &KindSelector, within: Scope) -> Vec<Target> {
         name if selector.subresource.is_exact() => vec![target(&format!("*/{name}"))],
         // A webhook cannot name a part of the subresources of all kinds.
         _ => vec![target("*/*")],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_a_tenant_makes_up_are_not_registered() {
+        let discovery = Discovery::kubernetes();
+        let resources = |selector: &str| -> Vec<String> {
+            let found = targets(selector, Scope::Namespaced, &discovery);
+            found.iter().map(|target| target.resource.to_string()).collect()
+        };
+        assert_eq!(resources("Pod/exec"), ["pods/exec"]);
+        assert_eq!(resources("*/scale"), ["*/scale"]);
+        assert_eq!(resources("apps/v1/*"), ["*"]);
+        let long = format!("ConfigMap/{}", "x".repeat(300));
+        for selector in [
+            "ConfigMap/made-up",
+            "ConfigMap/a/b",
+            "ConfigMap/a b",
+            &long,
+            "*/made-up",
+            "made.up/v1/*",
+            "apps/v9/*",
+            "MadeUp",
+        ] {
+            assert!(resources(selector).is_empty(), "{selector}");
+        }
     }
 }

@@ -32,6 +32,8 @@ impl StateFile {
     /// writing there.
     pub(super) fn open(path: &Path) -> anyhow::Result<(Self, Option<State>)> {
         let mut locked = lock(path)?;
+        let metadata = locked.metadata().with_context(|| format!("cannot read `{}`", path.display()))?;
+        anyhow::ensure!(metadata.is_file(), "`{}` is not a regular file", path.display());
         let mut text = String::new();
         locked.read_to_string(&mut text).with_context(|| format!("cannot read `{}`", path.display()))?;
         let state = if text.is_empty() {

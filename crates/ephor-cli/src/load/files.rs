@@ -108,8 +108,8 @@ fn walk(directory: &Path, found: &mut Vec<PathBuf>) -> Result<(), ReadError> {
         if kind.is_dir() {
             walk(&path, found)?;
         } else if is_manifest(&path) {
-            // Opening a pipe of a stranger waits for ever, and a device may have no end. What cannot be looked at is an
-            // error when it is read.
+            // Opening a pipe blocks until somebody writes to it, and a device may have no end. A file that cannot be
+            // inspected gives an error when it is read.
             if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
                 let source = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
                 return Err(ReadError::Io { path: path.display().to_string(), source });

@@ -295,7 +295,7 @@ struct Kept {
 }
 
 /// Room for whole objects, in bytes (roughly).
-const ROOM: usize = 6 << 20;
+const ROOM: usize = 4 << 20;
 
 impl Recent {
     fn put(&mut self, seen: &Seen, object: &Value) {

@@ -148,6 +148,11 @@ impl PolicyInfo {
         self.generate.iter().any(|rule| rule.terms.synchronize)
     }
 
+    /// Whether it generates, and all its generate rules synchronize.
+    pub fn only_synchronizes(&self) -> bool {
+        self.synchronizes() && self.generate.iter().all(|rule| rule.terms.synchronize)
+    }
+
     /// Since when its synchronizing rules are what they are.
     pub fn activations(&self) -> impl Iterator<Item = (&Str, &RuleActivation)> {
         self.generate.iter().filter(|rule| rule.terms.synchronize).map(|rule| (&rule.name, &rule.activation))

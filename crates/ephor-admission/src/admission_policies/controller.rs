@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, ListQuery, WriteOptions, object};
+use ephor_cluster::{Backoff, Cluster, ClusterError, DeleteOptions, ErrorKind, ListQuery, WriteOptions, object};
 use ephor_engine::policy::{Policy, PolicyException};
 use ephor_expr::value::decode_rest;
 use ephor_expr::{Str, Value};
@@ -26,7 +26,7 @@ type Wanted = Result<Objects, Str>;
 
 /// How often everything is compared without a reason.
 const RESYNC_INTERVAL: Duration = Duration::from_mins(1);
-/// The pause after a failure.
+/// The pause after a first failure. Each further failure doubles it.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What the objects follow from.
@@ -84,11 +84,11 @@ impl AdmissionPolicyController {
     /// Works until the term ends.
     pub fn run(&self, term: &Term, metrics: &Metrics) {
         let mut watching = false;
-        let mut failures = 0;
+        let mut backoff = Backoff::new(RETRY_INTERVAL, RESYNC_INTERVAL);
         loop {
             let rest = match self.reconcile(term) {
                 Ok(has_objects) => {
-                    failures = 0;
+                    backoff.reset();
                     metrics.reconciled("admission policies", Reconciled::Done);
                     // Without objects there is nothing to watch.
                     if has_objects && !std::mem::replace(&mut watching, true) {
@@ -98,10 +98,10 @@ impl AdmissionPolicyController {
                 }
                 Err(PutError::Lost(_)) => return,
                 Err(error) => {
-                    failures += 1;
-                    metrics.reconciled("admission policies", Reconciled::Again { failures });
+                    let pause = backoff.pause();
+                    metrics.reconciled("admission policies", Reconciled::Again { failures: backoff.failures() });
                     tracing::warn!(%error, "admission policies of the API server cannot be kept");
-                    RETRY_INTERVAL
+                    pause
                 }
             };
             if !self.notify.wait(rest, term.token()) {

@@ -91,6 +91,7 @@ fn excludes_and_exceptions_become_exclude_rules() {
 fn what_the_objects_cannot_say_exactly_is_refused() {
     let matched = |filter: &str| format!("name: r, match: {{any: [{filter}]}}");
     let deployment = "resources: {kinds: [Deployment]";
+    let many: Vec<String> = (0..65).map(|n| format!("{{name: c{n}, expression: b}}")).collect();
     for (rule, why) in [
         (matched("{resources: {kinds: [Nothing]}}"), "kinds is served"),
         (matched(&format!("{{{deployment}, names: ['a*']}}}}")), "wildcards"),
@@ -107,6 +108,8 @@ fn what_the_objects_cannot_say_exactly_is_refused() {
         (format!("{RULE}, exclude: {{any: [{{resources: {{names: [a]}}}}]}}"), "without kinds"),
         ("name: r, match: {all: [{resources: {kinds: [Pod]}}, {resources: {names: [a]}}]}".to_owned(), "'all'"),
         (format!("{RULE}, preconditions: {{all: []}}"), "preconditions"),
+        (format!("{RULE}, celPreconditions: [{{name: a, expression: b}}, {{name: a, expression: c}}]"), "same name"),
+        (format!("{RULE}, celPreconditions: [{}]", many.join(",")), "more than 64"),
     ] {
         let said = constraints(&rule, &[]);
         assert!(said.contains("skip generating") && said.contains(why), "{rule}: {said}");

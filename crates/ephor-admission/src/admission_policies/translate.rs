@@ -102,6 +102,7 @@ pub fn translate(policy: &Policy, uid: &str, around: &Surroundings<'_>) -> Resul
     let webhook = policy.spec.webhook_configuration.as_ref();
     conditions.extend(webhook.and_then(|webhook| webhook.match_conditions.clone()).into_iter().flatten());
     conditions.extend(constraints.conditions.iter().cloned());
+    can_stand_together(&conditions)?;
 
     let asked = webhook.and_then(|webhook| webhook.failure_policy).or(policy.spec.failure_policy).unwrap_or_default();
     let failure = if around.ignore_failures { FailurePolicy::Ignore } else { asked };
@@ -164,6 +165,18 @@ fn metadata(name: &str, policy: &str, uid: &str) -> Value {
         ("name", name.into()),
         ("ownerReferences", Value::array(vec![owner])),
     ])
+}
+
+/// The API server refuses two conditions of one name, and more than 64 conditions.
+fn can_stand_together(conditions: &[Value]) -> Result<(), Skip> {
+    let names: BTreeSet<_> = conditions.iter().map(|condition| condition.str_at(&["name"])).collect();
+    if names.len() < conditions.len() {
+        return Err(Skip("two match conditions have the same name."));
+    }
+    if conditions.len() > 64 {
+        return Err(Skip("more than 64 match conditions are not applicable."));
+    }
+    Ok(())
 }
 
 /// A part of a policy as the API server takes it.

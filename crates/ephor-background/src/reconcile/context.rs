@@ -166,7 +166,7 @@ impl ReconcileContext<'_> {
     }
 
     /// The trigger as a watch told it last; `None` if no watch tells of it.
-    fn recent(&self, trigger: &TriggerRef) -> Option<Lookup> {
+    pub(super) fn recent(&self, trigger: &TriggerRef) -> Option<Lookup> {
         let id = trigger.id();
         let state = self.lock();
         let seen = state.index.find(&id).filter(|seen| !trigger.name.is_empty() && seen.uid == trigger.uid)?;

@@ -1,8 +1,14 @@
 //! Watches that are late, and tell things twice.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ephor_cluster::MemoryCluster;
+use ephor_cluster::memory::Options;
+use ephor_faults::FaultyCluster;
 use ephor_runtime::watcher::StoreEvent;
 
-use super::harness::Harness;
+use super::harness::{Harness, as_controller};
 use crate::Step;
 
 const POLICY: &str = "
@@ -132,6 +138,41 @@ fn an_update_makes_nothing_for_a_deleted_trigger_before_the_watch_tells_of_the_d
     harness.settle();
     assert_eq!(harness.find(MADE), None);
     assert_eq!(harness.pending_requests(), 0);
+}
+
+/// How many calls it takes to carry out the creation of a trigger that the watch told of.
+fn calls_for_a_creation(policy: &str) -> usize {
+    let cluster = MemoryCluster::new(Options::default());
+    let calls = Arc::new(AtomicUsize::new(0));
+    let view = FaultyCluster::new(Arc::new(as_controller(&cluster))).before_calls({
+        let calls = Arc::clone(&calls);
+        move || {
+            calls.fetch_add(1, Ordering::Relaxed);
+            None
+        }
+    });
+    let mut harness = Harness::over(cluster, Arc::new(view));
+    // This one has the controller watch all ConfigMaps.
+    harness.apply(
+        &POLICY
+            .replace("{name: p}", "{name: w}")
+            .replace("ConfigMap]", "ConfigMap], names: [none]")
+            .replace("false", "true"),
+    );
+    harness.apply(policy);
+    harness.settle();
+    harness.apply(TRIGGER);
+    harness.pump();
+    let before = calls.load(Ordering::Relaxed);
+    while harness.controller.step(harness.now) == Step::Worked {}
+    assert!(harness.find(MADE).is_some());
+    calls.load(Ordering::Relaxed) - before
+}
+
+#[test]
+fn rules_that_synchronize_take_a_creation_from_the_watch_and_others_from_the_api_server() {
+    let once = calls_for_a_creation(POLICY);
+    assert_eq!(calls_for_a_creation(&POLICY.replace("synchronize: false", "synchronize: true")), once - 1);
 }
 
 const MARKING: &str = "

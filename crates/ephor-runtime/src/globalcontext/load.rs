@@ -22,6 +22,8 @@ use crate::facts::Source;
 use crate::threads;
 use crate::watcher::{StoreEvent, WatchTarget, Watcher, list};
 
+/// The shortest pause between two calls. A shorter `refreshInterval` would keep the called service busy.
+const SHORTEST_REFRESH: Duration = Duration::from_secs(1);
 /// How often a call is repeated, without a `refreshInterval`.
 const REFRESH: Duration = Duration::from_mins(10);
 /// How often a failing call is tried, without a `retryLimit`.
@@ -301,6 +303,13 @@ fn readable(cluster: &dyn Cluster, watched: &WatchedResource, filter: &Filter) -
     Ok(resource.clone())
 }
 
+/// How long an answer counts before the call is repeated.
+pub(super) fn refresh_interval(call: &GlobalApiCall) -> Duration {
+    let asked = call.refresh_interval.as_ref().and_then(|text| duration::Duration::parse(text).ok());
+    let seconds = asked.map(|asked| asked.as_secs_f64());
+    seconds.and_then(|s| Duration::try_from_secs_f64(s).ok()).map_or(REFRESH, |asked| asked.max(SHORTEST_REFRESH))
+}
+
 /// Repeats a call.
 fn poll(
     cluster: &dyn Cluster,
@@ -309,8 +318,7 @@ fn poll(
     state: &State,
     stop: &CancellationToken,
 ) {
-    let interval = call.refresh_interval.as_ref().and_then(|text| duration::Duration::parse(text).ok());
-    let interval = interval.map_or(REFRESH, |interval| Duration::from_secs_f64(interval.as_secs_f64().max(0.001)));
+    let interval = refresh_interval(call);
     let retries = call.retry_limit.map_or(RETRIES, |limit| u32::try_from(limit.clamp(1, 100)).unwrap_or(RETRIES));
     let mut backoff = Backoff::new(PAUSE, LONG_PAUSE);
     loop {

@@ -3,8 +3,10 @@
 use std::time::{Duration, Instant};
 
 use ephor_cluster::{DeleteOptions, MemoryCluster, WriteOptions};
+use ephor_engine::policy::GlobalApiCall;
 use ephor_expr::yaml::parse_value;
 
+use super::load::refresh_interval;
 use super::*;
 
 fn object(cluster: &dyn Cluster, text: &str) {
@@ -98,6 +100,14 @@ fn an_entry_about_a_call_repeats_it() {
     config_map(&*cluster, "a", "one");
     eventually(&store, "calls.count", "1");
     stop.cancel();
+}
+
+#[test]
+fn calls_are_a_second_apart_at_least() {
+    for (asked, seconds) in [(Some("1ms"), 1), (Some("1s"), 1), (Some("1h"), 3600), (Some("-1s"), 600), (None, 600)] {
+        let call = GlobalApiCall { refresh_interval: asked.map(Into::into), ..GlobalApiCall::default() };
+        assert_eq!(refresh_interval(&call), Duration::from_secs(seconds), "{asked:?}");
+    }
 }
 
 #[test]

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use ephor_expr::jmespath::{Expression, Flow, Part};
+use ephor_expr::jmespath::{Expression, Flow, Part, RootKind};
 use ephor_expr::{Str, Value};
 
-use crate::scope::variables;
+use crate::scope::{enclosing, variables};
 
 /// What only admission knows: variables, and members of `request`.
 const USER: [&str; 2] = ["serviceAccountName", "serviceAccountNamespace"];
@@ -111,8 +111,16 @@ fn collect_definitions(value: &Value, defined: &mut Vec<(Vec<Str>, Expression)>)
 }
 
 fn definition(entry: &Value) -> Option<(Vec<Str>, Expression)> {
-    let expression = Expression::compile(over_root(entry.get("variable")?)?).ok()?;
+    let expression = compile_bare(over_root(entry.get("variable")?)?)?;
     Some((entry.str_at(&["name"])?.split('.').map(Str::new).collect(), expression))
+}
+
+/// Compiles an expression without braces around it. Variables in it are holes.
+pub(super) fn compile_bare(text: &str) -> Option<Expression> {
+    if variables(text).is_empty() {
+        return Expression::compile(text).ok();
+    }
+    Expression::compile_with_holes(&enclosing(text).1, RootKind::Names).ok()
 }
 
 /// The expression of a variable that starts from all that the rule sees.
@@ -137,15 +145,15 @@ fn selects_user(matches: &Value) -> bool {
 }
 
 fn has_user_variable(value: &Value, request: &RequestVariables) -> bool {
-    let compiled = |text: &str| Expression::compile(text).ok();
     match value {
-        Value::String(text) => variables(text)
-            .iter()
-            .filter_map(|place| compiled(place.body(text)).filter(|_| place.body(text) != "@"))
-            .any(|expression| request.user_is_read(&expression)),
+        Value::String(text) => {
+            let inner = variables(text).into_iter().map(|place| place.body(text)).filter(|body| *body != "@");
+            let inner = inner.filter_map(|body| Expression::compile(body).ok());
+            inner.chain(enclosing(text).0).any(|expression| request.user_is_read(&expression))
+        }
         Value::Array(items) => items.iter().any(|item| has_user_variable(item, request)),
         Value::Object(map) => map.iter().any(|(key, member)| {
-            let definition = || Some(member).filter(|_| key == "variable").and_then(over_root).and_then(compiled);
+            let definition = || Some(member).filter(|_| key == "variable").and_then(over_root).and_then(compile_bare);
             definition().is_some_and(|expression| request.user_is_read_by_definition(&expression))
                 || has_user_variable(member, request)
         }),

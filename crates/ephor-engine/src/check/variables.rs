@@ -5,10 +5,10 @@ use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::value::{Path, Segment};
 use ephor_expr::{Map, Str, Value, yaml};
 
-use super::users::RequestVariables;
+use super::users::{RequestVariables, compile_bare};
 use crate::diagnostic::Diagnostic;
 use crate::policy::{Policy, Rule};
-use crate::scope::{Found, variables};
+use crate::scope::{Found, enclosing, variables};
 
 /// Names that mean something in every rule.
 const BUILT_IN: [&str; 6] =
@@ -146,6 +146,18 @@ impl Walk<'_> {
                 self.variable(body, &expression, &place, at);
             }
         }
+        if !elsewhere
+            && let Some(request) = &self.banned_user
+            && enclosing(text).0.iter().any(|expression| request.user_is_read(expression))
+        {
+            self.report_user(text, at);
+        }
+    }
+
+    fn report_user(&mut self, variable: &str, at: &[Segment]) {
+        let mut path = self.base.clone();
+        path.0.extend(at.iter().cloned());
+        self.found.push(user_in_background(path, variable));
     }
 
     fn report(&mut self, place: &Found, offset: usize, at: &[Segment], make: impl FnOnce(Path) -> Diagnostic) {
@@ -223,11 +235,13 @@ impl Walk<'_> {
 
     /// Checks an expression without braces around it: a loop's list, or the `jmesPath` of a variable.
     fn bare(&mut self, text: &str, at: &[Segment]) {
-        let Ok(expression) = Expression::compile(text) else { return };
+        let Some(expression) = compile_bare(text) else { return };
         let place = Found { start: 0, end: text.len(), body_start: 0, body_end: text.len() };
         let is_list = matches!(at.last(), Some(Segment::Key(key)) if key == "list");
         // A list that reads what does not exist skips its loop in silence.
-        if is_list {
+        if !variables(text).is_empty() {
+            // The names in it are known once its variables are.
+        } else if is_list {
             self.names(text, &expression, &place, at);
         } else {
             self.members_of_request(&expression, &place, at);
@@ -236,9 +250,7 @@ impl Walk<'_> {
             if is_list { request.user_is_read(&expression) } else { request.user_is_read_by_definition(&expression) }
         };
         if self.banned_user.as_ref().is_some_and(reads_user) {
-            let mut path = self.base.clone();
-            path.0.extend(at.iter().cloned());
-            self.found.push(user_in_background(path, text));
+            self.report_user(text, at);
         }
     }
 

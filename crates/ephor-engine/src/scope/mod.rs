@@ -25,7 +25,7 @@ pub use context::{Checkpoint, Scope};
 pub use entry::Entry;
 pub use error::{Cause, ScopeError};
 pub(crate) use resolve::Shape;
-pub use scan::{Found, variables};
+pub use scan::{Found, enclosing, variables};
 pub use template::{Expr, Template, Variable};
 pub use varying::{Varying, varying};
 pub use world::{Answer, Seed, World};

@@ -1,5 +1,7 @@
 //! Finding `{{ }}` in text.
 
+use ephor_expr::jmespath::{Expression, HOLE, RootKind};
+
 /// One `{{ … }}` in a text: byte offsets of the whole and of the trimmed expression inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
@@ -30,6 +32,24 @@ pub fn variables(text: &str) -> Vec<Found> {
         found.push(next);
     }
     found
+}
+
+/// The expressions that hold other variables, and the text with a [`HOLE`] for each of its outermost variables.
+/// Expressions that do not compile are left out.
+pub fn enclosing(text: &str) -> (Vec<Expression>, String) {
+    let mut expressions = Vec::new();
+    let mut text = text.to_owned();
+    loop {
+        let found = variables(&text);
+        if found.is_empty() {
+            return (expressions, text);
+        }
+        let bodies = found.iter().map(|place| place.body(&text)).filter(|body| body.contains(HOLE));
+        expressions.extend(bodies.filter_map(|body| Expression::compile_with_holes(body, RootKind::Names).ok()));
+        for place in found.iter().rev() {
+            text.replace_range(place.start..place.end, HOLE.encode_utf8(&mut [0; 4]));
+        }
+    }
 }
 
 /// Whether a text holds a variable, or an escape that resolving would take away.

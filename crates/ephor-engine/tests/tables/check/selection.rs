@@ -180,6 +180,11 @@ fn the_user_is_not_read_through_a_variable_that_holds_the_request() {
         ("", "merge(request, request).userInfo"),
         ("", "to_string(request)"),
         ("", "request"),
+        ("{name: x, variable: {value: roles}}", "request.{{ x }}"),
+        ("{name: x, variable: {value: roles}}", "request.\"{{ x }}\""),
+        ("{name: x, variable: {value: roles}}", "to_string(request.[name, {{ x }}])"),
+        ("{name: x, variable: {value: roles}}", "request.object.{{ request.{{ x }}[0] }}"),
+        (q, "q.{{ request.name }}"),
     ];
     for (context, expression) in refused {
         check_policies(&[(&rule(context, expression), &user)]);
@@ -191,6 +196,8 @@ fn the_user_is_not_read_through_a_variable_that_holds_the_request() {
         ("{name: o, variable: {jmesPath: request.object}}", "to_string(o)"),
         ("{name: d.q, variable: {jmesPath: request}}", "d.q.object"),
         ("{name: q, variable: {value: {userInfo: a}, jmesPath: userInfo}}", "q"),
+        ("", "request.object.metadata.labels.{{ request.name }}"),
+        ("", "request.object.metadata.annotations.\"{{ request.name }}/roles\""),
     ] {
         check_policies(&[(&rule(context, expression), &[])]);
     }
@@ -202,6 +209,12 @@ fn the_user_is_not_read_through_a_variable_that_holds_the_request() {
         (
             &policy(
                 "{context: [{name: q, variable: {jmesPath: 'values(request)'}}], validate: {message: m, deny: {}}}",
+            ),
+            &["E user-in-background /spec/rules/0/context/0/variable/jmesPath"],
+        ),
+        (
+            &policy(
+                "{context: [{name: q, variable: {jmesPath: 'request.{{ request.name }}'}}], validate: {message: m, deny: {}}}",
             ),
             &["E user-in-background /spec/rules/0/context/0/variable/jmesPath"],
         ),

@@ -14,22 +14,36 @@ use rustc_hash::FxHashMap;
 use tokio::sync::Notify;
 
 /// A holder of memory or connections: an IPv4 address, or the network that one IPv6 host can choose addresses from.
+///
+/// Other clients can have the address of the API server, for example behind address translation. So the requests that
+/// prove to come from the API server have a holder of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Peer(IpAddr);
+pub(super) struct Peer {
+    address: IpAddr,
+    is_proven: bool,
+}
+
+impl Peer {
+    /// The holder for a request from this address that does or does not prove that the API server sent it.
+    pub(super) fn proven(self, is_proven: bool) -> Self {
+        Self { is_proven, ..self }
+    }
+}
 
 impl From<IpAddr> for Peer {
     fn from(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            v4 @ IpAddr::V4(_) => Self(v4),
-            IpAddr::V6(v6) => Self(Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64)).into()),
-        }
+        let address = match address.to_canonical() {
+            v4 @ IpAddr::V4(_) => v4,
+            IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64)).into(),
+        };
+        Self { address, is_proven: false }
     }
 }
 
 impl Default for Peer {
     /// A caller in process.
     fn default() -> Self {
-        Self(Ipv6Addr::LOCALHOST.into())
+        Self { address: Ipv6Addr::LOCALHOST.into(), is_proven: false }
     }
 }
 

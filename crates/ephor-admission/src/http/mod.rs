@@ -241,6 +241,7 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
         return Err(Refused::Stranger);
     }
     let is_proven = served.callers.are_named() || token.is_some_and(|token| served.reviews.proves(token));
+    let peer = caller.peer().proven(is_proven);
     if parts.headers.get(header::CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
         return Err(Refused::NotJson);
     }
@@ -248,11 +249,11 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
     let limits = served.limits;
     let head = limits.request + headers_cost(&parts.headers);
     // A peer that has its part already loses the connection, with all that waits on it.
-    let _room = served.heads.take(caller.peer(), head).map_err(|full| match full {
+    let _room = served.heads.take(peer, head).map_err(|full| match full {
         Full::Peer => Refused::Overdrawn,
         Full::Together => Refused::NoRoom,
     })?;
-    let share = served.quota.share(caller.peer());
+    let share = served.quota.share(peer);
     let (body, share) = match reading::read(body, share, &limits, until.min(begun + limits.reading)).await? {
         (Read::Whole(body), share) => (body, share),
         (Read::TooMuch(beginning, what), share) => {
@@ -284,7 +285,7 @@ async fn reviewed(served: &Arc<Served>, request: Request<Body>, begun: Instant) 
         return Ok(Reply { json: told(&asked, answer), share });
     }
     let reviews = Arc::clone(&served.reviews);
-    let late = Reply { json: late(&asked, &path), share: served.quota.share(caller.peer()) };
+    let late = Reply { json: late(&asked, &path), share: served.quota.share(peer) };
     let worker = match worker {
         Some(worker) => Some(worker),
         None => served.worker(until).await,

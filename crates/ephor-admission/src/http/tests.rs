@@ -256,6 +256,24 @@ async fn half_a_body_gives_way_to_a_peer_that_holds_less() {
 }
 
 #[tokio::test]
+async fn unfinished_bodies_from_the_address_of_the_api_server_delay_none_of_its_reviews() {
+    let limits = Limits { in_work: 64 << 10, peer: 16 << 10, reading: Duration::from_mins(1), ..limits() };
+    let router = router(Arc::new(ByName::default()), limits, Callers::All);
+    let half = "x".repeat(4080);
+    let greedy: Vec<_> =
+        (0..12).map(|_| tokio::spawn(router.clone().oneshot(from_peer(1, None, endless(&half))))).collect();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let ask = |path: &str| {
+        let mut request = from_peer(1, None, body("a").into());
+        *request.uri_mut() = format!("{path}?timeout=1s").parse().unwrap();
+        router.clone().oneshot(request)
+    };
+    assert_ne!(ask("/validate/fail").await.unwrap().status(), StatusCode::OK, "the address holds all that it may");
+    assert_eq!(ask(&format!("/validate/fail/proven/{TOKEN}")).await.unwrap().status(), StatusCode::OK);
+    greedy.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test]
 async fn several_of_the_longest_bodies_are_read_at_once() {
     let router = router(Arc::new(ByName::default()), limits(), Callers::All);
     let long = || {

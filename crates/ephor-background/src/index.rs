@@ -1,8 +1,8 @@
 //! An index of the cluster: a short summary of each object of the watched kinds.
 //!
 //! Objects are not kept. Of a trigger there is its identity, of a downstream also whom it belongs to and a fingerprint
-//! of what it says. Whole objects stay in a small store ([`Recent`]) for as long as there is room, because most of them
-//! are looked at right after they come.
+//! of what it says. Whole objects of kinds that have triggers, and Namespaces, stay in a small store ([`Recent`]) for as
+//! long as there is room, because most of them are looked at right after they come.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -48,7 +48,7 @@ impl Seen {
     pub fn of(object: &Value) -> Self {
         let text = |key: &str| Str::new(object.str_at(&["metadata", key]).unwrap_or_default());
         let id = ObjectId::of(object);
-        let labels = if id.kind == "Namespace" && id.group.is_empty() {
+        let labels = if is_namespace(&id) {
             object.at(&["metadata", "labels"]).cloned().unwrap_or_default()
         } else {
             Value::Null
@@ -162,13 +162,16 @@ impl Index {
         // An object of the same name under another UID: the old one is gone, whether anybody said so or not.
         let mut touched: Vec<Touched> = replaced.and_then(|uid| self.lose(&kind, &uid)).into_iter().collect();
         let table = self.tables.entry(kind).or_default();
+        let is_looked_at = table.wide || is_namespace(&seen.id);
         table.by_name.insert(name, seen.uid.clone());
         let before = table.by_uid.insert(seen.uid.clone(), seen.clone());
         self.disown(before.as_ref());
         if let Some(owner) = seen.owner() {
             self.owned.entry(slot(owner)).or_default().insert(seen.id.clone());
         }
-        self.recent.put(&seen, object);
+        if is_looked_at {
+            self.recent.put(&seen, object);
+        }
         touched.push(Touched { before, after: Some(seen) });
         touched
     }
@@ -271,6 +274,10 @@ impl Index {
     pub fn policies(&self) -> BTreeSet<(Str, Str)> {
         self.owned.keys().map(|slot| (slot.0.clone(), slot.1.clone())).collect()
     }
+}
+
+fn is_namespace(id: &ObjectId) -> bool {
+    id.kind == "Namespace" && id.group.is_empty()
 }
 
 fn slot(owner: &Owner) -> (Str, Str, Str) {

@@ -166,11 +166,29 @@ impl ReconcileContext<'_> {
     }
 
     /// The trigger as a watch told it last; `None` if no watch tells of it.
-    pub(super) fn recent(&self, trigger: &TriggerRef) -> Option<Lookup> {
+    fn recent(&self, trigger: &TriggerRef) -> Option<Lookup> {
         let id = trigger.id();
         let state = self.lock();
         let seen = state.index.find(&id).filter(|seen| !trigger.name.is_empty() && seen.uid == trigger.uid)?;
         state.index.recent.get(seen).filter(|_| state.index.is_wide(&id.group_kind())).map(found)
+    }
+
+    /// A created trigger as a watch told it; `None` if none tells of it. The request is tried again shortly if it comes
+    /// before the watch. `age` is the time since the request was first seen.
+    ///
+    /// This is for rules that synchronize: a later change corrects what they did.
+    pub(super) fn told_of(&self, trigger: &TriggerRef, age: Moment) -> Result<Option<Lookup>, ReconcileError> {
+        let told = self.recent(trigger);
+        let state = self.lock();
+        let id = trigger.id();
+        let is_awaited = told.is_none() && state.index.is_wide(&id.group_kind()) && state.index.find(&id).is_none();
+        if is_awaited && age < POLL_INTERVAL {
+            return Err(ReconcileError::RetryAfter(
+                POLL_INTERVAL,
+                "the watch has not told of the object yet".to_owned(),
+            ));
+        }
+        Ok(told)
     }
 
     /// The trigger as it is stored now.

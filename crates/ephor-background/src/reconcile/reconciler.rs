@@ -198,12 +198,13 @@ impl PolicyReconciler<'_, '_> {
     pub(super) fn find(&self, trigger: &TriggerRef) -> Result<Lookup, ReconcileError> {
         match self.request.and_then(|request| Some((request, request.admission.as_ref()?))) {
             Some((request, admission)) => {
-                // The watch corrects what rules that synchronize do too early, so a creation that it told of needs no
-                // other look.
-                let told = admission.operation == Operation::Create && self.info.only_synchronizes();
-                let told = told.then(|| self.context.recent(trigger)).flatten();
-                let stored = || self.context.find_after(trigger, &request.update_request, admission, request.age);
-                told.map_or_else(stored, Ok)
+                if admission.operation == Operation::Create
+                    && self.info.only_synchronizes()
+                    && let Some(told) = self.context.told_of(trigger, request.age)?
+                {
+                    return Ok(told);
+                }
+                self.context.find_after(trigger, &request.update_request, admission, request.age)
             }
             None => self.context.find(trigger),
         }

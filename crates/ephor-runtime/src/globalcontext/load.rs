@@ -306,7 +306,7 @@ fn readable(cluster: &dyn Cluster, watched: &WatchedResource, filter: &Filter) -
 /// How long an answer counts before the call is repeated.
 pub(super) fn refresh_interval(call: &GlobalApiCall) -> Duration {
     let asked = call.refresh_interval.as_ref().and_then(|text| duration::Duration::parse(text).ok());
-    let seconds = asked.map(|asked| asked.as_secs_f64());
+    let seconds = asked.map(duration::Duration::as_secs_f64);
     seconds.and_then(|s| Duration::try_from_secs_f64(s).ok()).map_or(REFRESH, |asked| asked.max(SHORTEST_REFRESH))
 }
 

@@ -140,3 +140,30 @@ fn policies_that_do_not_concern_the_object_cost_it_nothing() {
     let count = |set: &PolicySet| allocation_counter::measure(|| drop(judge(set, &review))).count_total;
     assert_eq!(count(&among), count(&alone));
 }
+
+/// With auto-gen each has rules for Pods, for Deployments and the like, and for `CronJobs`.
+#[test]
+fn a_thousand_cel_policies_stay_under_thirty_megabytes() {
+    const POLICY: &str = "
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: NAME}
+spec:
+  rules:
+  - name: containers
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate:
+      cel:
+        expressions:
+        - expression: \"object.metadata.name != 'NAME' && object.spec.containers.all(c, has(c.securityContext) &&
+            has(c.securityContext.privileged) && c.securityContext.privileged == false)\"
+          message: privileged containers are not allowed
+";
+    let mut programs = Vec::new();
+    let counted = allocation_counter::measure(|| {
+        programs.extend((0..1000).flat_map(|n| self::programs(&POLICY.replace("NAME", &format!("policy-{n}")))));
+    });
+    assert_eq!(programs.len(), 1000);
+    let bytes = counted.bytes_current;
+    assert!(bytes < 30 << 20, "{bytes} bytes");
+}

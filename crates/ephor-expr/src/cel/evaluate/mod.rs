@@ -10,6 +10,8 @@ mod lookup;
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use self::lookup::{is_of, lookup};
 use super::environment::{Edition, Signature};
 use super::error::EvalError;
@@ -39,7 +41,7 @@ pub(super) struct World<'c, 'v> {
 
 /// The value of `node`.
 pub(super) fn evaluate<'v>(node: &Node, slots: usize, world: &World<'_, 'v>) -> Eval<Val<'v>> {
-    let mut evaluator = Evaluator { world, slots: Vec::new(), regexes: RegexCache::default() };
+    let mut evaluator = Evaluator { world, slots: SmallVec::new(), regexes: RegexCache::default() };
     evaluator.slots.resize_with(slots, || Slot::Value(Ok(Val::Null)));
     evaluator.eval(node)
 }
@@ -71,7 +73,7 @@ enum Slot<'n, 'v> {
 
 struct Evaluator<'n, 'c, 'w, 'v> {
     world: &'w World<'c, 'v>,
-    slots: Vec<Slot<'n, 'v>>,
+    slots: SmallVec<[Slot<'n, 'v>; 4]>,
     regexes: RegexCache,
 }
 
@@ -245,7 +247,7 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
     }
 
     fn call(&mut self, call: &'n Call) -> Eval<Val<'v>> {
-        let mut args = Vec::with_capacity(call.args.len());
+        let mut args: SmallVec<[Val<'v>; 2]> = SmallVec::with_capacity(call.args.len());
         let mut failure = None;
         for node in &call.args {
             match self.eval(node) {

@@ -167,6 +167,13 @@ impl ClusterError {
         Self::new(kind, code, reason, message, Some(Value::object(details)))
     }
 
+    /// A `MutatingAdmissionPolicy` fails: the message is `why` alone, and the code 403 whatever the reason is.
+    pub fn refused_by_policy(resource: &Resource, name: &str, why: String, reason: &'static str) -> Self {
+        let mut details = names(&resource.group, &resource.plural, name);
+        details.insert("causes", vec![Value::from([("message", Value::from(why.as_str()))])]);
+        Self::new(ErrorKind::Forbidden, 403, reason, why, Some(Value::object(details)))
+    }
+
     /// The state that was asked for is forgotten.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Gone, 410, "Expired", message.into(), None)

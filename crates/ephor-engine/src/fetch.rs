@@ -3,6 +3,9 @@
 //! Evaluation never calls out. A rule that needs something asks with a [`Fetch`]; the host answers with a [`Fact`]
 //! and evaluates again. What cannot be had is a fact too ([`Fact::Unavailable`]), never silence.
 
+use std::fmt;
+use std::sync::Arc;
+
 use ephor_expr::{Str, Value};
 use rustc_hash::FxHashMap;
 
@@ -116,16 +119,39 @@ pub enum Fact {
     Unavailable(String),
 }
 
+/// Merges a part of an object into an object as a cluster does: by the schema of its kind.
+pub trait Merger: Send + Sync {
+    /// `object` with all that `configuration` says, or why that cannot be.
+    fn merge(&self, object: &Value, configuration: &Value) -> Result<Value, String>;
+}
+
 /// The answers known so far.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Facts {
     known: FxHashMap<Fetch, Fact>,
+    merger: Option<Arc<dyn Merger>>,
+}
+
+impl fmt::Debug for Facts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Facts").field(&self.known).finish()
+    }
 }
 
 impl Facts {
     /// No answers.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// No answers, of a cluster that knows schemas.
+    pub fn merging(merger: Option<Arc<dyn Merger>>) -> Self {
+        Self { merger, ..Self::default() }
+    }
+
+    /// What merges configurations; `None` where no schema is known.
+    pub fn merger(&self) -> Option<&dyn Merger> {
+        self.merger.as_deref()
     }
 
     /// Records an answer.

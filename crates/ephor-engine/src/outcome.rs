@@ -82,8 +82,10 @@ pub struct Detail {
     pub properties: Map,
     /// What a podSecurity rule found violated.
     pub pod_security: Option<Box<PodSecurityFailure>>,
-    /// What a `ValidatingAdmissionPolicy` says, binding by binding.
+    /// What a policy of Kubernetes says, binding by binding; of a `MutatingAdmissionPolicy` its failures.
     pub decisions: Vec<Decision>,
+    /// The object after those patches of a `MutatingAdmissionPolicy` that did not fail, if some failed.
+    pub partly_patched: Option<Value>,
     /// Objects that a generate rule wants to exist.
     pub generated: Vec<Downstream>,
     /// Objects that a mutate-existing rule changes.

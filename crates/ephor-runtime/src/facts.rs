@@ -15,7 +15,7 @@ use ephor_engine::cleanup::{Cleaned, CleanupProgram, CleanupVerdict};
 use ephor_engine::compile::Program;
 use ephor_engine::evaluation::{Done, Evaluation, Step};
 use ephor_engine::exceptions::ExceptionSet;
-use ephor_engine::fetch::{Fact, Facts, Fetch};
+use ephor_engine::fetch::{Fact, Facts, Fetch, Merger};
 use ephor_engine::gate::{AllowedFetch, ApiPath, ObjectsPath};
 use ephor_engine::outcome::Phase;
 use ephor_engine::policy::HttpMethod;
@@ -37,6 +37,11 @@ pub trait Answers: Send + Sync {
 
     /// How many bytes the answers of one evaluation may have together; 0: any number.
     fn context_limit(&self) -> u64;
+
+    /// What merges configurations by the schemas of a cluster; `None` if no schema is known.
+    fn merger(&self) -> Option<Arc<dyn Merger>> {
+        None
+    }
 
     /// Hears the answer to a question that the asker knew without asking.
     fn overhear(&self, _fetch: &Fetch, _answer: &Value) {}
@@ -129,7 +134,7 @@ fn until_done<T>(
     answers: &(impl Answers + ?Sized),
     mut step: impl FnMut(&Facts) -> ControlFlow<T, Vec<AllowedFetch>>,
 ) -> T {
-    let mut facts = Facts::new();
+    let mut facts = Facts::merging(answers.merger());
     let (limit, mut taken) = (answers.context_limit(), 0);
     loop {
         let fetches = match step(&facts) {
@@ -166,6 +171,7 @@ pub struct ClusterFacts {
     namespaces: Option<NamespaceLabels>,
     sources: Vec<Arc<dyn Source>>,
     config: Option<ConfigStore>,
+    merger: Option<Arc<dyn Merger>>,
 }
 
 impl std::fmt::Debug for ClusterFacts {
@@ -177,7 +183,7 @@ impl std::fmt::Debug for ClusterFacts {
 impl ClusterFacts {
     /// Answers from a cluster, asking it each time.
     pub fn new(cluster: Arc<dyn Cluster>) -> Self {
-        Self { cluster, namespaces: None, sources: Vec::new(), config: None }
+        Self { cluster, namespaces: None, sources: Vec::new(), config: None, merger: None }
     }
 
     /// With the labels of namespaces from a mirror.
@@ -191,6 +197,13 @@ impl ClusterFacts {
     #[must_use]
     pub fn within(mut self, config: ConfigStore) -> Self {
         self.config = Some(config);
+        self
+    }
+
+    /// With the schemas of the cluster.
+    #[must_use]
+    pub fn with_merger(mut self, merger: Arc<dyn Merger>) -> Self {
+        self.merger = Some(merger);
         self
     }
 
@@ -254,6 +267,10 @@ impl Answers for ClusterFacts {
     fn answer(&self, fetch: &AllowedFetch) -> Fact {
         let fetch = fetch.fetch();
         self.sources.iter().find_map(|source| source.answer(fetch)).unwrap_or_else(|| self.ask_cluster(fetch))
+    }
+
+    fn merger(&self) -> Option<Arc<dyn Merger>> {
+        self.merger.clone()
     }
 
     fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {

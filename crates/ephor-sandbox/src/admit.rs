@@ -19,7 +19,7 @@ use ephor_runtime::decision::path::{Webhook, WebhookScope};
 use ephor_runtime::decision::{AdmissionRequest, Answer};
 use rustc_hash::FxHasher;
 
-use super::admission_policies::AdmissionPolicies;
+use super::admission_policies::{MutatingPolicies, ValidatingPolicies, check_policy};
 use super::observe::ShownDecisions;
 use super::{accounts, scheduling};
 
@@ -36,7 +36,8 @@ pub(super) struct InProcess {
     cluster: MemoryCluster,
     handlers: Handlers,
     own: PolicyAdmission,
-    policies: AdmissionPolicies,
+    mutating: MutatingPolicies,
+    validating: ValidatingPolicies,
     shown: Arc<ShownDecisions>,
 }
 
@@ -48,7 +49,8 @@ impl InProcess {
         own: PolicyAdmission,
         shown: Arc<ShownDecisions>,
     ) -> Self {
-        Self { policies: AdmissionPolicies::of(&cluster), cluster, handlers, own, shown }
+        let (mutating, validating) = (MutatingPolicies::of(&cluster), ValidatingPolicies::of(&cluster));
+        Self { cluster, handlers, own, mutating, validating, shown }
     }
 
     /// What is asked about objects of Ephor's own kinds, under which name.
@@ -140,44 +142,55 @@ impl Admission for InProcess {
 
 impl InProcess {
     fn ask_to_mutate(&self, attributes: &Attributes) -> Result<Mutated, ClusterError> {
-        let mut mutated = Mutated::default();
-        // Ephor's own kinds are no resources of policies, and nothing mutates what goes.
-        if attributes.resource.group == "kyverno.io" || attributes.operation == Operation::Delete {
-            return Ok(mutated);
+        // Nothing mutates what goes.
+        if attributes.operation == Operation::Delete {
+            return Ok(Mutated::default());
         }
         let mut attributes = attributes.clone();
+        let before = attributes.object.clone();
         if let Some(pod) = accounts::admitted(&self.cluster, &attributes) {
             attributes.object = scheduling::admitted(&self.cluster, pod);
-            mutated.object = Some(attributes.object.clone());
+        }
+        let mutations = self.mutating.mutate(&mut attributes, request)?;
+        let warnings = self.ask_webhooks_to_mutate(&mut attributes)?;
+        self.mutating.mutate_again(mutations, &mut attributes, request)?;
+        let object = Some(attributes.object).filter(|object| *object != before);
+        Ok(Mutated { object, warnings })
+    }
+
+    /// Changes the object as the webhooks of Ephor do; their warnings.
+    fn ask_webhooks_to_mutate(&self, attributes: &mut Attributes) -> Result<Vec<String>, ClusterError> {
+        let mut warnings = Vec::new();
+        // Ephor's own kinds are no resources of its policies.
+        if attributes.resource.group == "kyverno.io" {
+            return Ok(warnings);
         }
         for (failure, word) in LANES {
-            let request = request(&attributes)?;
-            let answer = self.handlers.mutate(&request, &WebhookScope::ByFailurePolicy(failure));
+            let answer = self.handlers.mutate(&request(attributes)?, &WebhookScope::ByFailurePolicy(failure));
             let patch = answer.patch.clone();
-            mutated.warnings.extend(judged(&format!("mutate.kyverno.svc-{word}"), answer)?);
+            warnings.extend(judged(&format!("mutate.kyverno.svc-{word}"), answer)?);
             if let Some(patch) = patch {
                 attributes.object = patched(&attributes.object, &patch)?;
-                mutated.object = Some(attributes.object.clone());
             }
         }
-        for Conditioned { scope, name, matched } in self.handlers.conditioned(Webhook::Mutate, &request(&attributes)?) {
-            if !is_called(&scope, matched, &attributes)? {
+        for Conditioned { scope, name, matched } in self.handlers.conditioned(Webhook::Mutate, &request(attributes)?) {
+            if !is_called(&scope, matched, attributes)? {
                 continue;
             }
-            let answer = self.handlers.mutate(&request(&attributes)?, &scope);
+            let answer = self.handlers.mutate(&request(attributes)?, &scope);
             let patch = answer.patch.clone();
-            mutated.warnings.extend(judged(&format!("mutate.kyverno.svc{name}"), answer)?);
+            warnings.extend(judged(&format!("mutate.kyverno.svc{name}"), answer)?);
             if let Some(patch) = patch {
                 attributes.object = patched(&attributes.object, &patch)?;
-                mutated.object = Some(attributes.object.clone());
             }
         }
-        Ok(mutated)
+        Ok(warnings)
     }
 
     fn ask_to_validate(&self, attributes: &Attributes) -> Result<Vec<String>, ClusterError> {
         let request = request(attributes)?;
-        let mut warnings = self.policies.judge(attributes, &request)?;
+        check_policy(attributes)?;
+        let mut warnings = self.validating.judge(attributes, &request)?;
         if let Some((webhook, answer)) = self.about_own(&request) {
             warnings.extend(judged(webhook, answer)?);
         }

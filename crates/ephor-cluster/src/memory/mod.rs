@@ -34,6 +34,7 @@ mod identity;
 mod kinds;
 mod list;
 mod load;
+mod merge;
 mod names;
 mod options;
 mod ownership;
@@ -55,5 +56,6 @@ mod write;
 
 pub use cluster::MemoryCluster;
 pub use load::Unloaded;
+pub use merge::MergeError;
 pub use options::{Clock, Collection, Options, Schemas, Strictness};
 pub use view::View;

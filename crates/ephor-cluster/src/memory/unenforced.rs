@@ -10,9 +10,6 @@ pub(super) fn warnings(resource: &Resource, object: &Value) -> Vec<String> {
     let kind = resource.kind.as_str();
     match (resource.group.as_str(), kind) {
         ("apiextensions.k8s.io", "CustomResourceDefinition") => definition(object),
-        ("admissionregistration.k8s.io", "MutatingAdmissionPolicy") => {
-            vec![format!("this {kind} is stored, but nothing here evaluates it")]
-        }
         ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => {
             vec![format!("this {kind} is stored, but nothing here calls its webhooks")]
         }
@@ -41,11 +38,7 @@ mod tests {
                 &["the conversion webhook is stored, but nothing here calls it"][..],
             ),
             ("CustomResourceDefinition", r#"{"spec":{"versions":[{"name":"v1"}]}}"#, &[]),
-            (
-                "MutatingAdmissionPolicy",
-                "{}",
-                &["this MutatingAdmissionPolicy is stored, but nothing here evaluates it"],
-            ),
+            ("MutatingAdmissionPolicy", "{}", &[]),
             (
                 "MutatingWebhookConfiguration",
                 "{}",

@@ -201,7 +201,10 @@ impl<'v> Evaluator<'v> {
         self.begin(VALIDATIONS_COST);
         let Some(patch) = self.body.patches.get(index) else { return Ok(None) };
         let value = match self.value(&patch.expression) {
-            Ok(value) => value.to_json().ok_or_else(|| format!("a {} is no patch", value.type_name())),
+            Ok(value) => match misnamed_types(patch.kind, &value) {
+                Some(faults) => Err(format!("type mismatch: {faults}")),
+                None => value.to_json().ok_or_else(|| format!("a {} is no patch", value.type_name())),
+            },
             Err(Failure::Stop(stop)) => return Err(stop),
             Err(Failure::CostSpent) => Err(COST_SPENT.to_owned()),
             Err(Failure::Error(text)) => Err(text),
@@ -416,6 +419,22 @@ impl Evaluator<'_> {
         }
         Ok(review)
     }
+}
+
+/// What is wrong with the names of types in a patch, if anything is: in a configuration, or in the values of operations.
+fn misnamed_types(kind: PatchKind, patch: &Val<'_>) -> Option<String> {
+    let faults = match (kind, patch) {
+        (PatchKind::ApplyConfiguration, configuration) => configuration.misnamed_types(),
+        (PatchKind::JsonPatch, Val::List(operations)) => {
+            let value = |operation| match operation {
+                Val::Object(operation) => operation.fields.get("value").map(Val::misnamed_types),
+                _ => None,
+            };
+            operations.iter().filter_map(value).find(|faults| !faults.is_empty()).unwrap_or_default()
+        }
+        (PatchKind::JsonPatch, _) => Vec::new(),
+    };
+    (!faults.is_empty()).then(|| faults.join("\n"))
 }
 
 /// A service account as a user.

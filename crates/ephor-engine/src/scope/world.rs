@@ -10,7 +10,7 @@ use ephor_expr::scalar::go_regex::RegexCache;
 use ephor_expr::{Str, Value};
 use rustc_hash::FxHasher;
 
-use crate::fetch::{Fact, Facts, Fetch};
+use crate::fetch::{Fact, Facts, Fetch, Merger};
 use crate::gate::{self, AllowedFetch, Asker};
 use crate::trace::Note;
 
@@ -129,6 +129,11 @@ impl<'e> World<'e> {
         let kind = object.str_at(&["kind"]).unwrap_or("object");
         let name = object.str_at(&["metadata", "name"]).unwrap_or_default();
         Some(format!("{kind} `{name}` is not in namespace `{own}`, which is all that a Policy of it may read"))
+    }
+
+    /// What merges configurations by the schema of their kind; `None` where no schema is known.
+    pub(crate) fn merger(&self) -> Option<&'e dyn Merger> {
+        self.facts.merger()
     }
 
     /// What was asked and not known.

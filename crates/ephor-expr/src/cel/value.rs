@@ -482,6 +482,38 @@ impl<'v> Val<'v> {
         }
     }
 
+    /// What is wrong with the names of constructed objects in it: Kubernetes wants the type of a field to be called like
+    /// the path to it, `Object.spec` for `spec` of an `Object`. Lists and maps between them have no names. Recurses as
+    /// deep as an expression can nest objects.
+    pub fn misnamed_types(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        if let Val::Object(object) = self {
+            self.find_misnamed(&object.name, &mut faults);
+        }
+        faults
+    }
+
+    fn find_misnamed(&self, wanted: &str, faults: &mut Vec<String>) {
+        match self {
+            Val::List(List::Json(_)) | Val::Map(Dict::Json(_)) => {}
+            Val::Object(object) => {
+                if object.name != wanted {
+                    faults.push(format!(
+                        "unexpected type name {:?}, expected {wanted:?}, which matches field name path from root Object \
+                         type",
+                        object.name
+                    ));
+                }
+                for (field, value) in &object.fields {
+                    value.find_misnamed(&format!("{wanted}.{field}"), faults);
+                }
+            }
+            Val::List(list) => list.iter().for_each(|item| item.find_misnamed(wanted, faults)),
+            Val::Map(map) => map.entries().for_each(|(_, value)| value.find_misnamed(wanted, faults)),
+            _ => {}
+        }
+    }
+
     /// The JSON of it, if it has one: what was built of scalars, lists and maps with text keys.
     pub fn to_json(&self) -> Option<Value> {
         Some(match self {

@@ -179,6 +179,10 @@ fn tagged(value: &Val<'_>) -> Value {
             let field = if object.name == "JSONPatch" { tagged } else { plain };
             let fields = object.fields.iter().map(|(name, item)| (name.clone(), field(item))).collect();
             tagged_object.insert("value", Value::object(fields));
+            let misnamed = value.misnamed_types();
+            if !misnamed.is_empty() && object.name != "JSONPatch" {
+                tagged_object.insert("type_name_check", text(misnamed.join("\n")));
+            }
             Value::object(tagged_object)
         }
         Val::Opaque(opaque) => {
@@ -231,8 +235,7 @@ fn same_value(wanted: &Value, found: &Value) -> bool {
                 let (x, y) = (x.as_array().unwrap_or_default(), y.as_array().unwrap_or_default());
                 return x.len() == y.len() && x.iter().all(|entry| y.iter().any(|other| same_value(entry, other)));
             }
-            let extra = |map: &Map| usize::from(map.contains_key("type_name_check"));
-            a.len() - extra(a) == b.len() && b.iter().all(|(key, y)| a.get(key).is_some_and(|x| same_value(x, y)))
+            a.len() == b.len() && b.iter().all(|(key, y)| a.get(key).is_some_and(|x| same_value(x, y)))
         }
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b.iter()).all(|(x, y)| same_value(x, y))

@@ -16,7 +16,8 @@ use ephor_expr::{Map, Str, Value};
 
 use self::fields::{FieldSet, member};
 use self::managers::{Manager, Operation, Ownership};
-use self::walk::{compare, fields_of, merge, without};
+pub(super) use self::walk::merge;
+use self::walk::{compare, fields_of, without};
 use crate::object;
 use crate::schema::Schema;
 

@@ -197,7 +197,7 @@ fn place_all(set: &mut FieldSet, element: Str, schema: Option<Schema<'_>>, alone
 }
 
 /// `live` with everything that `config` says.
-pub(super) fn merge(schema: Option<Schema<'_>>, live: &Value, config: &Value) -> Value {
+pub(in crate::memory) fn merge(schema: Option<Schema<'_>>, live: &Value, config: &Value) -> Value {
     match (parts(schema, live), parts(schema, config)) {
         (Parts::Members(old), Parts::Members(new)) => {
             let mut merged = old.clone();

@@ -1,16 +1,18 @@
 //! `MutatingAdmissionPolicy`: patches in CEL, once for each binding and each parameter object.
 //!
-//! In goes a review; out comes the object after all patches. Each patch sees the object that the one before gave.
+//! In goes a review; out comes the object after all patches. Each patch sees the object that the one before gave. If one
+//! fails the others still count, so that an API server can go by the failure policy.
 
+use ephor_expr::Value;
 use ephor_expr::jmespath::Runtime as _;
-use ephor_expr::{Str, Value};
 
-use super::JsonPatch;
+use super::{JsonPatch, JsonPatchError};
 use crate::cel::{Evaluator, Inputs, Matched, PatchKind, PatchValue};
 use crate::outcome::Verdict;
 use crate::review::Review;
-use crate::rules::admission::{AdmissionSelection, Halt, with_user};
+use crate::rules::admission::{AdmissionSelection, Halt, Occasion, with_user};
 use crate::rules::judgement::{Judgement, Pending};
+use crate::rules::validate::admission::{Decision, Finding, decision};
 use crate::scope::{Scope, World};
 
 /// How deep a configuration may nest.
@@ -23,12 +25,12 @@ pub struct AdmissionMutation {
 }
 
 /// What the policy made of the object.
-enum Course {
-    /// A match condition is false everywhere.
-    Unmet,
-    /// It applies; the object after.
-    Applied(Value),
-    Failed(Str),
+struct Course {
+    /// The object after.
+    object: Value,
+    /// Whether the match conditions are true somewhere.
+    is_met: bool,
+    failures: Vec<Decision>,
 }
 
 impl AdmissionMutation {
@@ -44,12 +46,7 @@ impl AdmissionMutation {
             Err(Halt::Pending) => Err(Pending),
             Err(Halt::Unclear(text)) => Ok(Some((Judgement::new(Verdict::Error, text), None))),
             Ok(None) => Ok(None),
-            Ok(Some(Course::Unmet)) => Ok(Some((Judgement::new(Verdict::Skip, "match conditions aren't met"), None))),
-            Ok(Some(Course::Failed(text))) => Ok(Some((Judgement::new(Verdict::Error, text), None))),
-            Ok(Some(Course::Applied(after))) => {
-                let judgement = Judgement::new(Verdict::Pass, "mutation is successfully applied");
-                Ok(Some((judgement, Some(after).filter(|after| *after != review.object))))
-            }
+            Ok(Some(course)) => Ok(Some(course.judgement(&review.object))),
         }
     }
 
@@ -59,20 +56,27 @@ impl AdmissionMutation {
         if occasions.is_empty() {
             return Ok(None);
         }
-        let mut applied = false;
-        for occasion in occasions {
-            let params = match occasion.params {
+        let (mut is_met, mut failures) = (false, Vec::new());
+        for Occasion { binding, params } in occasions {
+            let params = match params {
                 Ok(params) => params,
-                Err(text) => return Ok(Some(Course::Failed(text))),
+                Err(text) => {
+                    failures.push(decision(binding, Finding::Misconfigured(text)));
+                    continue;
+                }
             };
+            let failed = |text: String| decision(binding, Finding::Failed(text.into()));
             let matched = {
                 let inputs = Inputs::new(&review, world);
                 Evaluator::new(&self.selection.body, &inputs, &params).matches()?
             };
             match matched {
-                Matched::Yes => applied = true,
+                Matched::Yes => is_met = true,
                 Matched::No(_) => continue,
-                Matched::Failed(text) => return Ok(Some(Course::Failed(text.into()))),
+                Matched::Failed(text) => {
+                    failures.push(failed(text));
+                    continue;
+                }
             }
             for index in 0..self.selection.body.patch_count() {
                 let patch = {
@@ -86,11 +90,29 @@ impl AdmissionMutation {
                 };
                 match after {
                     Ok(after) => review.object = after,
-                    Err(text) => return Ok(Some(Course::Failed(text.into()))),
+                    Err(text) => failures.push(failed(text)),
                 }
             }
         }
-        Ok(Some(if applied { Course::Applied(review.object) } else { Course::Unmet }))
+        Ok(Some(Course { object: review.object, is_met, failures }))
+    }
+}
+
+impl Course {
+    fn judgement(self, before: &Value) -> (Judgement, Option<Value>) {
+        let Self { object, is_met, failures } = self;
+        if let Some(Decision { finding: Finding::Failed(text) | Finding::Misconfigured(text), .. }) = failures.first() {
+            let judgement = Judgement::new(Verdict::Error, text.clone()).with(|detail| {
+                detail.decisions = failures;
+                detail.partly_patched = Some(object).filter(|object| object != before);
+            });
+            return (judgement, None);
+        }
+        if !is_met {
+            return (Judgement::new(Verdict::Skip, "match conditions aren't met"), None);
+        }
+        let after = Some(object).filter(|object| object != before);
+        (Judgement::new(Verdict::Pass, "mutation is successfully applied"), after)
     }
 }
 
@@ -98,8 +120,13 @@ fn apply(patch: &PatchValue, object: &Value, world: &World<'_>) -> Result<Value,
     match patch.kind {
         PatchKind::JsonPatch => {
             let patch = JsonPatch::from_value(&patch.value).map_err(|error| error.to_string())?;
-            patch.apply(object, world.budget()).map_err(|error| error.to_string())
+            match patch.apply_as_api_server(object, world.budget()) {
+                // A test that fails is no failure: the patch is left out.
+                Err(JsonPatchError::TestFailed(_)) => Ok(object.clone()),
+                applied => applied.map_err(|error| format!("JSON Patch: {error}")),
+            }
         }
+        PatchKind::ApplyConfiguration if let Some(merger) = world.merger() => merger.merge(object, &patch.value),
         PatchKind::ApplyConfiguration => {
             let mut after = object.clone();
             merge(&mut after, &patch.value, world, 0)?;

@@ -120,7 +120,8 @@ impl AdmissionCheck {
     }
 }
 
-fn decision(binding: Option<&Binding>, finding: Finding) -> Decision {
+/// What a policy says under `binding`.
+pub(crate) fn decision(binding: Option<&Binding>, finding: Finding) -> Decision {
     Decision {
         binding: binding.map(|binding| binding.name.clone()),
         actions: binding.map(|binding| binding.actions.clone()).unwrap_or_default(),

@@ -22,11 +22,26 @@ const MEMBERS_A_STEP: u64 = 32;
 impl JsonPatch {
     /// The document with all operations done. If one fails there is no result. The work is charged to `budget`.
     pub fn apply(&self, document: &Value, budget: &Budget) -> Result<Value, JsonPatchError> {
+        self.apply_as(Dialect::Kyverno, document, budget)
+    }
+
+    /// The same as API servers patch: `add` creates no parents, what `remove` names must exist, and `replace` adds a
+    /// member that is missing.
+    pub fn apply_as_api_server(&self, document: &Value, budget: &Budget) -> Result<Value, JsonPatchError> {
+        self.apply_as(Dialect::ApiServer, document, budget)
+    }
+
+    fn apply_as(&self, dialect: Dialect, document: &Value, budget: &Budget) -> Result<Value, JsonPatchError> {
         if self.ops.len() > MAX_OPERATIONS {
             return Err(JsonPatchError::TooManyOperations { max: MAX_OPERATIONS });
         }
-        let mut target =
-            Target { document: document.clone(), allowance: Allowance::new(), left_to_copy: MAX_COPIED, budget };
+        let mut target = Target {
+            document: document.clone(),
+            dialect,
+            allowance: Allowance::new(),
+            left_to_copy: MAX_COPIED,
+            budget,
+        };
         for op in &self.ops {
             target.apply(op)?;
         }
@@ -34,8 +49,18 @@ impl JsonPatch {
     }
 }
 
+/// What operations do at a path that is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dialect {
+    /// `add` creates it, `remove` does nothing, `replace` fails.
+    Kyverno,
+    /// `add` and `remove` fail, `replace` adds a member.
+    ApiServer,
+}
+
 struct Target<'b> {
     document: Value,
+    dialect: Dialect,
     /// For nulls that fill lists.
     allowance: Allowance,
     /// How many bytes copies may still add.
@@ -123,6 +148,9 @@ impl Target<'_> {
         let missing = || JsonPatchError::AddMissingPath(path.to_string());
         check_depth(value, path.steps().len())?;
         let (last, parents) = path.split_last().ok_or_else(missing)?;
+        if self.dialect == Dialect::ApiServer && self.container(path).is_none() {
+            return Err(missing());
+        }
         let mut parent = &mut self.document;
         for (step, next) in parents.iter().zip(path.steps().iter().skip(1)) {
             parent = descend(parent, step, &mut self.allowance)?.ok_or_else(missing)?;
@@ -140,9 +168,18 @@ impl Target<'_> {
         match self.container(path) {
             Some((parent, step)) => match find(parent, &step) {
                 Ok(_) => {}
+                Err(PlaceFault::MissingKey(key)) if self.dialect == Dialect::ApiServer => {
+                    return Err(at("remove", path.as_str(), PlaceFault::NothingToRemove(key)));
+                }
+                Err(fault) if self.dialect == Dialect::ApiServer => {
+                    return Err(at("remove", path.as_str(), fault));
+                }
                 Err(PlaceFault::OutOfBounds(_) | PlaceFault::MissingKey(_)) => return Ok(()),
                 Err(fault) => return Err(at("remove", path.as_str(), fault)),
             },
+            None if self.dialect == Dialect::ApiServer => {
+                return Err(JsonPatchError::RemoveMissingPath(path.to_string()));
+            }
             None => return Ok(()),
         }
         self.take(path);
@@ -172,6 +209,11 @@ impl Target<'_> {
             return Err(JsonPatchError::ReplaceMissingPath(path.to_string()));
         }
         if self.lookup(path.steps()).is_none() {
+            if self.dialect == Dialect::ApiServer
+                && self.container(path).is_some_and(|(parent, _)| parent.as_object().is_some())
+            {
+                return self.add(path, value);
+            }
             return Err(JsonPatchError::ReplaceMissingKey(path.to_string()));
         }
         if let Some(place) = self.lookup_mut(path.steps()) {

@@ -43,6 +43,9 @@ pub enum JsonPatchError {
     /// `add` cannot get to its place.
     #[error("add operation does not apply: doc is missing path: {0:?}: missing value")]
     AddMissingPath(String),
+    /// The parent of what should be removed is missing.
+    #[error("remove operation does not apply: doc is missing path: {0:?}: missing value")]
+    RemoveMissingPath(String),
     /// Something on the way to a place of `add` is neither a map nor a list.
     #[error("invalid state detected")]
     ScalarParent,
@@ -161,4 +164,7 @@ pub enum PlaceFault {
     /// A member that is not there.
     #[error("unable to get nonexistent key: {0}: missing value")]
     MissingKey(String),
+    /// The same of a member that should be removed.
+    #[error("Unable to remove nonexistent key: {0}: missing value")]
+    NothingToRemove(String),
 }

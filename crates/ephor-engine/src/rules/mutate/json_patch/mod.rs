@@ -4,6 +4,8 @@
 //! missing member tests equal to null; validate-mutate-autogen.md, section 3.4, has the table. Error texts are those
 //! of the reference, without the `failed to patch resource: ` that rule messages put before them.
 //!
+//! API servers patch with fewer leniencies ([`JsonPatch::apply_as_api_server`]).
+//!
 //! - [`JsonPatch`]: parsed once, applied to many documents, all or nothing;
 //! - [`json_patch_between`]: the patch that leads from one document to another.
 

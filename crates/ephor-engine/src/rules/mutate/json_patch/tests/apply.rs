@@ -302,3 +302,28 @@ fn untouched_parts_stay_shared() {
     };
     assert!(Arc::ptr_eq(old, new));
 }
+
+/// The texts are those of API server 1.34.
+#[test]
+fn api_servers_create_no_parents_and_add_what_they_should_replace() {
+    for (patch, want) in [
+        (
+            "[{op: add, path: /b/c, value: 1}]",
+            r#"add operation does not apply: doc is missing path: "/b/c": missing value"#,
+        ),
+        (
+            "[{op: remove, path: /m/y}]",
+            "error in remove for path: '/m/y': Unable to remove nonexistent key: y: missing value",
+        ),
+        (
+            "[{op: remove, path: /b/c}]",
+            r#"remove operation does not apply: doc is missing path: "/b/c": missing value"#,
+        ),
+        ("[{op: replace, path: /m/y, value: 1}, {op: add, path: /m/z, value: 2}]", r#"{"m":{"x":1,"y":1,"z":2}}"#),
+        ("[{op: remove, path: /m/x}]", r#"{"m":{}}"#),
+    ] {
+        let patched = JsonPatch::parse(patch)
+            .and_then(|patch| patch.apply_as_api_server(&value("{m: {x: 1}}"), &Budget::default()));
+        assert_eq!(patched.map_or_else(|error| error.to_string(), |value| value.to_json()), want, "{patch}");
+    }
+}

@@ -1,158 +1,63 @@
-//! `ValidatingAdmissionPolicy` as an API server enforces it.
-//!
-//! In goes a request, out come warnings or the refusal that the client gets, with Kubernetes' texts, reasons and codes.
-//! The engine judges; this module reads the stored policies and bindings, and acts on what the engine decides. Policies
-//! are compiled again only after one of them or of their bindings has changed.
+//! `ValidatingAdmissionPolicy`: judges a request after all changes; warnings, or a refusal.
 
 use std::sync::Arc;
 
 use ephor_cluster::admission::{Attributes, User};
-use ephor_cluster::{Cause, Cluster as _, ClusterError, ListQuery, MemoryCluster, object};
-use ephor_engine::compile::{ADMISSION_GROUP, AdmissionBinding, Program, compile_admission_policy};
-use ephor_engine::diagnostic::Diagnostic;
+use ephor_cluster::{ClusterError, MemoryCluster};
+use ephor_engine::compile::Program;
 use ephor_engine::exceptions::ExceptionSet;
-use ephor_engine::matching::Gvk;
 use ephor_engine::outcome::{Outcome, Phase};
 use ephor_engine::policy::{FailurePolicy, ValidationAction};
 use ephor_engine::rules::validate::admission::{Decision, Finding};
 use ephor_engine::select::PolicySet;
-use ephor_expr::{Str, Value};
+use ephor_expr::Str;
 use ephor_runtime::decision::AdmissionRequest;
 use ephor_runtime::facts::{ClusterFacts, evaluate};
-use parking_lot::Mutex;
 
-const POLICY: &str = "ValidatingAdmissionPolicy";
-const BINDING: &str = "ValidatingAdmissionPolicyBinding";
+use super::{Stored, is_exempt, review};
 
-/// Resources that no such policy judges: who may change the policies must always be able to.
-const EXEMPT: [(&str, &[&str]); 3] = [
-    (
-        ADMISSION_GROUP,
-        &[
-            "validatingadmissionpolicies",
-            "validatingadmissionpolicybindings",
-            "mutatingadmissionpolicies",
-            "mutatingadmissionpolicybindings",
-        ],
-    ),
-    ("authentication.k8s.io", &["tokenreviews", "selfsubjectreviews"]),
-    (
-        "authorization.k8s.io",
-        &["localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews"],
-    ),
-];
+pub(super) const POLICY: &str = "ValidatingAdmissionPolicy";
+pub(super) const BINDING: &str = "ValidatingAdmissionPolicyBinding";
 
 /// The stored policies, and whom they ask.
-pub(super) struct AdmissionPolicies {
-    cluster: MemoryCluster,
+pub(crate) struct ValidatingPolicies {
+    stored: Stored<PolicySet>,
     facts: ClusterFacts,
-    compiled: Mutex<Arc<Compiled>>,
 }
 
-/// Policies with bindings, compiled from these versions of documents.
-#[derive(Default)]
-struct Compiled {
-    versions: Vec<Str>,
-    set: PolicySet,
-}
-
-impl AdmissionPolicies {
+impl ValidatingPolicies {
     /// The policies of a cluster. They read it as the API server does, which may read everything.
-    pub(super) fn of(cluster: &MemoryCluster) -> Self {
+    pub(crate) fn of(cluster: &MemoryCluster) -> Self {
         let cluster = cluster.acting_as(User::default());
         let facts = ClusterFacts::new(Arc::new(cluster.clone()));
-        Self { cluster, facts, compiled: Mutex::default() }
+        Self { stored: Stored::of(&cluster, "v1", POLICY), facts }
     }
 
     /// Judges a request by all policies: warnings, or the refusal.
-    pub(super) fn judge(
+    pub(crate) fn judge(
         &self,
         attributes: &Attributes,
         request: &AdmissionRequest,
     ) -> Result<Vec<String>, ClusterError> {
-        let resource = &attributes.resource;
-        check_policy(attributes)?;
-        let exempt = |(group, plurals): &(&str, &[&str])| {
-            resource.group == *group && plurals.contains(&resource.plural.as_str())
-        };
-        if EXEMPT.iter().any(exempt) {
+        if is_exempt(attributes) {
             return Ok(Vec::new());
         }
-        let compiled = self.compiled()?;
-        if compiled.set.programs().is_empty() {
+        let set = self.stored.get(|compiled| PolicySet::new(compiled.into_iter().map(|(_, p)| p).collect()))?;
+        if set.programs().is_empty() {
             return Ok(Vec::new());
         }
-        let gvk = Gvk { group: resource.group.clone(), version: resource.version.clone(), kind: resource.kind.clone() };
-        let review = request.review(gvk, request.user.clone(), jiff::Timestamp::now(), attributes.serial);
-        let done = evaluate(&compiled.set, &ExceptionSet::default(), review, Phase::Validate, &self.facts);
+        let review = review(attributes, request);
+        let done = evaluate(&set, &ExceptionSet::default(), review, Phase::Validate, &self.facts);
         let mut warnings = Vec::new();
         let mut refusal = None;
         for outcome in &done.outcomes {
-            if let Some(program) = compiled.set.programs().get(outcome.policy) {
+            if let Some(program) = set.programs().get(outcome.policy) {
                 let found = act(program, outcome, attributes, &mut warnings);
                 refusal = refusal.or(found);
             }
         }
         refusal.map_or(Ok(warnings), Err)
     }
-
-    fn compiled(&self) -> Result<Arc<Compiled>, ClusterError> {
-        let (policies, bindings) = (self.stored(POLICY)?, self.stored(BINDING)?);
-        let version = |document: &Value| {
-            let uid = document.str_at(&["metadata", "uid"]).unwrap_or_default();
-            Str::from(format!("{uid}/{}", document.str_at(&["metadata", "resourceVersion"]).unwrap_or_default()))
-        };
-        let versions: Vec<Str> = policies.iter().chain(&bindings).map(version).collect();
-        let mut compiled = self.compiled.lock();
-        if compiled.versions != versions {
-            *compiled = Arc::new(Compiled { versions, set: compile(&policies, &bindings) });
-        }
-        Ok(Arc::clone(&compiled))
-    }
-
-    fn stored(&self, kind: &str) -> Result<Vec<Value>, ClusterError> {
-        let resource = self.cluster.resolve(&format!("{ADMISSION_GROUP}/v1"), kind)?;
-        let mut documents = self.cluster.list(&resource, &ListQuery::all())?.items;
-        documents.sort_by(|a, b| object::name(a).cmp(object::name(b)));
-        Ok(documents)
-    }
-}
-
-/// The policies that some binding puts to work.
-fn compile(policies: &[Value], bindings: &[Value]) -> PolicySet {
-    let bindings: Vec<AdmissionBinding> =
-        bindings.iter().filter_map(|document| AdmissionBinding::of_document(document).0).collect();
-    let bound = |document: &&Value| bindings.iter().any(|binding| binding.policy == object::name(document));
-    let programs = policies.iter().filter(bound).filter_map(|document| {
-        let compiled = compile_admission_policy(document, &bindings);
-        if compiled.program.is_none() {
-            tracing::warn!(policy = object::name(document), "a stored ValidatingAdmissionPolicy does not compile");
-        }
-        compiled.program.map(Arc::new)
-    });
-    PolicySet::new(programs.collect())
-}
-
-/// Refuses a policy or binding that an API server would not store.
-fn check_policy(attributes: &Attributes) -> Result<(), ClusterError> {
-    let resource = &attributes.resource;
-    if resource.group != ADMISSION_GROUP || attributes.object.is_null() || !attributes.subresource.is_empty() {
-        return Ok(());
-    }
-    let findings: Vec<Diagnostic> = match resource.kind.as_str() {
-        POLICY => compile_admission_policy(&attributes.object, &[]).findings,
-        BINDING => AdmissionBinding::of_document(&attributes.object).1,
-        _ => return Ok(()),
-    };
-    if findings.is_empty() {
-        return Ok(());
-    }
-    let cause = |finding: &Diagnostic| {
-        let value = finding.path.lookup(&attributes.object).and_then(Value::as_str).unwrap_or_default();
-        Cause::invalid(finding.path.to_string(), value, &finding.message)
-    };
-    let causes: Vec<Cause> = findings.iter().map(cause).collect();
-    Err(ClusterError::invalid(resource, &attributes.name, &causes))
 }
 
 /// What the decisions of one policy lead to: warnings, and the first refusal.

@@ -152,10 +152,49 @@ impl Uninstall {
 
     /// What the API server acts on and a leader writes again while it runs: webhooks, admission policies, registrations.
     fn left_by_leaders(&self, cluster: &dyn Cluster) -> Result<Vec<Removal>, ClusterError> {
-        let mut found = webhooks(cluster)?;
-        found.extend(admission_policies(cluster)?);
+        let (mut found, others_enforce) = self.webhooks(cluster)?;
+        // The admission policies of two installations look alike. They are those of the installation that enforces.
+        if !others_enforce {
+            found.extend(admission_policies(cluster)?);
+        }
         found.extend(self.registrations(cluster)?);
         Ok(found)
+    }
+
+    /// The webhook configurations of this installation, those of resources first, and whether another installation has
+    /// some that enforce. Kyverno and a shadow of it run side by side, and both use Kyverno's label.
+    fn webhooks(&self, cluster: &dyn Cluster) -> Result<(Vec<Removal>, bool), ClusterError> {
+        let (mut found, mut others_enforce) = (Vec::new(), false);
+        for serving in [Serving::Enforcing, Serving::Shadow] {
+            let (key, value) = Names::of(serving).label();
+            for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
+                let resource = cluster.resolve("admissionregistration.k8s.io/v1", kind)?;
+                let labels = LabelSelector::one_of(key, [value]);
+                for object in cluster.list(&resource, &ListQuery::all().labels(labels))?.items {
+                    if self.leads_elsewhere(&object) {
+                        others_enforce |= serving == Serving::Enforcing;
+                        continue;
+                    }
+                    found.push(Removal {
+                        api_version: "admissionregistration.k8s.io/v1".into(),
+                        kind: kind.into(),
+                        namespace: None,
+                        name: object.str_at(&["metadata", "name"]).unwrap_or_default().into(),
+                    });
+                }
+            }
+        }
+        found.sort_by_key(|removal| !removal.name.contains("resource"));
+        Ok((found, others_enforce))
+    }
+
+    /// Whether a webhook of a configuration leads to the Service of another installation.
+    fn leads_elsewhere(&self, configuration: &Value) -> bool {
+        let webhooks = configuration.get("webhooks").and_then(Value::as_array).unwrap_or_default();
+        let service = format!("{}-svc", self.name);
+        webhooks.iter().filter_map(|webhook| webhook.at(&["clientConfig", "service"])).any(|called| {
+            called.str_at(&["namespace"]) != Some(self.namespace.as_str()) || called.str_at(&["name"]) != Some(&service)
+        })
     }
 
     /// The `APIService`s that lead to this installation. One that leads nowhere would keep namespaces from being deleted.
@@ -261,29 +300,6 @@ fn admission_policies(cluster: &dyn Cluster) -> Result<Vec<Removal>, ClusterErro
         let listed = cluster.list(&resource, &ListQuery::all())?.items;
         found.extend(listed.iter().filter(|object| is_generated(object)).map(Removal::of));
     }
-    Ok(found)
-}
-
-/// The webhook configurations that carry our label, those of resources first.
-fn webhooks(cluster: &dyn Cluster) -> Result<Vec<Removal>, ClusterError> {
-    let mut found = Vec::new();
-    for serving in [Serving::Enforcing, Serving::Shadow] {
-        let (key, value) = Names::of(serving).label();
-        for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
-            let resource = cluster.resolve("admissionregistration.k8s.io/v1", kind)?;
-            let labels = LabelSelector::one_of(key, [value]);
-            for object in cluster.list(&resource, &ListQuery::all().labels(labels))?.items {
-                let name = object.str_at(&["metadata", "name"]).unwrap_or_default();
-                found.push(Removal {
-                    api_version: "admissionregistration.k8s.io/v1".into(),
-                    kind: kind.into(),
-                    namespace: None,
-                    name: name.into(),
-                });
-            }
-        }
-    }
-    found.sort_by_key(|removal| !removal.name.contains("resource"));
     Ok(found)
 }
 
@@ -393,6 +409,44 @@ mod tests {
         assert_eq!(gone, ["ValidatingAdmissionPolicyBinding cpol-p", "ValidatingAdmissionPolicy cpol-p"]);
         let place = |start: &str| done.iter().position(|name| name.starts_with(start));
         assert!(place("ValidatingAdmissionPolicyBinding") < place("Deployment"));
+    }
+
+    #[test]
+    fn what_a_shadow_leaves_behind_goes_and_kyverno_beside_it_stays_whole() {
+        let cluster = cluster();
+        let configuration = |name: &str, label: &str, namespace: &str, service: &str| {
+            let text = format!(
+                "{{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {{name: {name}, \
+                 labels: {{{label}}}}}, webhooks: [{{name: a.kyverno.svc, admissionReviewVersions: [v1], sideEffects: None, \
+                 clientConfig: {{service: {{namespace: {namespace}, name: {service}}}}}}}]}}"
+            );
+            let kind = cluster.resolve("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration").unwrap();
+            cluster.create(&kind, object(&text), &WriteOptions::default()).unwrap();
+        };
+        let theirs = "webhook.kyverno.io/managed-by: kyverno";
+        configuration("kyverno-resource-mutating-webhook-cfg", theirs, "kyverno", "kyverno-svc");
+        configuration(
+            "ephor-shadow-resource-mutating-webhook-cfg",
+            "ephor.dev/managed-by: ephor-shadow",
+            "ephor",
+            "ephor-svc",
+        );
+        let made = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: cpol-p, \
+                    labels: {app.kubernetes.io/managed-by: kyverno}, ownerReferences: [{apiVersion: kyverno.io/v1, kind: \
+                    ClusterPolicy, name: p, uid: u}]}, spec: {}}";
+        let kind = cluster.resolve("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy").unwrap();
+        cluster.create(&kind, object(made), &WriteOptions::default()).unwrap();
+        let shadow = Uninstall { namespace: "ephor".into(), name: "ephor".into(), ..UNINSTALL() };
+        let done = remove(&cluster, &shadow);
+        assert!(done.iter().any(|name| name.ends_with("ephor-shadow-resource-mutating-webhook-cfg")), "{done:?}");
+        let left = left(&cluster);
+        for stays in [
+            "MutatingWebhookConfiguration kyverno-resource-mutating-webhook-cfg",
+            "ValidatingAdmissionPolicy cpol-p",
+            "Deployment kyverno/kyverno-admission-controller",
+        ] {
+            assert!(left.iter().any(|name| name == stays), "{stays}: {left:?}");
+        }
     }
 
     #[test]

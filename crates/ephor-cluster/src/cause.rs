@@ -24,7 +24,7 @@ impl Cause {
 
     /// A field with a value that it may not have.
     pub fn invalid(field: impl Into<Str>, value: &str, why: &str) -> Self {
-        Self::invalid_raw(field, &Value::from(value).to_json(), why)
+        Self::invalid_raw(field, &format!("{value:?}"), why)
     }
 
     /// Like [`Cause::invalid`], with the value already in the form in which it is shown.

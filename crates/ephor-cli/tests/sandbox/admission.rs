@@ -13,7 +13,7 @@ use ephor_testbed::{ControlPlane, Controllers, Options};
 use crate::process::Sandbox;
 
 /// How long policies may take until a server follows them.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A policy and its binding: `spec` of both, and the objects to create under it. Only objects that have the name of the
 /// case as a label `case` are meant.

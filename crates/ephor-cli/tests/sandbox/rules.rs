@@ -69,13 +69,21 @@ const CASES: &[Case] = &[
     ),
 ];
 
-/// Rules that are no good, as a schema of `spec`.
+/// Rules that are no good, as a schema of `spec`, and some that look so.
 const BROKEN: &[&str] = &[
     "{type: integer, x-kubernetes-validations: [{rule: self.nope}]}",
     "{type: integer, x-kubernetes-validations: [{rule: '1'}]}",
     "{type: integer, x-kubernetes-validations: [{rule: 'true', messageExpression: '1'}]}",
     "{type: integer, x-kubernetes-validations: [{rule: ' '}]}",
     "{type: object, properties: {a: {type: string}}, x-kubernetes-validations: [{rule: has(self.b)}]}",
+    "{type: array, maxItems: 3, items: {type: integer, x-kubernetes-validations: [{rule: self >= oldSelf}]}}",
+    "{type: array, maxItems: 3, x-kubernetes-list-type: set, items: {type: integer, x-kubernetes-validations: \
+     [{rule: self >= oldSelf}]}}",
+    "{type: object, x-kubernetes-map-type: atomic, properties: {a: {type: object, properties: {b: {type: integer, \
+     x-kubernetes-validations: [{rule: self >= oldSelf}]}}}}}",
+    "{type: object, x-kubernetes-map-type: atomic, maxProperties: 3, additionalProperties: {type: integer, \
+     x-kubernetes-validations: [{rule: self >= oldSelf}]}}",
+    "{type: integer, x-kubernetes-validations: [{rule: self > 1, optionalOldSelf: true}]}",
 ];
 
 fn definition(plural: &str, schema: &str) -> String {

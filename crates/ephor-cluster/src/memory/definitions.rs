@@ -4,8 +4,9 @@ use ephor_expr::Value;
 use ephor_expr::scalar::go_regex;
 
 use crate::error::Cause;
+use crate::schema::Schema;
+use crate::schema::cel::{self, Place};
 use crate::schema::validate::validate;
-use crate::schema::{Schema, cel};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
@@ -43,8 +44,9 @@ fn versions(definition: &Value, causes: &mut Vec<Cause>) {
         };
         match version.at(&["schema", "openAPIV3Schema"]) {
             Some(schema) => {
-                cel::check(schema, &path, true, causes);
-                node(schema, &path, causes, MAX_DEPTH);
+                let place = Place { path: &path, without_before: None, is_root: true };
+                cel::check(schema, place, causes);
+                node(schema, place, causes, MAX_DEPTH);
             }
             None => causes.push(Cause::required(path, "")),
         }
@@ -52,8 +54,9 @@ fn versions(definition: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// One place of a schema, and those below.
-fn node(schema: &Value, path: &str, causes: &mut Vec<Cause>, depth: usize) {
+fn node(schema: &Value, place: Place<'_>, causes: &mut Vec<Cause>, depth: usize) {
     let Some(depth) = depth.checked_sub(1) else { return };
+    let path = place.path;
     if let Some(kind) = schema.str_at(&["type"]).filter(|kind| !kind.is_empty() && !TYPES.contains(kind)) {
         causes.push(Cause::unsupported(format!("{path}.type"), &format!("{kind:?}"), &TYPES.map(Value::from)));
     }
@@ -71,22 +74,27 @@ fn node(schema: &Value, path: &str, causes: &mut Vec<Cause>, depth: usize) {
         }));
     }
     let properties = schema.get("properties").and_then(Value::as_object);
+    let is_keyed = schema.str_at(&["x-kubernetes-list-type"]) == Some("map");
     for (key, property) in properties.into_iter().flat_map(ephor_expr::Map::iter) {
         let path = format!("{path}.properties[{key}]");
-        cel::check(property, &path, false, causes);
-        node(property, &path, causes, depth);
+        let place = Place { path: &path, is_root: false, ..place };
+        cel::check(property, place, causes);
+        node(property, place, causes, depth);
     }
     for key in ["items", "additionalProperties", "not"] {
-        if let Some(below) = schema.get(key).filter(|below| below.as_object().is_some()) {
+        if let Some(schema) = schema.get(key).filter(|schema| schema.as_object().is_some()) {
             let path = format!("{path}.{key}");
-            cel::check(below, &path, false, causes);
-            node(below, &path, causes, depth);
+            let without_before = place.without_before.or((key == "items" && !is_keyed).then_some(place.path));
+            let place = Place { path: &path, without_before, is_root: false };
+            cel::check(schema, place, causes);
+            node(schema, place, causes, depth);
         }
     }
     for key in ["allOf", "anyOf", "oneOf"] {
         let alternatives = schema.get(key).and_then(Value::as_array).unwrap_or_default();
         for (index, below) in alternatives.iter().enumerate() {
-            node(below, &format!("{path}.{key}[{index}]"), causes, depth);
+            let path = format!("{path}.{key}[{index}]");
+            node(below, Place { path: &path, is_root: false, ..place }, causes, depth);
         }
     }
 }

@@ -82,8 +82,20 @@ fn compiled(schema: &Value, is_resource: bool) -> Vec<Rule<'_>> {
     rules.iter().map(|rule| Rule::compile(rule, schema, is_resource)).collect()
 }
 
-/// What is wrong with the rules of `schema`, which stand at `path` of a definition.
-pub(crate) fn check(schema: &Value, path: &str, is_root: bool, causes: &mut Vec<Cause>) {
+/// Where rules stand in a definition.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'p> {
+    /// The path of the schema.
+    pub(crate) path: &'p str,
+    /// The path of the list without keys above, if there is one: the value before of its items cannot be told.
+    pub(crate) without_before: Option<&'p str>,
+    /// Whether it is the schema of the whole object.
+    pub(crate) is_root: bool,
+}
+
+/// What is wrong with the rules of `schema`.
+pub(crate) fn check(schema: &Value, place: Place<'_>, causes: &mut Vec<Cause>) {
+    let Place { path, without_before, is_root } = place;
     let is_embedded = schema.get("x-kubernetes-embedded-resource").and_then(Value::as_bool) == Some(true);
     for (index, rule) in compiled(schema, is_root || is_embedded).into_iter().enumerate() {
         let path = format!("{path}.{KEYWORD}[{index}]");
@@ -97,6 +109,17 @@ pub(crate) fn check(schema: &Value, path: &str, is_root: bool, causes: &mut Vec<
         }
         if let Some(Err(why)) = &rule.message {
             causes.push(Cause::invalid_raw(format!("{path}.messageExpression"), &shown, why));
+        }
+        match (rule.is_transition(), without_before, rule.document.get("optionalOldSelf")) {
+            (true, Some(above), _) => {
+                let why = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {above}");
+                causes.push(Cause::invalid(format!("{path}.rule"), rule.text("rule").unwrap_or_default(), &why));
+            }
+            (false, _, Some(set)) if rule.program.is_ok() => {
+                let why = "may not be set if oldSelf is not used in rule";
+                causes.push(Cause::invalid_raw(format!("{path}.optionalOldSelf"), &set.to_json(), why));
+            }
+            _ => {}
         }
     }
 }
@@ -429,7 +452,7 @@ mod tests {
         ] {
             let schema =
                 value(&format!(r#"{{"type":"object","x-kubernetes-validations":[{rule}],"properties":{{}}}}"#));
-            check(&schema, "spec", false, &mut causes);
+            check(&schema, Place { path: "spec", without_before: None, is_root: false }, &mut causes);
             let told = causes.pop().map(|cause| cause.to_string()).unwrap_or_default();
             assert!(told.starts_with("spec.x-kubernetes-validations[0]") && told.contains(want), "{rule}: {told}");
             assert!(causes.is_empty());

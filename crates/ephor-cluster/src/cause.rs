@@ -65,6 +65,11 @@ impl Cause {
         Self { field: field.into(), reason: "FieldValueTooMany", message }
     }
 
+    /// A field that could not be judged.
+    pub fn internal(field: impl Into<Str>, why: &str) -> Self {
+        Self { field: field.into(), reason: "InternalError", message: format!("Internal error: {why}") }
+    }
+
     /// A field that must not be set, or not in this way.
     pub fn forbidden(field: impl Into<Str>, why: &str) -> Self {
         Self { field: field.into(), reason: "FieldValueForbidden", message: format!("Forbidden: {why}") }

@@ -91,7 +91,7 @@ impl State {
         if kinds::is_definition(resource) {
             kinds::validate_definition(&object)?;
         }
-        self.check_schema(resource, &object, None)?;
+        self.check_schema(resource, &object, None, &mut Vec::new())?;
         let key = Key { namespace, name };
         self.check_free(resource, &key)?;
         Ok((key, object))

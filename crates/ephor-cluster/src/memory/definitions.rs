@@ -5,7 +5,7 @@ use ephor_expr::scalar::go_regex;
 
 use crate::error::Cause;
 use crate::schema::Schema;
-use crate::schema::cel::{self, Place};
+use crate::schema::cel::{self, Place, RuleCheck};
 use crate::schema::validate::validate;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 64;
 
 /// What is wrong with the schemas of a definition, and with what it changes; `before` is what it replaces.
 pub(super) fn check(definition: &Value, before: Option<&Value>, causes: &mut Vec<Cause>) {
-    versions(definition, causes);
+    versions(definition, before, causes);
     let Some(before) = before else { return };
     for (field, keys) in [("spec.scope", ["spec", "scope"].as_slice()), ("spec.names.kind", &["spec", "names", "kind"])]
     {
@@ -26,8 +26,8 @@ pub(super) fn check(definition: &Value, before: Option<&Value>, causes: &mut Vec
     }
 }
 
-fn versions(definition: &Value, causes: &mut Vec<Cause>) {
-    let versions = definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default();
+fn versions(definition: &Value, before: Option<&Value>, causes: &mut Vec<Cause>) {
+    let versions = versions_of(definition);
     let is_stored = |version: &&Value| version.get("storage").and_then(Value::as_bool) == Some(true);
     if versions.iter().filter(is_stored).count() != 1 {
         let shown: Vec<&str> = versions.iter().filter(is_stored).filter_map(|v| v.str_at(&["name"])).collect();
@@ -42,59 +42,87 @@ fn versions(definition: &Value, causes: &mut Vec<Cause>) {
             Some(_) if is_shared => "spec.validation.openAPIV3Schema".to_owned(),
             _ => format!("spec.versions[{index}].schema.openAPIV3Schema"),
         };
-        match version.at(&["schema", "openAPIV3Schema"]) {
-            Some(schema) => {
-                let place = Place { path: &path, without_before: None, is_root: true };
-                cel::check(schema, place, causes);
-                node(schema, place, causes, MAX_DEPTH);
-            }
-            None => causes.push(Cause::required(path, "")),
-        }
+        let Some(root) = version.at(&["schema", "openAPIV3Schema"]) else {
+            causes.push(Cause::required(path, ""));
+            continue;
+        };
+        let same_version = |other: &&Value| other.str_at(&["name"]) == version.str_at(&["name"]);
+        let replaced = before.and_then(|before| versions_of(before).iter().find(same_version));
+        let is_unchanged = replaced.is_some_and(|replaced| schema(replaced) == schema(version));
+        let mut check = Check { faults: Vec::new(), rules: RuleCheck::new(is_unchanged) };
+        let place = Place { path: &path, without_before: None, is_root: true, most: Some(1) };
+        check.node(root, &path, Some(place), MAX_DEPTH);
+        causes.append(&mut check.faults);
+        causes.append(&mut check.rules.finish(&path));
     }
 }
 
-/// One place of a schema, and those below.
-fn node(schema: &Value, place: Place<'_>, causes: &mut Vec<Cause>, depth: usize) {
-    let Some(depth) = depth.checked_sub(1) else { return };
-    let path = place.path;
-    if let Some(kind) = schema.str_at(&["type"]).filter(|kind| !kind.is_empty() && !TYPES.contains(kind)) {
-        causes.push(Cause::unsupported(format!("{path}.type"), &format!("{kind:?}"), &TYPES.map(Value::from)));
-    }
-    if let Some(pattern) = schema.str_at(&["pattern"])
-        && let Err(error) = go_regex::compile(pattern)
-    {
-        let why = format!("must be a valid regular expression, but isn't: {error}");
-        causes.push(Cause::invalid(format!("{path}.pattern"), pattern, &why));
-    }
-    if let Some(default) = schema.get("default") {
-        let faults = validate(Schema::part_of_custom(schema), default);
-        causes.extend(faults.into_iter().map(|fault| {
-            let dot = if fault.field.is_empty() || fault.field.starts_with('[') { "" } else { "." };
-            Cause { field: format!("{path}.default{dot}{}", fault.field).into(), ..fault }
-        }));
-    }
-    let properties = schema.get("properties").and_then(Value::as_object);
-    let is_keyed = schema.str_at(&["x-kubernetes-list-type"]) == Some("map");
-    for (key, property) in properties.into_iter().flat_map(ephor_expr::Map::iter) {
-        let path = format!("{path}.properties[{key}]");
-        let place = Place { path: &path, is_root: false, ..place };
-        cel::check(property, place, causes);
-        node(property, place, causes, depth);
-    }
-    for key in ["items", "additionalProperties", "not"] {
-        if let Some(schema) = schema.get(key).filter(|schema| schema.as_object().is_some()) {
-            let path = format!("{path}.{key}");
-            let without_before = place.without_before.or((key == "items" && !is_keyed).then_some(place.path));
-            let place = Place { path: &path, without_before, is_root: false };
-            cel::check(schema, place, causes);
-            node(schema, place, causes, depth);
+fn versions_of(definition: &Value) -> &[Value] {
+    definition.at(&["spec", "versions"]).and_then(Value::as_array).unwrap_or_default()
+}
+
+/// What is wrong with one schema, so far.
+struct Check {
+    faults: Vec<Cause>,
+    rules: RuleCheck,
+}
+
+impl Check {
+    /// One place of a schema, and those below. Without a `place` the schema only restricts another: it has no rules.
+    fn node(&mut self, schema: &Value, path: &str, place: Option<Place<'_>>, depth: usize) {
+        let Some(depth) = depth.checked_sub(1) else { return };
+        let faults = self.faults.len();
+        self.keywords(schema, path);
+        let properties = schema.get("properties").and_then(Value::as_object);
+        for (key, property) in properties.into_iter().flat_map(ephor_expr::Map::iter) {
+            let path = format!("{path}.properties[{key}]");
+            self.node(property, &path, place.map(|place| place.below(schema, &path)), depth);
+        }
+        let is_keyed = schema.str_at(&["x-kubernetes-list-type"]) == Some("map");
+        for key in ["items", "additionalProperties"] {
+            if let Some(below) = schema.get(key).filter(|below| below.as_object().is_some()) {
+                let path_below = format!("{path}.{key}");
+                let place = place.map(|place| {
+                    let without_before = place.without_before.or((key == "items" && !is_keyed).then_some(path));
+                    Place { without_before, ..place.below(schema, &path_below) }
+                });
+                self.node(below, &path_below, place, depth);
+            }
+        }
+        for key in ["allOf", "anyOf", "oneOf"] {
+            let alternatives = schema.get(key).and_then(Value::as_array).unwrap_or_default();
+            for (index, below) in alternatives.iter().enumerate() {
+                self.node(below, &format!("{path}.{key}[{index}]"), None, depth);
+            }
+        }
+        if let Some(below) = schema.get("not") {
+            self.node(below, &format!("{path}.not"), None, depth);
+        }
+        let Some(place) = place else { return };
+        cel::texts(schema, path, &mut self.faults);
+        // Rules are compiled by the types that the schema says, so these must be right.
+        if self.faults.len() == faults {
+            self.rules.node(schema, place);
         }
     }
-    for key in ["allOf", "anyOf", "oneOf"] {
-        let alternatives = schema.get(key).and_then(Value::as_array).unwrap_or_default();
-        for (index, below) in alternatives.iter().enumerate() {
-            let path = format!("{path}.{key}[{index}]");
-            node(below, Place { path: &path, is_root: false, ..place }, causes, depth);
+
+    fn keywords(&mut self, schema: &Value, path: &str) {
+        if let Some(kind) = schema.str_at(&["type"]).filter(|kind| !kind.is_empty() && !TYPES.contains(kind)) {
+            let supported = TYPES.map(Value::from);
+            self.faults.push(Cause::unsupported(format!("{path}.type"), &format!("{kind:?}"), &supported));
+        }
+        if let Some(pattern) = schema.str_at(&["pattern"])
+            && let Err(error) = go_regex::compile(pattern)
+        {
+            let why = format!("must be a valid regular expression, but isn't: {error}");
+            self.faults.push(Cause::invalid(format!("{path}.pattern"), pattern, &why));
+        }
+        if let Some(default) = schema.get("default") {
+            let faults = validate(Schema::part_of_custom(schema), default);
+            self.faults.extend(faults.into_iter().map(|fault| {
+                let dot = if fault.field.is_empty() || fault.field.starts_with('[') { "" } else { "." };
+                Cause { field: format!("{path}.default{dot}{}", fault.field).into(), ..fault }
+            }));
         }
     }
 }

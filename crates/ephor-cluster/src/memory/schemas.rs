@@ -107,12 +107,13 @@ impl State {
         Ok(object)
     }
 
-    /// What is wrong with an object that is about to be stored.
+    /// What is wrong with an object that is about to be stored; what was wrong before already is a warning.
     pub(super) fn check_schema(
         &self,
         resource: &Resource,
         object: &Value,
         before: Option<&Value>,
+        warnings: &mut Vec<String>,
     ) -> Result<(), ClusterError> {
         if !self.enforces_schemas() {
             return Ok(());
@@ -122,7 +123,13 @@ impl State {
                 let schema = Schema::custom(&document);
                 let causes = validate::validate(schema, object);
                 // Rules expect values of the right types.
-                if causes.is_empty() { cel::validate(schema, object, before) } else { causes }
+                if causes.is_empty() {
+                    let mut judgement = cel::validate(schema, object, before);
+                    warnings.append(&mut judgement.warnings);
+                    judgement.causes
+                } else {
+                    causes
+                }
             }
             KindSchema::BuiltIn(schema) => rules::check(resource, schema, object, before),
             KindSchema::Unknown => Vec::new(),

@@ -173,7 +173,7 @@ impl State {
         })
     }
 
-    /// What is stored when `wanted` is what the client, and admission, want.
+    /// What is stored when `wanted` is what the client, and admission, want, if its schema takes it.
     pub(super) fn settled(
         &self,
         resource: &Resource,
@@ -196,7 +196,6 @@ impl State {
                 kinds::validate_definition(&next)?;
             }
         }
-        self.check_schema(resource, &next, Some(current))?;
         if next != *current
             && !matches!(view, View::Status)
             && kinds::has_generation(resource)

@@ -94,10 +94,15 @@ impl MemoryCluster {
             if *view == View::Scale {
                 check_scale(resource, &key.name, &wanted)?;
             }
+            let mut warnings = Vec::new();
             let next = self.read(|state| {
                 let wanted = state.conformed(&kind, wanted, crate::write::FieldValidation::Ignore, &mut Vec::new())?;
-                state.settled(resource, view, &current, wanted, change, options)
-            })?;
+                let next = state.settled(resource, view, &current, wanted, change, options)?;
+                state.check_schema(resource, &next, Some(&current), &mut warnings)?;
+                Ok::<_, ClusterError>(next)
+            });
+            self.warn(warnings);
+            let next = next?;
             attributes.object = view.show(resource, &next)?;
             self.validated(&attributes)?;
             if let Some(stored) = self.write(|state| state.succeed(resource, key, &current, next, options.dry_run)) {

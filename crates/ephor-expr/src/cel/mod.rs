@@ -14,6 +14,7 @@ mod ast;
 mod check;
 mod environment;
 mod error;
+mod estimate;
 mod evaluate;
 pub mod library;
 mod literal;
@@ -30,6 +31,7 @@ mod value;
 
 pub use environment::{Edition, Environment, Literals, ObjectType, Options};
 pub use error::{CompileError, EvalError, Issue};
+pub use estimate::Sizes;
 pub use library::{Host, NoHost, Question};
 pub use program::{MEMBERS, Program, Run, Scope, Usage};
 pub use types::Type;

@@ -4,9 +4,11 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
-use super::check::check;
+use super::ast::Ast;
+use super::check::{Types, check};
 use super::environment::{Edition, Environment};
 use super::error::{CompileError, EvalError};
+use super::estimate::{Sizes, estimate};
 use super::evaluate::{World, evaluate};
 use super::library::Host;
 use super::lower::{Lowered, lower};
@@ -106,14 +108,32 @@ struct Compiled {
 impl Program {
     /// Compiles `text`: syntax, types and constants are judged here.
     pub fn compile(text: &str, environment: &Environment) -> Result<Self, CompileError> {
+        Ok(Self::compile_and(text, environment, |_, _| ())?.0)
+    }
+
+    /// Compiles `text`, and says what it costs at most if its variables are as large as `sizes` says.
+    pub fn compile_with_estimate(
+        text: &str,
+        environment: &Environment,
+        sizes: &Sizes,
+    ) -> Result<(Self, u64), CompileError> {
+        Self::compile_and(text, environment, |ast, types| estimate(ast, types, sizes))
+    }
+
+    fn compile_and<T>(
+        text: &str,
+        environment: &Environment,
+        look: impl FnOnce(&Ast, &Types) -> T,
+    ) -> Result<(Self, T), CompileError> {
         let ast = parse(text, environment.syntax(), environment.macros())?;
         let types = check(text, &ast, environment)?;
         let kind = ast.root.map_or(Type::Dyn, |root| types.kind(root).clone());
         let lowered =
             lower(&ast, &types, environment, MEMBERS).map_err(|error| CompileError::Constant(error.to_string()))?;
-        Ok(Self {
+        let program = Self {
             compiled: Arc::new(Compiled { text: text.into(), kind, lowered, edition: environment.options().edition }),
-        })
+        };
+        Ok((program, look(&ast, &types)))
     }
 
     /// The text it was compiled from.

@@ -49,35 +49,35 @@ const KEYWORDS: [&str; 21] = [
 
 /// Declares the types of `schema` and gives that of the whole value, which is an object of Kubernetes or not.
 pub fn declare(environment: &mut Environment, schema: &Value, is_resource: bool) -> Type {
-    if is_resource { kind(environment, &with_meta(schema), ROOT, 0) } else { kind(environment, schema, ROOT, 0) }
+    let declared =
+        if is_resource { kind(environment, &with_meta(schema), ROOT, 0) } else { kind(environment, schema, ROOT, 0) };
+    declared.unwrap_or(Type::Dyn)
 }
 
 /// The schema of an object with those parts that every object of Kubernetes has.
-fn with_meta(schema: &Value) -> Value {
+pub(super) fn with_meta(schema: &Value) -> Value {
     const META: &str = r#"{"properties":{"apiVersion":{"type":"string"},"kind":{"type":"string"},"metadata":{
         "type":"object","properties":{"name":{"type":"string"},"generateName":{"type":"string"}}}}}"#;
     Value::from_json(META).map_or_else(|_| schema.clone(), |meta| schema.overlaid(&meta))
 }
 
-fn is_set(schema: &Value, mark: &str) -> bool {
+pub(super) fn is_set(schema: &Value, mark: &str) -> bool {
     schema.get(mark).and_then(Value::as_bool).unwrap_or(false)
 }
 
-fn kind(environment: &mut Environment, schema: &Value, path: &str, depth: usize) -> Type {
+/// The type of values with `schema`; none if the schema does not say what they are: rules do not see such values.
+fn kind(environment: &mut Environment, schema: &Value, path: &str, depth: usize) -> Option<Type> {
     if is_set(schema, "x-kubernetes-int-or-string") || depth > MAX_DEPTH {
-        return Type::Dyn;
+        return Some(Type::Dyn);
     }
     let schema = &if is_set(schema, "x-kubernetes-embedded-resource") { with_meta(schema) } else { schema.clone() };
-    match (schema.str_at(&["type"]), schema.str_at(&["format"])) {
+    Some(match (schema.str_at(&["type"]), schema.str_at(&["format"])) {
         (Some("object"), _) if matches!(schema.get("additionalProperties"), Some(Value::Object(_))) => {
             let values = schema.get("additionalProperties").unwrap_or(&Value::Null);
-            Type::map(Type::String, kind(environment, values, &format!("{path}.@elem"), depth + 1))
+            Type::map(Type::String, kind(environment, values, &format!("{path}.@elem"), depth + 1)?)
         }
         (Some("object"), _) => object(environment, schema, path, depth),
-        (Some("array"), _) => match schema.get("items") {
-            Some(items) => Type::list(kind(environment, items, &format!("{path}.@idx"), depth + 1)),
-            None => Type::list(Type::Dyn),
-        },
+        (Some("array"), _) => Type::list(kind(environment, schema.get("items")?, &format!("{path}.@idx"), depth + 1)?),
         (Some("string"), Some("byte")) => Type::Bytes,
         (Some("string"), Some("duration")) => Type::Duration,
         (Some("string"), Some("date" | "date-time")) => Type::Timestamp,
@@ -85,8 +85,8 @@ fn kind(environment: &mut Environment, schema: &Value, path: &str, depth: usize)
         (Some("integer"), _) => Type::Int,
         (Some("number"), _) => Type::Double,
         (Some("boolean"), _) => Type::Bool,
-        _ => Type::Dyn,
-    }
+        _ => return None,
+    })
 }
 
 /// A type with the fields of `schema`, called `path`.
@@ -94,7 +94,7 @@ fn object(environment: &mut Environment, schema: &Value, path: &str, depth: usiz
     let properties = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
     let mut fields = Vec::with_capacity(properties.len());
     for (name, property) in properties.iter() {
-        let field = kind(environment, property, &format!("{path}.{name}"), depth + 1);
+        let Some(field) = kind(environment, property, &format!("{path}.{name}"), depth + 1) else { continue };
         // What is a keyword only by reservation has both names.
         if name == "namespace" {
             fields.push((name.clone(), field.clone()));
@@ -106,7 +106,7 @@ fn object(environment: &mut Environment, schema: &Value, path: &str, depth: usiz
 }
 
 /// A field's name as the language can write it.
-fn escaped(name: &str) -> Str {
+pub(super) fn escaped(name: &str) -> Str {
     if KEYWORDS.contains(&name) {
         return format!("__{name}__").into();
     }

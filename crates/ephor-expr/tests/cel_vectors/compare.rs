@@ -49,7 +49,7 @@ pub(crate) fn judge(runner: &mut Runner<'_>, vector: &Value) -> Judged {
     let mut differ = |kind, wanted: &str, found: &str| {
         judged.differences.push((kind, format!("wanted {wanted}\n    found  {found}")));
     };
-    let Outcome { program, value, cost } = outcome;
+    let Outcome { program, estimate, value, cost } = outcome;
     let wanted_text = vector.str_at(&["compile", "error"]);
     let program = match (program, wanted_text) {
         (Err(found), Some(wanted)) => {
@@ -76,6 +76,11 @@ pub(crate) fn judge(runner: &mut Runner<'_>, vector: &Value) -> Judged {
     let found_type = program.kind().to_string();
     if wanted_type != found_type {
         differ(Difference::Type, wanted_type, &found_type);
+    }
+    // The largest estimates are beyond what JSON numbers tell apart.
+    let wanted = vector.get("est_max").map(Value::to_json);
+    if let Some(wanted) = wanted.filter(|wanted| wanted.parse() != Ok(estimate as f64)) {
+        differ(Difference::Cost, &format!("an estimate of {wanted}"), &estimate.to_string());
     }
     let Some(value) = value else { return judged };
     let found = match &value {

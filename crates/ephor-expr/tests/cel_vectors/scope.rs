@@ -12,7 +12,7 @@ use ephor_expr::cel::profile::{
 };
 use ephor_expr::cel::schema::typed;
 use ephor_expr::cel::{
-    Environment, EvalError, Key, MEMBERS, Object, ObjectType, Program, Run, Scope, Type, Usage, Val,
+    Environment, EvalError, Key, MEMBERS, Object, ObjectType, Program, Run, Scope, Sizes, Type, Usage, Val,
 };
 
 use super::compare::untag;
@@ -27,6 +27,8 @@ pub(crate) struct Runner<'v> {
 /// What became of an expression.
 pub(crate) struct Outcome<'v> {
     pub(crate) program: Result<Program, String>,
+    /// What it costs at most, by the schema of its variables.
+    pub(crate) estimate: u64,
     pub(crate) value: Option<Result<Val<'v>, EvalError>>,
     pub(crate) cost: u64,
 }
@@ -86,7 +88,8 @@ impl<'v> Runner<'v> {
                 members.insert(name.to_owned(), program);
             }
         }
-        if let Some(schema) = profile.strip_prefix("crd:").and_then(|name| self.bindings.at(&["schemas", name])) {
+        let schema = profile.strip_prefix("crd:").and_then(|name| self.bindings.at(&["schemas", name]));
+        if let Some(schema) = schema {
             for name in ["self", "oldSelf"] {
                 if let Some(value) = bound.get(name) {
                     declared.insert(name.to_owned(), typed(value, schema));
@@ -94,13 +97,19 @@ impl<'v> Runner<'v> {
             }
         }
         let expression = vector.str_at(&["expr"])?;
-        let program = Program::compile(expression, &environment).map_err(|error| match &error {
+        let sizes = schema.and_then(|schema| Sizes::of_schema(schema, true)).unwrap_or_default();
+        let compiled = Program::compile_with_estimate(expression, &environment, &sizes);
+        let compiled = compiled.map_err(|error| match &error {
             ephor_expr::cel::CompileError::Constant(text) if env == "k8s" || profile == "k8s-1.36" => {
                 format!("program instantiation failed: {text}")
             }
             ephor_expr::cel::CompileError::Constant(text) => format!("PROGRAM: {text}"),
             ephor_expr::cel::CompileError::Issues { rendered, .. } => rendered.clone(),
         });
+        let (program, estimate) = match compiled {
+            Ok((program, estimate)) => (Ok(program), estimate),
+            Err(error) => (Err(error), 0),
+        };
         let usage = Usage::new(environment.options().cost_limit);
         let budget = Budget::default();
         let value = program.as_ref().ok().map(|program| {
@@ -117,7 +126,7 @@ impl<'v> Runner<'v> {
             };
             program.evaluate(&bindings, &Run { host: &Mock { bound, cluster }, budget: &budget, usage: &usage })
         });
-        Some(Outcome { program, value, cost: usage.spent() })
+        Some(Outcome { program, estimate, value, cost: usage.spent() })
     }
 }
 

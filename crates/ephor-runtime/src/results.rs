@@ -34,7 +34,8 @@ pub struct QueueSettings {
     pub origin: Origin,
     /// How long results stay in the queue at least, because more of the same request may come.
     pub hold: Duration,
-    /// How many requests or objects have results in the queue at most; further ones are dropped, counted and logged.
+    /// How many requests or objects have results in the queue at most, half of them of one namespace; further ones are
+    /// dropped, counted and logged.
     pub capacity: usize,
     /// Nothing is written while there are that many `EphemeralReport`s.
     pub max_ephemeral: usize,
@@ -81,6 +82,18 @@ struct Waiting {
     dropped: u64,
 }
 
+impl Waiting {
+    /// Whether there is no room for more of `namespace`: it has at most as many as are free for all others, so that
+    /// one namespace cannot keep the results of others out.
+    fn is_full(&self, namespace: &str, capacity: usize) -> bool {
+        let free = capacity.saturating_sub(self.results.len());
+        if namespace.is_empty() || self.results.len() < free {
+            return free == 0;
+        }
+        self.results.values().filter(|(_, results)| results.scope.namespace == namespace).count() >= free
+    }
+}
+
 impl std::fmt::Debug for ResultQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "ResultQueue({} waiting)", self.lock().results.len())
@@ -114,14 +127,20 @@ impl ResultQueue {
         self.0.waiting.lock()
     }
 
-    /// Changes the results that wait under a UID; `first` makes them if there are none. Full queues drop new UIDs.
+    /// Changes the results that wait under a UID; `first` makes them if there are none. New UIDs are dropped where the
+    /// queue has no room for their namespace.
     pub fn update(&self, uid: &Str, first: impl FnOnce() -> Results, change: impl FnOnce(&mut Results)) {
         let mut waiting = self.lock();
-        if waiting.results.len() >= self.0.capacity && !waiting.results.contains_key(uid) {
+        if let Some((_, known)) = waiting.results.get_mut(uid) {
+            return change(known);
+        }
+        let mut added = first();
+        if waiting.is_full(&added.scope.namespace, self.0.capacity) {
             waiting.dropped += 1;
             return;
         }
-        change(&mut waiting.results.entry(uid.clone()).or_insert_with(|| (Instant::now(), first())).1);
+        change(&mut added);
+        waiting.results.insert(uid.clone(), (Instant::now(), added));
     }
 
     /// Forgets the results under a UID.
@@ -347,6 +366,21 @@ mod tests {
         add(&queue, "2", "two", "r", "fail");
         add(&queue, "1", "one", "q", "fail");
         assert_eq!(written(&cluster, &queue), ["one: r=fail q=fail"]);
+    }
+
+    #[test]
+    fn a_namespace_leaves_room_for_others() {
+        let (_, queue) = queue(|_| {});
+        let mut kept = Vec::new();
+        for (namespace, count) in [("a", 20), ("b", 20), ("c", 1), ("", 20)] {
+            for number in 0..count {
+                let mut scope = Scope::of(&Value::Null);
+                scope.namespace = namespace.into();
+                queue.update(&format!("{namespace}-{number}").into(), || Results::about(scope), |_| {});
+            }
+            kept.push((namespace, queue.lock().results.len()));
+        }
+        assert_eq!(kept, [("a", 5), ("b", 8), ("c", 9), ("", 10)]);
     }
 
     #[test]

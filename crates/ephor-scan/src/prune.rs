@@ -119,17 +119,39 @@ fn due(mut seen: Vec<Seen>, now: Timestamp) -> Vec<Seen> {
     let version = |seen: &Seen| seen.version.parse::<u64>().unwrap_or_default();
     seen.sort_by(|a, b| (b.created, version(b), &b.name).cmp(&(a.created, version(a), &a.name)));
     let mut newer: BTreeMap<Vec<Str>, BTreeSet<[Str; 2]>> = BTreeMap::new();
-    let mut kept = 0;
-    seen.retain(|seen| {
+    let (mut due, stay): (Vec<Seen>, Vec<Seen>) = seen.into_iter().partition(|seen| {
         let age = now.as_second().saturating_sub(seen.created.as_second());
         let rules = newer.entry(seen.subject.clone()).or_default();
         let is_replaced = seen.rules.is_subset(rules);
         rules.extend(seen.rules.iter().cloned());
-        let goes = age >= LIFETIME || (is_replaced && age >= REPLACED_LIFETIME) || kept >= MOST;
-        kept += usize::from(!goes);
-        goes
+        age >= LIFETIME || (is_replaced && age >= REPLACED_LIFETIME)
     });
-    seen
+    let mut counts: BTreeMap<Str, usize> = BTreeMap::new();
+    for seen in &stay {
+        *counts.entry(seen.namespace.clone()).or_default() += 1;
+    }
+    let share = share(counts.into_values().collect(), MOST);
+    let mut kept: BTreeMap<Str, usize> = BTreeMap::new();
+    due.extend(stay.into_iter().filter(|seen| {
+        let kept = kept.entry(seen.namespace.clone()).or_default();
+        *kept += 1;
+        *kept > share
+    }));
+    due
+}
+
+/// How many each namespace keeps so that `most` stay: those that have few keep all, the others share the rest.
+fn share(mut counts: Vec<usize>, most: usize) -> usize {
+    counts.sort_unstable();
+    let mut rest = most;
+    for (before, count) in counts.iter().enumerate() {
+        let each = rest / (counts.len() - before);
+        if *count > each {
+            return each;
+        }
+        rest -= count;
+    }
+    usize::MAX
 }
 
 #[cfg(test)]
@@ -176,6 +198,24 @@ mod tests {
             seen.rules = [["p".into(), "r".into()]].into();
         }
         all.insert(0, seen("oldest", number + 1, "other", &["r"]));
-        assert_eq!(names(all), ["oldest"]);
+        assert_eq!(names(all.clone()), ["oldest"]);
+        // The results of another namespace stay.
+        all[0].namespace = "b".into();
+        let due = due(all, Timestamp::from_second(NOW).unwrap());
+        assert_eq!(due.iter().map(|seen| (&*seen.namespace, &*seen.name)).collect::<Vec<_>>(), [("a", "n")]);
+    }
+
+    #[test]
+    fn namespaces_that_have_few_keep_all() {
+        for (counts, most, want) in [
+            (&[][..], 10, usize::MAX),
+            (&[10], 10, usize::MAX),
+            (&[11], 10, 10),
+            (&[1, 20, 30], 11, 5),
+            (&[5, 5, 1], 11, usize::MAX),
+            (&[7, 7, 7], 20, 6),
+        ] {
+            assert_eq!(share(counts.to_vec(), most), want, "{counts:?}");
+        }
     }
 }

@@ -73,15 +73,15 @@ impl Waiting {
         }
     }
 
-    /// Whether no more may wait for a trigger in `namespace`: `threshold` wait in all, or half of it for triggers in that
-    /// namespace, so that one namespace does not use up the room of the others.
+    /// Whether no more may wait for a trigger in `namespace`, where `threshold` may wait in all.
+    ///
+    /// A namespace has at most as many as are free for all others: one alone gets half, the next a quarter, and
+    /// however many namespaces somebody has, there is room for those that have none waiting.
     fn is_full(&self, namespace: &str, threshold: u64) -> bool {
         let requests = self.0.lock();
-        let all = requests.len() as u64;
-        if all >= threshold || namespace.is_empty() || all * 2 < threshold {
-            return all >= threshold;
-        }
-        requests.values().filter(|of| *of == namespace).count() as u64 * 2 >= threshold
+        let free = threshold.saturating_sub(requests.len() as u64);
+        let own = if namespace.is_empty() { 0 } else { requests.values().filter(|of| *of == namespace).count() };
+        own as u64 >= free
     }
 }
 
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_namespace_takes_half_of_the_room_for_waiting_requests_at_most() {
+    fn namespaces_leave_room_for_waiting_requests_of_others() {
         let waiting = Waiting::default();
         let add = |namespace: &str, count: usize| {
             for number in 0..count {
@@ -262,11 +262,15 @@ mod tests {
         assert_eq!(full(100), [false, false, false]);
         add("a", 50);
         assert_eq!(full(100), [true, false, false]);
-        add("b", 49);
+        add("b", 24);
         assert_eq!(full(100), [true, false, false]);
-        add("", 1);
+        add("b", 25);
+        assert_eq!(full(100), [true, true, false]);
+        // Another namespace, and what is in none, still have room.
+        assert!(!waiting.is_full("c", 100));
+        add("", 25);
         assert_eq!(full(100), [true, true, true]);
         // A larger threshold leaves room for all.
-        assert_eq!(full(101), [false, false, false]);
+        assert_eq!(full(151), [false, false, false]);
     }
 }

@@ -24,12 +24,18 @@ fn expressions_are_evaluated_checked_and_priced() {
     let pod = "metadata: {name: web}\nspec:\n  containers:\n  - {name: a, image: nginx}\n";
     std::fs::write(directory.path().join("pod.yaml"), pod).unwrap();
     std::fs::write(directory.path().join("rule.cel"), "object.spec.containers\n  .all(c, c.imag == nginx)\n").unwrap();
+    let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: own}\ndata: {key: value}\n";
+    std::fs::write(directory.path().join("config.yaml"), config).unwrap();
     let mut told = String::new();
-    let runs: [&[&str]; 13] = [
+    let runs: [&[&str]; 17] = [
         &["eval", "-f", "pod.yaml", "object.spec.containers.map(c, c.image)"],
         &["eval", "-i", "pod.yaml", "--var", "params={limit: 1}", "object.spec.containers.size() <= params.limit"],
         &["eval", "--var", "limit=3", "limit + 1", "duration('90s')", "bytes('a\\n')", "optional.none()"],
         &["eval", "-p", "vpol", "image('nginx').registry()"],
+        &["eval", "-p", "vpol", "-r", "config.yaml", "resource.Get('v1', 'configmaps', 'own', 'c').data"],
+        &["eval", "-p", "nvpol", "-n", "own", "-r", "config.yaml", "resource.List('v1', 'configmaps').items.size()"],
+        &["eval", "-p", "nvpol", "http.Get('http://localhost:1')"],
+        &["eval", "-p", "vpol", "http.Get('http://localhost:1')"],
         &["eval", "object.spec"],
         &["eval", "--var", "limit", "1"],
         &["eval", "authorizer.group('').resource('pods').check('get').allowed()"],

@@ -43,6 +43,8 @@ pub enum Fetch {
         body: Option<Str>,
         /// Certificates to trust, PEM.
         ca_bundle: Option<Str>,
+        /// What the answer is.
+        answer: ServiceAnswer,
     },
     /// The data of a `GlobalContextEntry`, or of one of its projections (`entry.projection`).
     Global {
@@ -106,6 +108,15 @@ pub enum Fetch {
     },
 }
 
+/// What the answer of a service is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ServiceAnswer {
+    /// The JSON document that it sends. Other documents and all statuses but those of success are failures.
+    Document,
+    /// `{body, statusCode}`, whatever the status is. The body is null if it is no JSON.
+    Response,
+}
+
 /// An answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fact {
@@ -113,6 +124,8 @@ pub enum Fact {
     Found(Value),
     /// It was looked for and is not there.
     Missing,
+    /// A call of the API was answered: there is no such object, in the words of the answer.
+    NotFound(String),
     /// It was asked for and the answer is a failure.
     Failed(String),
     /// The host cannot answer: offline, not allowed, not configured.

@@ -12,7 +12,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ephor_engine::fetch::{Fact, Fetch};
+use ephor_engine::fetch::{Fact, Fetch, ServiceAnswer};
 use ephor_engine::gate::ApiPath;
 use ephor_engine::matching::UserInfo;
 use ephor_engine::policy::{HttpMethod, Operation};
@@ -151,7 +151,14 @@ impl GivenFact {
         } else if let Some(url) = &self.service {
             let method = if self.body.is_some() { HttpMethod::Post } else { HttpMethod::Get };
             let headers = self.headers.iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
-            Fetch::Service { method, url: url.clone(), headers, body: self.body.clone(), ca_bundle: None }
+            Fetch::Service {
+                method,
+                url: url.clone(),
+                headers,
+                body: self.body.clone(),
+                ca_bundle: None,
+                answer: ServiceAnswer::Document,
+            }
         } else if let Some(name) = &self.global {
             Fetch::Global { name: name.clone() }
         } else if let Some(reference) = &self.image {

@@ -130,7 +130,7 @@ pub fn meets_conditions(program: &Program, review: &Review, answers: &(impl Answ
 }
 
 /// The one loop around the engine: asks for what each step needs, until a step needs nothing more.
-fn until_done<T>(
+pub fn until_done<T>(
     answers: &(impl Answers + ?Sized),
     mut step: impl FnMut(&Facts) -> ControlFlow<T, Vec<AllowedFetch>>,
 ) -> T {
@@ -420,7 +420,8 @@ pub fn api(cluster: &dyn Cluster, method: HttpMethod, path: &ApiPath, body: Opti
     };
     match cluster.raw(&RawRequest { dry_run, ..request }) {
         Ok(value) => Fact::Found(value),
-        // Here "not found" is what the API says to the call, and the rule's error.
+        // Here "not found" is what the API says to the call, and mostly the rule's error.
+        Err(error) if error.kind() == ErrorKind::NotFound => Fact::NotFound(error.to_string()),
         Err(error) => Fact::Failed(error.to_string()),
     }
 }

@@ -95,7 +95,7 @@ fn unanswered(fetch: &Fetch) -> Fact {
         Fetch::Api { path, .. } => format!("the Kubernetes API is not reachable offline (`{path}`)"),
         Fetch::Service { url, .. } => {
             let host = ephor_runtime::network::host_of(url).unwrap_or_else(|| "HOST".to_owned());
-            format!("`{url}` is not called without `--allow-net {host}` of `ephor apply`")
+            format!("`{url}` is not called without `--allow-net {host}` of `ephor apply` and `ephor cel eval`")
         }
         Fetch::Global { name } => {
             format!("global context entry `{name}` is not available offline: give it in a values file")
@@ -103,7 +103,9 @@ fn unanswered(fetch: &Fetch) -> Fact {
         Fetch::Image { reference, .. } => {
             format!("image registries are not used offline (`{reference}`): give the data in a values file")
         }
-        Fetch::Host { name } => format!("names are not looked up without `--allow-net {name}` of `ephor apply`"),
+        Fetch::Host { name } => {
+            format!("names are not looked up without `--allow-net {name}` of `ephor apply` and `ephor cel eval`")
+        }
         Fetch::Object { kind, namespace, name, .. } => format!("{kind} `{namespace}/{name}` is not available offline"),
         Fetch::Objects { kind, .. } => format!("objects of kind {kind} are not available offline"),
     };
@@ -112,6 +114,7 @@ fn unanswered(fetch: &Fetch) -> Fact {
 
 #[cfg(test)]
 mod tests {
+    use ephor_engine::fetch::ServiceAnswer;
     use ephor_engine::policy::HttpMethod;
 
     use super::*;
@@ -131,6 +134,7 @@ mod tests {
             headers: Vec::new(),
             body: None,
             ca_bundle: None,
+            answer: ServiceAnswer::Document,
         };
         let reason = unavailable(service);
         assert!(reason.contains("`--allow-net data.test`"), "{reason}");

@@ -67,7 +67,9 @@ impl Source for ObjectsAtHand {
             }
             // Nor is it known that a cluster would refuse a call: no `default` of the policy may stand in for it.
             Fetch::Api { .. } => ask(self.cluster(), fetch, true).map(|fact| match fact {
-                Fact::Failed(reason) => Fact::Unavailable(format!("{reason} (among the objects given)")),
+                Fact::NotFound(reason) | Fact::Failed(reason) => {
+                    Fact::Unavailable(format!("{reason} (among the objects given)"))
+                }
                 other => other,
             }),
             // Evaluations must not influence each other.

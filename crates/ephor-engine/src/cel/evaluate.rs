@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
 use ephor_expr::budget::BudgetError;
-use ephor_expr::cel::library::{Attributes, Decision, Host, authorizer, context, request_resource};
+use ephor_expr::cel::library::{Attributes, Decision, Host, Question, authorizer, context, request_resource};
 use ephor_expr::cel::profile::{COST_LIMIT, VARIABLES};
 use ephor_expr::cel::{EvalError, MEMBERS, Run, Scope, Usage, Val};
 use ephor_expr::jmespath::Runtime as _;
@@ -12,6 +12,7 @@ use ephor_expr::{Map, Str, Value};
 
 use super::body::{Body, Expression, PatchKind, Validation};
 use super::inputs::Inputs;
+use super::questions;
 use crate::fetch::{Fact, Fetch};
 use crate::gate::{ApiPath, ObjectsPath};
 use crate::policy::HttpMethod;
@@ -351,7 +352,7 @@ impl Host for Evaluator<'_> {
             Answer::Pending => return Err(EvalError::Pending),
             Answer::Known(Fact::Found(decided)) => decided,
             // As in Kubernetes a check that fails is a decision: not allowed, with an error.
-            Answer::Known(Fact::Failed(reason)) => {
+            Answer::Known(Fact::NotFound(reason) | Fact::Failed(reason)) => {
                 return Ok(Decision { error: Some(reason.clone()), ..Decision::default() });
             }
             Answer::Known(Fact::Missing) => {
@@ -366,6 +367,10 @@ impl Host for Evaluator<'_> {
             reason: text("reason"),
             error: Some(text("evaluationError")).filter(|error| !error.is_empty()),
         })
+    }
+
+    fn ask(&self, question: &Question) -> Result<Value, EvalError> {
+        questions::answer(self.inputs.world, question)
     }
 }
 

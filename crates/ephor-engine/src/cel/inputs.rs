@@ -44,7 +44,7 @@ impl<'e> Inputs<'e> {
             Answer::Pending => return Err(EvalError::Pending),
             Answer::Known(Fact::Found(found)) => found.clone(),
             Answer::Known(Fact::Missing) => return Err(EvalError::Other(format!("namespaces \"{name}\" not found"))),
-            Answer::Known(Fact::Failed(reason) | Fact::Unavailable(reason)) => {
+            Answer::Known(Fact::NotFound(reason) | Fact::Failed(reason) | Fact::Unavailable(reason)) => {
                 return Err(EvalError::Other(format!("namespace `{name}`: {reason}")));
             }
             Answer::Refused(reason) => return Err(EvalError::Other(reason)),

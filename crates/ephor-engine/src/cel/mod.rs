@@ -10,8 +10,10 @@ mod body;
 mod evaluate;
 mod inputs;
 mod params;
+mod questions;
 
 pub use body::{Body, Fault, Listed, PatchKind, PatchSource, Place, Source};
 pub use evaluate::{Annotation, Evaluator, Matched, PatchValue, Ruling, Stop};
 pub use inputs::Inputs;
 pub use params::{Params, ParamsError};
+pub use questions::Functions;

@@ -61,7 +61,7 @@ impl Params {
             Answer::Pending => return Err(ParamsError::Pending),
             Answer::Known(Fact::Found(found)) => found.as_array().unwrap_or_default(),
             Answer::Known(Fact::Missing) => &[],
-            Answer::Known(Fact::Failed(reason) | Fact::Unavailable(reason)) => {
+            Answer::Known(Fact::NotFound(reason) | Fact::Failed(reason) | Fact::Unavailable(reason)) => {
                 return Err(ParamsError::Failed(reason.clone()));
             }
             Answer::Refused(reason) => return Err(ParamsError::Failed(reason)),

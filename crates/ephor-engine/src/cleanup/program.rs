@@ -127,7 +127,9 @@ impl CleanupProgram {
             Err(MatchError::NamespaceLabelsUnavailable { namespace }) => {
                 let reason = match world.ask(Fetch::NamespaceLabels { name: namespace.clone() }) {
                     Answer::Pending => return None,
-                    Answer::Known(Fact::Failed(reason) | Fact::Unavailable(reason)) => reason.clone(),
+                    Answer::Known(Fact::NotFound(reason) | Fact::Failed(reason) | Fact::Unavailable(reason)) => {
+                        reason.clone()
+                    }
                     Answer::Known(_) | Answer::Refused(_) => "there is no such namespace".to_owned(),
                 };
                 let text = format!("cannot tell whether the object is selected: namespace `{namespace}`: {reason}");

@@ -246,7 +246,7 @@ impl<'e> RuleRun<'e> {
             Err(MatchError::NamespaceLabelsUnavailable { namespace }) => {
                 match world.ask(Fetch::NamespaceLabels { name: namespace.clone() }) {
                     Answer::Pending => Err(Pending),
-                    Answer::Known(Fact::Failed(reason) | Fact::Unavailable(reason)) => {
+                    Answer::Known(Fact::NotFound(reason) | Fact::Failed(reason) | Fact::Unavailable(reason)) => {
                         let text = format!(
                             "cannot tell whether the rule matches: labels of namespace `{namespace}`: {reason}"
                         );

@@ -185,6 +185,9 @@ fn check_own(fetch: &Fetch, own: &str) -> Result<(), Refused> {
 }
 
 fn check_own_path(method: HttpMethod, path: &ApiPath, own: &str) -> Result<(), Refused> {
+    if method == HttpMethod::Get && path.is_discovery() {
+        return Ok(());
+    }
     let Some(objects) = path.objects().filter(|objects| objects.namespace.as_deref() == Some(own)) else {
         return Err(Refused::ForeignPath { path: path.to_string(), own: own.to_owned() });
     };

@@ -116,10 +116,38 @@ impl ApiPath {
         super::url::assemble(&[super::url::Piece::Policy(text)])
     }
 
-    /// The path of one object, or of what is below it. `None` if a part cannot stand in a path.
+    /// The path of a collection, of one object, or of what is below it. `None` if a part cannot stand in a path, or if
+    /// what is below connects to what the object stands for.
     pub fn of_object(object: ObjectsPath) -> Option<Self> {
-        let path = Self { route: Route::Objects(object), query: Vec::new() };
+        if object.below.iter().any(|below| connects(below)) {
+            return None;
+        }
+        Self::of_route(Route::Objects(object))
+    }
+
+    /// The path of the document that lists the kinds of a group (empty: the core group) and version. `None` if a part
+    /// cannot stand in a path.
+    pub fn of_version(group: &str, version: &str) -> Option<Self> {
+        let segments = if group.is_empty() { vec!["api", version] } else { vec!["apis", group, version] };
+        Self::of_route(Route::Server(segments.into_iter().map(Str::new).collect()))
+    }
+
+    fn of_route(route: Route) -> Option<Self> {
+        let path = Self { route, query: Vec::new() };
         path.segments().into_iter().all(super::url::is_name).then_some(path)
+    }
+
+    /// Only objects with these labels.
+    #[must_use]
+    pub fn with_label_selector(mut self, selector: &str) -> Self {
+        self.query.push((Str::new_static("labelSelector"), Str::new(selector)));
+        self
+    }
+
+    /// Whether the answer lists the kinds of a group and version, which every user of a cluster may read.
+    pub fn is_discovery(&self) -> bool {
+        let Route::Server(segments) = &self.route else { return false };
+        matches!(segments.iter().map(Str::as_str).collect::<Vec<_>>().as_slice(), ["api", _] | ["apis", _, _])
     }
 
     /// Sorts segments into what they mean; `shown` is the path for messages.

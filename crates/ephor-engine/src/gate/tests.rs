@@ -1,4 +1,5 @@
 use super::*;
+use crate::fetch::ServiceAnswer;
 
 fn api(path: &str) -> Fetch {
     Fetch::Api { method: HttpMethod::Get, path: ApiPath::parse(path).unwrap(), body: None }
@@ -40,6 +41,9 @@ fn a_namespaced_policy_reads_nothing_foreign() {
         api("/api/v1/namespaces/own/pods/p/%70roxy"),
         api("/api/v1/namespaces/own/services/http:s:80/proxy"),
         post("/api/v1/namespaces/own/configmaps"),
+        post("/api/v1"),
+        api("/api"),
+        api("/apis/apps"),
         post("/api/v1/namespaces/own/serviceaccounts/default/token"),
         post("/apis/rbac.authorization.k8s.io/v1/namespaces/own/rolebindings"),
         post("/apis/authorization.k8s.io/v1/subjectaccessreviews"),
@@ -49,6 +53,7 @@ fn a_namespaced_policy_reads_nothing_foreign() {
             headers: vec![],
             body: None,
             ca_bundle: None,
+            answer: ServiceAnswer::Document,
         },
         Fetch::Host { name: "dG9wc2VjcmV0.example.com".into() },
         object("", "s"),
@@ -67,6 +72,9 @@ fn a_namespaced_policy_reads_its_own() {
         api("/api/v1/namespaces/own/configmaps/c"),
         api("/api/v1/namespaces/%6fwn/configmaps/c"),
         api("/apis/apps/v1/namespaces/own/deployments?limit=1"),
+        // Every user may read which kinds there are.
+        api("/api/v1"),
+        api("/apis/apps/v1"),
         api("/apis/apps/v1/namespaces/own/deployments/d/scale"),
         post("/apis/authorization.k8s.io/v1/namespaces/own/localsubjectaccessreviews"),
     ] {
@@ -131,8 +139,14 @@ fn odd_paths_are_no_paths() {
 
 #[test]
 fn a_dry_run_posts_nothing_but_reviews() {
-    let service =
-        |method| Fetch::Service { method, url: "http://x".into(), headers: vec![], body: None, ca_bundle: None };
+    let service = |method| Fetch::Service {
+        method,
+        url: "http://x".into(),
+        headers: vec![],
+        body: None,
+        ca_bundle: None,
+        answer: ServiceAnswer::Document,
+    };
     for (fetch, dry) in [
         (post("/apis/authorization.k8s.io/v1/subjectaccessreviews"), true),
         (post("/apis/authentication.k8s.io/v1/tokenreviews"), true),

@@ -152,7 +152,7 @@ fn in_selected_namespace(selector: &Selector, review: &Review, world: &World<'_>
         Answer::Pending => Err(Halt::Pending),
         Answer::Known(Fact::Found(labels)) => Ok(selector.matches(labels.as_object())),
         Answer::Known(Fact::Missing) => unclear("it does not exist"),
-        Answer::Known(Fact::Failed(why) | Fact::Unavailable(why)) => unclear(why),
+        Answer::Known(Fact::NotFound(why) | Fact::Failed(why) | Fact::Unavailable(why)) => unclear(why),
         Answer::Refused(why) => unclear(&why),
     }
 }

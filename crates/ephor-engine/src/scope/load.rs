@@ -10,7 +10,7 @@ use super::pieces::Resolved;
 use super::resolve::filled;
 use super::template::Template;
 use super::world::Answer;
-use crate::fetch::{Fact, Fetch};
+use crate::fetch::{Fact, Fetch, ServiceAnswer};
 use crate::gate::{self, InvalidPath};
 use crate::policy::HttpMethod;
 
@@ -124,7 +124,8 @@ impl<'e> Scope<'e> {
                 }
                 headers.sort();
                 let (address, ca_bundle) = (url.to_string(), service.ca_bundle.clone());
-                (Fetch::Service { method: call.method, url, headers, body, ca_bundle }, address)
+                let answer = ServiceAnswer::Document;
+                (Fetch::Service { method: call.method, url, headers, body, ca_bundle, answer }, address)
             }
         };
         match (self.fetch(fetch), &call.default) {
@@ -142,7 +143,7 @@ impl<'e> Scope<'e> {
             Answer::Refused(reason) => Err(LoadError::Refused(reason)),
             Answer::Known(Fact::Found(value)) => Ok(Some(value.clone())),
             Answer::Known(Fact::Missing) => Ok(None),
-            Answer::Known(Fact::Failed(reason)) => Err(LoadError::Failed(reason.clone())),
+            Answer::Known(Fact::NotFound(reason) | Fact::Failed(reason)) => Err(LoadError::Failed(reason.clone())),
             Answer::Known(Fact::Unavailable(reason)) => Err(LoadError::Unavailable(reason.clone())),
         }
     }

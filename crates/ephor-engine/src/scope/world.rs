@@ -168,7 +168,7 @@ impl Runtime for World<'_> {
             Answer::Known(Fact::Found(Value::Array(addresses))) => {
                 Ok(addresses.iter().filter_map(|a| a.as_str()?.parse().ok()).collect())
             }
-            Answer::Known(Fact::Failed(reason) | Fact::Unavailable(reason)) => {
+            Answer::Known(Fact::NotFound(reason) | Fact::Failed(reason) | Fact::Unavailable(reason)) => {
                 Err(EvalError::Other(format!("cannot look up host `{host}`: {reason}")))
             }
             Answer::Refused(reason) => Err(EvalError::Other(reason)),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ephor_cluster::query::Filter;
 use ephor_cluster::raw::RawRequest;
 use ephor_cluster::{Backoff, Cluster, ClusterError, ErrorKind, ListQuery, Resource};
-use ephor_engine::fetch::{Fact, Fetch};
+use ephor_engine::fetch::{Fact, Fetch, ServiceAnswer};
 use ephor_engine::gate::{self, ApiPath, Asker};
 use ephor_engine::policy::{GlobalApiCall, GlobalContextSpec, HttpMethod, WatchedResource};
 use ephor_engine::redact::secrets_of;
@@ -361,6 +361,7 @@ fn ask(cluster: &dyn Cluster, services: Option<&dyn Source>, call: &GlobalApiCal
                 headers,
                 body: body.as_ref().map(|body| body.to_json().into()),
                 ca_bundle: service.ca_bundle.clone(),
+                answer: ServiceAnswer::Document,
             }
         }
         (None, path) => {
@@ -380,7 +381,7 @@ fn ask(cluster: &dyn Cluster, services: Option<&dyn Source>, call: &GlobalApiCal
         service => match services.and_then(|services| services.answer(service)) {
             Some(Fact::Found(value)) => Ok(value),
             Some(Fact::Missing) => Err("the service has no answer".to_owned()),
-            Some(Fact::Failed(why) | Fact::Unavailable(why)) => Err(why),
+            Some(Fact::NotFound(why) | Fact::Failed(why) | Fact::Unavailable(why)) => Err(why),
             None => Err("services are not called here".to_owned()),
         },
     }

@@ -10,7 +10,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use ephor_engine::fetch::{Fact, Fetch};
+use ephor_engine::fetch::{Fact, Fetch, ServiceAnswer};
 use ephor_engine::policy::HttpMethod;
 use ephor_expr::{Str, Value};
 use hosts::Reach;
@@ -213,6 +213,12 @@ impl Network {
             }
         };
         let status = response.status();
+        let limit = self.limits.answer + 1;
+        if call.answer == ServiceAnswer::Response {
+            let text = response.body_mut().with_config().limit(limit).read_to_string().map_err(fail)?;
+            let body = Value::from_json(&text).unwrap_or_default();
+            return Ok(Value::from([("body", body), ("statusCode", Value::from(i64::from(status.as_u16())))]));
+        }
         if status.is_redirection() {
             return Err(CallError::Redirect(status.as_u16()));
         }
@@ -220,7 +226,7 @@ impl Network {
             return Err(CallError::Status(status.as_u16()));
         }
         // The limit is what may not be reached.
-        let text = response.body_mut().with_config().limit(self.limits.answer + 1).read_to_string().map_err(fail)?;
+        let text = response.body_mut().with_config().limit(limit).read_to_string().map_err(fail)?;
         Value::from_json(&text).map_err(|error| CallError::NotJson(error.to_string()))
     }
 }
@@ -231,6 +237,7 @@ struct Call<'a> {
     headers: &'a [(Str, Str)],
     body: Option<&'a str>,
     ca_bundle: Option<&'a str>,
+    answer: ServiceAnswer,
 }
 
 /// The port that a URL means, if it is one of HTTP.
@@ -251,7 +258,7 @@ pub fn host_of(url: &str) -> Option<String> {
 impl Source for Network {
     fn answer(&self, fetch: &Fetch) -> Option<Fact> {
         match fetch {
-            Fetch::Service { method, url, headers, body, ca_bundle } => {
+            Fetch::Service { method, url, headers, body, ca_bundle, answer } => {
                 let uri: Uri = url.parse().ok()?;
                 let host = uri.host()?;
                 let port = match port_of(&uri) {
@@ -269,7 +276,7 @@ impl Source for Network {
                     return None;
                 }
                 let (body, ca_bundle) = (body.as_deref(), ca_bundle.as_deref());
-                let call = Call { method: *method, headers, body, ca_bundle };
+                let call = Call { method: *method, headers, body, ca_bundle, answer: *answer };
                 Some(match self.call(uri, &call) {
                     Ok(value) => Fact::Found(value),
                     Err(error) => Fact::Failed(format!("`{url}`: {error}")),

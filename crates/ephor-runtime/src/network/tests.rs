@@ -1,6 +1,6 @@
 //! Calls of a server on this machine.
 
-use ephor_engine::fetch::{Fact, Fetch};
+use ephor_engine::fetch::{Fact, Fetch, ServiceAnswer};
 use ephor_engine::policy::HttpMethod;
 use ephor_expr::Value;
 use ephor_testbed::JsonService as Server;
@@ -20,6 +20,7 @@ fn get(url: impl AsRef<str>) -> Fetch {
         headers: Vec::new(),
         body: None,
         ca_bundle: None,
+        answer: ServiceAnswer::Document,
     }
 }
 
@@ -51,6 +52,7 @@ fn a_call_sends_what_the_policy_says_and_nothing_secret() {
         headers: vec![("X-Asked-By".into(), "ephor".into())],
         body: Some(r#"{"name":"a"}"#.into()),
         ca_bundle: None,
+        answer: ServiceAnswer::Document,
     };
     assert!(matches!(network(&["127.0.0.1"]).answer(&fetch), Some(Fact::Found(_))));
     let requests = server.requests();
@@ -132,6 +134,7 @@ fn a_bundle_without_certificates_is_a_failure() {
         headers: Vec::new(),
         body: None,
         ca_bundle: Some("none".into()),
+        answer: ServiceAnswer::Document,
     };
     let reason = failure(network(&["127.0.0.1"]).answer(&fetch));
     assert!(reason.ends_with("the CA bundle holds no certificate in PEM"), "{reason}");

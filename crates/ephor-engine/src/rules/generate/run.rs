@@ -278,7 +278,9 @@ fn ask(scope: &Scope<'_>, fetch: Fetch) -> Result<Option<Value>, Stop> {
     match scope.world().ask(fetch) {
         Answer::Pending => Err(Stop::Pending),
         Answer::Refused(reason) => failed(reason),
-        Answer::Known(Fact::Failed(reason) | Fact::Unavailable(reason)) => failed(reason.clone()),
+        Answer::Known(Fact::NotFound(reason) | Fact::Failed(reason) | Fact::Unavailable(reason)) => {
+            failed(reason.clone())
+        }
         Answer::Known(Fact::Missing) => Ok(None),
         Answer::Known(Fact::Found(value)) => Ok(Some(value.clone())),
     }

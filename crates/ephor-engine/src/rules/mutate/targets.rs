@@ -154,7 +154,9 @@ impl<'e> Run<'e> {
         match scope.world().ask(fetch) {
             Answer::Pending => Err(Pending),
             Answer::Refused(reason) => failed(reason),
-            Answer::Known(Fact::Failed(reason) | Fact::Unavailable(reason)) => failed(reason.clone()),
+            Answer::Known(Fact::NotFound(reason) | Fact::Failed(reason) | Fact::Unavailable(reason)) => {
+                failed(reason.clone())
+            }
             Answer::Known(Fact::Missing) => {
                 let message = format!("failed to fetch target {kind} {namespace}/{name}: not found");
                 Ok(Err(Judgement::new(Verdict::Error, message).with(|detail| detail.no_target = true)))
@@ -211,7 +213,9 @@ fn below(objects: Vec<Value>, subresource: &str, scope: &Scope<'_>) -> Result<Re
             // All of them are asked for together.
             Answer::Pending => pending = true,
             Answer::Refused(reason) => return failed(&reason),
-            Answer::Known(Fact::Failed(reason) | Fact::Unavailable(reason)) => return failed(reason),
+            Answer::Known(Fact::NotFound(reason) | Fact::Failed(reason) | Fact::Unavailable(reason)) => {
+                return failed(reason);
+            }
             // It has gone meanwhile.
             Answer::Known(Fact::Missing) => {}
             Answer::Known(Fact::Found(found)) => {

@@ -12,6 +12,7 @@ mod strings;
 mod time;
 mod x509;
 
+pub use random::random_text;
 pub(crate) use x509::decode as decode_x509;
 
 use std::fmt;

@@ -6,7 +6,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use super::super::{Call, Function, Param};
 use super::pattern::{Node, Parser};
 use crate::budget::Budget;
-use crate::jmespath::EvalError;
+use crate::jmespath::{EvalError, Runtime};
 use crate::value::Value;
 
 pub(in crate::jmespath::functions) const FUNCTIONS: &[Function] = &[Function {
@@ -25,18 +25,19 @@ pub(in crate::jmespath::functions) const FUNCTIONS: &[Function] = &[Function {
 }];
 
 fn random(call: &Call<'_>) -> Result<Value, EvalError> {
-    let pattern = call.str(0);
+    Ok(random_text(call.str(0), call.runtime)?.into())
+}
+
+/// A random text that matches the regular expression `pattern`, in the dialect of `random()`.
+pub fn random_text(pattern: &str, runtime: &dyn Runtime) -> Result<String, EvalError> {
     if pattern.is_empty() {
         return Err(EvalError::Other("no pattern provided".to_owned()));
     }
     let node = Parser::parse(pattern).map_err(|e| EvalError::Other(format!("error parsing regexp: {e}")))?;
-    let mut generator = Generator {
-        rng: ChaCha8Rng::seed_from_u64(call.runtime.next_seed()),
-        budget: call.runtime.budget(),
-        text: String::new(),
-    };
+    let rng = ChaCha8Rng::seed_from_u64(runtime.next_seed());
+    let mut generator = Generator { rng, budget: runtime.budget(), text: String::new() };
     generator.write(&node)?;
-    Ok(generator.text.into())
+    Ok(generator.text)
 }
 
 /// What `*`, `+` and `{n,}` may repeat at most.

@@ -10,6 +10,7 @@ mod generate;
 mod pattern;
 
 pub(super) use generate::FUNCTIONS;
+pub use generate::random_text;
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use ephor_engine::compile::Program;
-use ephor_runtime::policies::{PolicyKey, StoredPolicy};
+use ephor_runtime::policies::{PolicyId, StoredPolicy};
 use parking_lot::Mutex;
 
 /// A policy that the configurations have taken in.
@@ -22,7 +22,7 @@ pub struct Registered {
 #[derive(Debug, Clone, Default)]
 pub struct Registration {
     /// All policies with a program, also those that admission does not ask.
-    pub policies: BTreeMap<PolicyKey, Registered>,
+    pub policies: BTreeMap<PolicyId, Registered>,
     /// The certificates that the configurations carry, PEM; empty before the first write.
     pub ca_bundle: Arc<[u8]>,
     /// Why the latest state could not be written, if it could not.

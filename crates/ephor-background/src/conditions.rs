@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_cluster::ErrorKind;
 use ephor_expr::{Map, Str, Value};
-use ephor_runtime::policies::{ACTED, ACTED_RULES, CONVERGED, PolicyKey, condition};
+use ephor_runtime::policies::{ACTED, ACTED_RULES, CONVERGED, PolicyId, condition};
 use ephor_runtime::queue::Settled;
 
 use super::reconcile::ReconcileContext;
@@ -42,7 +42,7 @@ const MAX_QUOTED: usize = 1_024;
 
 impl ReconcileContext<'_> {
     /// Tells a policy what fails.
-    pub fn report(&self, key: &PolicyKey) -> Settled {
+    pub fn report(&self, key: &PolicyId) -> Settled {
         let (failures, generation) = {
             let mut state = self.lock();
             let Some(policy) = state.snapshot.policies.get(key) else { return Settled::Done };
@@ -92,7 +92,7 @@ impl ReconcileContext<'_> {
     /// Reason and message of the condition. Readers of a Policy may know what happens in its namespace, so that it quotes
     /// a failure. A ClusterPolicy is read by people of many namespaces: it counts failures, and names and texts of
     /// objects stay in Events and `UpdateRequest`s.
-    fn told(key: &PolicyKey, failures: &BTreeMap<Subject, String>) -> (&'static str, String) {
+    fn told(key: &PolicyId, failures: &BTreeMap<Subject, String>) -> (&'static str, String) {
         let count = failures.len();
         let given_up = failures.keys().filter(|subject| matches!(subject, Subject::GivenUp(_))).count();
         let reason = match (count, given_up) {
@@ -110,7 +110,7 @@ impl ReconcileContext<'_> {
     }
 
     /// Notes since when the rules of a policy are what they are.
-    pub fn record_activations(&self, key: &PolicyKey) -> Settled {
+    pub fn record_activations(&self, key: &PolicyId) -> Settled {
         let Some(info) = self.lock().infos.get(key).cloned() else { return Settled::Done };
         self.change_status(key, |policy, members| {
             policy.str_at(&["metadata", "uid"]) == Some(&info.uid) && rule_activation::note(members, info.activations())
@@ -118,7 +118,7 @@ impl ReconcileContext<'_> {
     }
 
     /// Notes that the rules of a policy have acted for existing triggers.
-    pub fn set_acted(&self, key: &PolicyKey, generation: i64) -> Settled {
+    pub fn set_acted(&self, key: &PolicyId, generation: i64) -> Settled {
         self.change_status(key, |policy, members| {
             members.insert(ACTED, generation);
             members.remove(ACTED_RULES);
@@ -127,7 +127,7 @@ impl ReconcileContext<'_> {
     }
 
     /// Notes that these rules have acted for existing triggers, but for those with these UIDs.
-    pub fn set_acted_rules(&self, key: &PolicyKey, generation: i64, rules: &BTreeMap<Str, BTreeSet<Str>>) -> Settled {
+    pub fn set_acted_rules(&self, key: &PolicyId, generation: i64, rules: &BTreeMap<Str, BTreeSet<Str>>) -> Settled {
         let entries = rules.iter().flat_map(|(rule, left)| {
             let left = left.iter().map(move |trigger| format!("{generation}/{trigger}/{rule}"));
             std::iter::once(format!("{generation}//{rule}")).chain(left)
@@ -140,7 +140,7 @@ impl ReconcileContext<'_> {
     }
 
     /// Writes a policy's status if `change` says that it changed it.
-    fn change_status(&self, key: &PolicyKey, change: impl Fn(&Value, &mut Map) -> bool) -> Settled {
+    fn change_status(&self, key: &PolicyId, change: impl Fn(&Value, &mut Map) -> bool) -> Settled {
         let api_kind = if key.namespace.is_some() { "Policy" } else { "ClusterPolicy" };
         let write = || -> Result<(), WriteError> {
             let resource = self.env.resource("kyverno.io/v1", api_kind)?;

@@ -11,7 +11,7 @@ use ephor_cluster::Discovery;
 use ephor_engine::matching::ResourceFilters;
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::poison::PoisonMutex;
-use ephor_runtime::policies::{PolicyKey, Snapshot};
+use ephor_runtime::policies::{PolicyId, Snapshot};
 use ephor_runtime::queue::{Moment, Settled};
 use ephor_runtime::watcher::StoreEvent;
 
@@ -121,7 +121,7 @@ impl Controller {
         Step::Worked
     }
 
-    fn settle(&self, task: Task, policy: Option<&PolicyKey>, settled: Settled, now: Moment) {
+    fn settle(&self, task: Task, policy: Option<&PolicyId>, settled: Settled, now: Moment) {
         let ended = self.state().queue.settle(task, settled, now);
         match settled {
             Settled::Done => self.env.metrics.background_done(policy, Duration::from_millis(ended.lag)),

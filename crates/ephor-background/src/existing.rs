@@ -14,7 +14,7 @@ use ephor_engine::matching::KindSelector;
 use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
 use ephor_runtime::kinds::{GroupKind, trigger_kinds};
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 use ephor_runtime::queue::{Moment, Settled};
 use ephor_runtime::update_request::{ResourceSpec, RuleContext, UpdateRequest, UpdateRequestSpec};
 
@@ -34,7 +34,7 @@ const POLL_INTERVAL: Moment = 1_000;
 
 impl ReconcileContext<'_> {
     /// Lets the rules of a policy act for triggers that exist, if they have not done so for this generation.
-    pub fn existing(&self, key: &PolicyKey) -> Settled {
+    pub fn existing(&self, key: &PolicyId) -> Settled {
         let (info, document) = {
             let state = self.lock();
             let document = state.snapshot.policies.get(key).map(|policy| policy.document.clone());

@@ -5,25 +5,22 @@ use std::time::Duration;
 
 use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::metrics::{BackgroundHealth, Backlog};
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 use ephor_runtime::queue::Moment;
 use parking_lot::Mutex;
 
 use super::queue::{Task, backlog};
-use super::state::{State, policy_key};
+use super::state::State;
 
 impl State {
     /// The policy of a task.
-    pub fn policy_of(&self, task: &Task) -> Option<PolicyKey> {
+    pub fn policy_of(&self, task: &Task) -> Option<PolicyId> {
         match task {
             Task::Reconcile(key) => Some(key.policy.clone()),
             Task::Existing(policy) => Some(policy.clone()),
             Task::Request(name) => {
-                let (namespace, policy) = {
-                    let policy = self.requests.pending(name)?.object.str_at(&["spec", "policy"])?;
-                    policy.split_once('/').unwrap_or(("", policy))
-                };
-                Some(policy_key(namespace, policy))
+                let policy = self.requests.pending(name)?.object.str_at(&["spec", "policy"])?;
+                Some(PolicyId::parse(policy))
             }
             // Status writes are not work that a policy asked for.
             Task::Report(_) | Task::Note(_) | Task::NamespaceLabels(_) | Task::Sweep | Task::Collect(_) => None,

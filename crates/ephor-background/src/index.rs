@@ -9,9 +9,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::content::{fingerprint, normalized_content};
 use ephor_runtime::kinds::GroupKind;
+use ephor_runtime::policies::PolicyId;
 use ephor_runtime::watcher::StoreEvent;
 
 use crate::plan::{Claim, ObjectId, Owner};
+use crate::queue::WorkKey;
 
 /// What is known of one object.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,8 +124,8 @@ struct Table {
 #[derive(Debug, Default)]
 pub struct Index {
     tables: BTreeMap<GroupKind, Table>,
-    /// Downstreams by policy namespace, policy and trigger.
-    owned: BTreeMap<(Str, Str, Str), BTreeSet<ObjectId>>,
+    /// Downstreams by policy and trigger.
+    owned: BTreeMap<WorkKey, BTreeSet<ObjectId>>,
     /// Objects that came lately.
     pub recent: Recent,
 }
@@ -167,7 +169,7 @@ impl Index {
         let before = table.by_uid.insert(seen.uid.clone(), seen.clone());
         self.disown(before.as_ref());
         if let Some(owner) = seen.owner() {
-            self.owned.entry(slot(owner)).or_default().insert(seen.id.clone());
+            self.owned.entry(owner.key()).or_default().insert(seen.id.clone());
         }
         if is_looked_at {
             self.recent.put(&seen, object);
@@ -192,11 +194,11 @@ impl Index {
     fn disown(&mut self, seen: Option<&Seen>) {
         let Some(seen) = seen else { return };
         let Some(owner) = seen.owner() else { return };
-        let slot = slot(owner);
-        if let Some(ids) = self.owned.get_mut(&slot) {
+        let key = owner.key();
+        if let Some(ids) = self.owned.get_mut(&key) {
             ids.remove(&seen.id);
             if ids.is_empty() {
-                self.owned.remove(&slot);
+                self.owned.remove(&key);
             }
         }
     }
@@ -257,31 +259,26 @@ impl Index {
         self.tables.keys()
     }
 
-    /// The downstreams that say they belong to a policy (its namespace may be empty) and a trigger.
-    pub fn owned(&self, policy_namespace: &str, policy: &str, trigger: &str) -> Vec<ObjectId> {
-        let slot = (policy_namespace.into(), policy.into(), trigger.into());
-        self.owned.get(&slot).into_iter().flatten().cloned().collect()
+    /// The downstreams that say they belong to a policy and a trigger.
+    pub fn owned(&self, key: &WorkKey) -> Vec<ObjectId> {
+        self.owned.get(key).into_iter().flatten().cloned().collect()
     }
 
     /// The UIDs of the triggers that a policy has downstreams for.
-    pub fn triggers_of(&self, policy_namespace: &str, policy: &str) -> Vec<Str> {
-        let from = (Str::new(policy_namespace), Str::new(policy), Str::default());
-        let slots = self.owned.range(from..).map(|(slot, _)| slot);
-        slots.take_while(|slot| slot.0 == policy_namespace && slot.1 == policy).map(|slot| slot.2.clone()).collect()
+    pub fn triggers_of(&self, policy: &PolicyId) -> Vec<Str> {
+        let from = WorkKey { policy: policy.clone(), trigger: Str::default() };
+        let keys = self.owned.range(from..).map(|(key, _)| key);
+        keys.take_while(|key| key.policy == *policy).map(|key| key.trigger.clone()).collect()
     }
 
-    /// Policies that have downstreams: namespace and name.
-    pub fn policies(&self) -> BTreeSet<(Str, Str)> {
-        self.owned.keys().map(|slot| (slot.0.clone(), slot.1.clone())).collect()
+    /// Policies that have downstreams.
+    pub fn policies(&self) -> BTreeSet<PolicyId> {
+        self.owned.keys().map(|key| key.policy.clone()).collect()
     }
 }
 
 fn is_namespace(id: &ObjectId) -> bool {
     id.kind == "Namespace" && id.group.is_empty()
-}
-
-fn slot(owner: &Owner) -> (Str, Str, Str) {
-    (owner.policy_namespace.clone(), owner.policy.clone(), owner.trigger.clone())
 }
 
 /// Whole objects, the latest ones, as many as there is room for.

@@ -6,7 +6,7 @@ use ephor_engine::outcome::RuleKind;
 use ephor_runtime::events::notes::{Generated, failed, generated, mutated_existing, removed};
 use ephor_runtime::events::{Component, Recorder, Reference};
 use ephor_runtime::metrics::Metrics;
-use ephor_runtime::policies::{PolicyKey, PolicyStore, Snapshot};
+use ephor_runtime::policies::{PolicyId, PolicyStore, Snapshot};
 
 use super::results::WorkResults;
 use super::trigger::TriggerRef;
@@ -68,12 +68,12 @@ fn reference(trigger: &TriggerRef) -> Option<Reference> {
 }
 
 /// A policy that is gone.
-fn named(key: &PolicyKey) -> Reference {
+fn named(key: &PolicyId) -> Reference {
     Reference { namespace: key.namespace.clone().unwrap_or_default(), name: key.name.clone(), ..Reference::default() }
 }
 
 /// Who tells of a rule.
-fn component(snapshot: &Snapshot, policy: &PolicyKey, rule: &str) -> Component {
+fn component(snapshot: &Snapshot, policy: &PolicyId, rule: &str) -> Component {
     let program = snapshot.policies.get(policy).and_then(|policy| policy.program.as_ref());
     let rule = program.and_then(|program| program.rules.iter().find(|known| known.name == rule));
     match rule.map(|rule| rule.body.kind()) {

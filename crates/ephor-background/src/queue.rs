@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use ephor_expr::Str;
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 use ephor_runtime::queue::{Moment, Queue};
 
 /// A policy and a trigger: what synchronizing work is coalesced by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkKey {
     /// The policy.
-    pub policy: PolicyKey,
+    pub policy: PolicyId,
     /// The trigger's UID.
     pub trigger: Str,
 }
@@ -19,15 +19,15 @@ pub struct WorkKey {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Task {
     /// Write failures to the status of a policy.
-    Report(PolicyKey),
+    Report(PolicyId),
     /// Note in a policy's status since when its rules are what they are.
-    Note(PolicyKey),
+    Note(PolicyId),
     /// Do what an `UpdateRequest` of that name asks for.
     Request(Str),
     /// Make good what the rules of a policy want for a trigger.
     Reconcile(WorkKey),
     /// Look at the triggers that were there before a policy.
-    Existing(PolicyKey),
+    Existing(PolicyId),
     /// Look at the triggers in a namespace whose labels changed.
     NamespaceLabels(Str),
     /// Find out which kinds have downstreams.
@@ -57,7 +57,7 @@ impl Task {
 }
 
 /// How many triggers of a policy are looked at or to be looked at.
-pub fn reconciling(queue: &Queue<Task>, policy: &PolicyKey) -> usize {
+pub fn reconciling(queue: &Queue<Task>, policy: &PolicyId) -> usize {
     let first = Task::Reconcile(WorkKey { policy: policy.clone(), trigger: Str::default() });
     let of_policy = |task: &&Task| matches!(task, Task::Reconcile(key) if key.policy == *policy);
     queue.range(first..).map(|(task, _)| task).take_while(of_policy).count()

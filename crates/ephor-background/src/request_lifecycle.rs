@@ -11,7 +11,7 @@ use ephor_runtime::update_request::{
 
 use super::reconcile::{Lookup, ReconcileContext};
 use super::requests::trigger_key;
-use super::state::{GivenUp, Kept, LOOK_FOR_TRIGGER, Subject, policy_key};
+use super::state::{GivenUp, Kept, LOOK_FOR_TRIGGER, Subject};
 use super::trigger::admission_request;
 use super::writer::WriteError;
 
@@ -116,9 +116,8 @@ impl ReconcileContext<'_> {
             Err(_) => return Settled::Failed,
         };
         let Ok(request) = UpdateRequest::from_value(&object) else { return Settled::Done };
-        let (namespace, policy) = request.policy_key();
         let fails = {
-            let failing = self.lock().failing(&policy_key(namespace, policy));
+            let failing = self.lock().failing(&request.policy_id());
             let triggers = request.spec.rule_context.iter().map(|context| trigger_key(&context.trigger));
             triggers.map(Subject::Trigger).any(|subject| failing.contains_key(&subject))
         };
@@ -170,8 +169,7 @@ impl ReconcileContext<'_> {
     /// Whether a rule that a request is about looks at what was before, as far as is known.
     fn reads_old(&self, object: &Value) -> bool {
         let Ok(request) = UpdateRequest::from_value(object) else { return true };
-        let (namespace, policy) = request.policy_key();
-        let info = self.lock().infos.get(&policy_key(namespace, policy)).cloned();
+        let info = self.lock().infos.get(&request.policy_id()).cloned();
         let mut rules = request.spec.rule_context.iter().map(|context| &context.rule);
         info.is_none_or(|info| rules.any(|rule| info.rule(rule).is_none_or(|rule| rule.traits.reads_old)))
     }

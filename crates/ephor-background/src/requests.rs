@@ -14,7 +14,7 @@ use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
 use ephor_runtime::content::normalized_content;
 use ephor_runtime::decision::AdmissionRequest;
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 use ephor_runtime::queue::{Moment, Settled};
 use ephor_runtime::update_request::{
     ANNOTATION_ASKED_AGAIN, ANNOTATION_POLICY_VERSION, RequestType, ResourceSpec, State as RequestState, UpdateRequest,
@@ -69,8 +69,7 @@ impl ReconcileContext<'_> {
             }
         };
         let age = self.now.saturating_sub(pending.since);
-        let (namespace, policy) = request.policy_key();
-        let key = PolicyKey { namespace: Some(Str::new(namespace)).filter(|n| !n.is_empty()), name: policy.into() };
+        let key = request.policy_id();
         if let Some(pause) = self.is_behind(&key, &request, age) {
             return Settled::Later(pause);
         }
@@ -161,7 +160,7 @@ impl ReconcileContext<'_> {
 
     /// Whether admission knew a later policy than is known here, and how long to wait for it: what it asks for is judged
     /// by that. Where it does not come, what is true is asked for.
-    fn is_behind(&self, key: &PolicyKey, request: &UpdateRequest, age: Moment) -> Option<Moment> {
+    fn is_behind(&self, key: &PolicyId, request: &UpdateRequest, age: Moment) -> Option<Moment> {
         let version = request.metadata.annotations.get(ANNOTATION_POLICY_VERSION);
         let (uid, generation) = version.and_then(|version| version.split_once('/'))?;
         // One that is not known at all is asked for.
@@ -177,7 +176,7 @@ impl ReconcileContext<'_> {
     }
 
     /// The policy has nothing to do here, or is not known (yet).
-    fn without_info(&self, key: &PolicyKey, request: &UpdateRequest, known: bool) -> Result<Verdict, ReconcileError> {
+    fn without_info(&self, key: &PolicyId, request: &UpdateRequest, known: bool) -> Result<Verdict, ReconcileError> {
         let first = WorkKey { policy: key.clone(), trigger: Str::default() };
         if !known && self.policy_document(&first)?.is_some() {
             return Err(ReconcileError::RetryAfter(POLL_INTERVAL, "the policy is not known yet".to_owned()));

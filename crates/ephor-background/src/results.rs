@@ -11,10 +11,11 @@ use ephor_engine::outcome::{RuleKind, Verdict};
 use ephor_expr::{Map, Str, Value};
 use ephor_reports::Entry;
 use ephor_reports::entry::PolicyFacts;
+use ephor_reports::entry::ResultRule;
 use ephor_reports::ephemeral::Origin;
 use ephor_reports::report::{Reported, Scope};
-use ephor_runtime::policies::{PolicyKey, Snapshot};
-use ephor_runtime::results::{QueueSettings, ResultQueue, Results, reported_version, rule_of};
+use ephor_runtime::policies::{PolicyId, Snapshot};
+use ephor_runtime::results::{QueueSettings, ResultQueue, Results, reported_version};
 
 use crate::plan::Reason;
 use crate::trigger::TriggerRef;
@@ -74,7 +75,7 @@ impl WorkResults {
         }
     }
 
-    fn add(&self, program: &Program, policy: &PolicyKey, rule: &Str, trigger: &TriggerRef, version: Str, said: Said) {
+    fn add(&self, program: &Program, policy: &PolicyId, rule: &Str, trigger: &TriggerRef, version: Str, said: Said) {
         let scope = Scope {
             api_version: trigger.api_version.clone(),
             kind: trigger.kind.clone(),
@@ -82,14 +83,13 @@ impl WorkResults {
             name: trigger.name.clone(),
             uid: trigger.uid.clone(),
         };
-        let key = Str::from(policy.to_string());
         self.queue.update(
             &trigger.uid,
             || Results::about(scope),
             |known| {
-                known.policies.insert(key.clone(), version);
-                let of_rule = [key, rule.clone()];
-                let before = known.results.iter().position(|result| rule_of(result) == of_rule);
+                known.policies.insert(policy.clone(), version);
+                let of_rule = ResultRule::new(policy, rule.clone());
+                let before = known.results.iter().position(|result| ResultRule::of(result) == of_rule);
                 let before = before.map(|place| known.results.remove(place));
                 known.results.push(rendered(program, rule, said, before.as_ref()));
             },
@@ -188,7 +188,7 @@ mod tests {
         };
         let change = Change { id, api_version: "v1".into(), action, reason };
         Note::Changed {
-            policy: PolicyKey::parse("p"),
+            policy: PolicyId::parse("p"),
             rule: rule.into(),
             trigger: Some(trigger()),
             change: Box::new(change),
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_failure_replaces_what_was_said_before_and_the_next_success_replaces_it() {
         let failed = || Note::Failed {
-            policy: PolicyKey::parse("p"),
+            policy: PolicyId::parse("p"),
             rule: "make".into(),
             trigger: Some(trigger()),
             message: "quota".into(),

@@ -10,7 +10,7 @@ use ephor_engine::select::PolicySet;
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::content::fingerprint;
 use ephor_runtime::kinds::with_api_versions;
-use ephor_runtime::policies::{PolicyKey, StoredPolicy};
+use ephor_runtime::policies::{PolicyId, StoredPolicy};
 use ephor_runtime::traits::{Traits, traits};
 
 use super::rule_activation::RuleActivation;
@@ -20,7 +20,7 @@ use crate::plan::Terms;
 #[derive(Debug, Clone)]
 pub struct PolicyInfo {
     /// What it is called.
-    pub key: PolicyKey,
+    pub key: PolicyId,
     /// Its UID.
     pub uid: Str,
     /// Its generation.

@@ -11,7 +11,7 @@ use ephor_engine::matching::ResourceFilters;
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::facts::ClusterFacts;
 use ephor_runtime::globalcontext::GlobalContext;
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 use ephor_runtime::watcher::{StoreEvent, list};
 use ephor_scan::existing::Documents;
 use ephor_scan::verdicts::{Comparison, Verdicts};
@@ -29,19 +29,19 @@ impl PolicyChange {
     pub(crate) fn new(stored: &Documents, applied: &Documents, deleted: &[Value]) -> Self {
         let is_exception = |document: &&Value| document.str_at(&["kind"]) == Some("PolicyException");
         let exceptions = applied.exceptions.iter().chain(deleted.iter().filter(is_exception));
-        let mut concerned: BTreeSet<PolicyKey> = exceptions.flat_map(excepted).collect();
+        let mut concerned: BTreeSet<PolicyId> = exceptions.flat_map(excepted).collect();
         concerned.extend(
-            applied.policies.iter().chain(deleted.iter().filter(|document| is_policy(document))).map(PolicyKey::of),
+            applied.policies.iter().chain(deleted.iter().filter(|document| is_policy(document))).map(PolicyId::of),
         );
-        let concerns = |document: &&Value| concerned.contains(&PolicyKey::of(document));
+        let concerns = |document: &&Value| concerned.contains(&PolicyId::of(document));
         let before: Vec<Value> = stored.policies.iter().filter(concerns).cloned().collect();
-        let gone: BTreeSet<PolicyKey> = applied
+        let gone: BTreeSet<PolicyId> = applied
             .policies
             .iter()
             .chain(deleted.iter().filter(|document| is_policy(document)))
-            .map(PolicyKey::of)
+            .map(PolicyId::of)
             .collect();
-        let rest = before.iter().filter(|document| !gone.contains(&PolicyKey::of(document)));
+        let rest = before.iter().filter(|document| !gone.contains(&PolicyId::of(document)));
         let policies = rest.chain(&applied.policies).cloned().collect();
         let replaced: BTreeSet<(Str, Str)> =
             applied.exceptions.iter().chain(deleted.iter().filter(is_exception)).map(name_of).collect();
@@ -106,14 +106,10 @@ pub(crate) fn is_policy(document: &Value) -> bool {
 }
 
 /// The policies that an exception names.
-fn excepted(exception: &Value) -> Vec<PolicyKey> {
+fn excepted(exception: &Value) -> Vec<PolicyId> {
     let rules = exception.at(&["spec", "exceptions"]).and_then(Value::as_array).unwrap_or_default();
     let names = rules.iter().filter_map(|rules| rules.str_at(&["policyName"]));
-    let key = |name: &str| match name.split_once('/') {
-        Some((namespace, name)) => PolicyKey { namespace: Some(namespace.into()), name: name.into() },
-        None => PolicyKey { namespace: None, name: name.into() },
-    };
-    names.map(key).collect()
+    names.map(PolicyId::parse).collect()
 }
 
 fn name_of(document: &Value) -> (Str, Str) {

@@ -132,7 +132,7 @@ fn policies_that_do_not_concern_the_object_cost_it_nothing() {
     };
     let name = |set: &PolicySet, at: &RuleRef| {
         let program = &set.programs()[at.policy as usize];
-        (program.name.clone(), program.rules[at.rule as usize].name.clone())
+        (program.id.name.clone(), program.rules[at.rule as usize].name.clone())
     };
     let names = |set: &PolicySet| candidates(set).iter().map(|at| name(set, at)).collect::<Vec<_>>();
     assert_eq!(names(&among), names(&alone));

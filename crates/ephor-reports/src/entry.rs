@@ -1,7 +1,8 @@
 //! One result of one rule, as an entry of a report.
 
-use ephor_engine::compile::{Program, ProgramKind};
+use ephor_engine::compile::Program;
 use ephor_engine::outcome::{Detail, Outcome, Verdict};
+use ephor_engine::policy::{PolicyId, ProgramKind};
 use ephor_engine::rules::validate::pod_security::PodSecurityFailure;
 use ephor_expr::{Map, Str, Value};
 use jiff::Timestamp;
@@ -30,7 +31,7 @@ impl<'p> PolicyFacts<'p> {
     /// The facts about a compiled policy.
     pub fn of(program: &'p Program) -> Self {
         Self {
-            source: source(program.kind),
+            source: source(program.id.kind),
             key: &program.key,
             category: program.scoring.category.as_ref(),
             severity: program.scoring.severity.as_ref(),
@@ -46,6 +47,54 @@ pub fn source(kind: ProgramKind) -> &'static str {
         ProgramKind::ClusterPolicy | ProgramKind::Policy => SOURCE,
         ProgramKind::ValidatingAdmissionPolicy => "ValidatingAdmissionPolicy",
         ProgramKind::MutatingAdmissionPolicy => "MutatingAdmissionPolicy",
+    }
+}
+
+/// The kind of the policies whose results have this source; `None` for kinds of other engines. Results of `Policy` and
+/// `ClusterPolicy` share a source.
+fn kind_of_source(source: &str, namespaced: bool) -> Option<ProgramKind> {
+    match source {
+        SOURCE if namespaced => Some(ProgramKind::Policy),
+        SOURCE => Some(ProgramKind::ClusterPolicy),
+        "ValidatingAdmissionPolicy" => Some(ProgramKind::ValidatingAdmissionPolicy),
+        "MutatingAdmissionPolicy" => Some(ProgramKind::MutatingAdmissionPolicy),
+        _ => None,
+    }
+}
+
+/// The rule that a rendered result is about, in the order of reports: by policy, then rule. The source belongs to it,
+/// because policies of several kinds may have one name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResultRule {
+    /// `namespace/name` of the policy, or its name.
+    pub policy: Str,
+    /// The rule; empty for policies without rules.
+    pub rule: Str,
+    /// Which kind of policy made the result.
+    pub source: Str,
+}
+
+impl ResultRule {
+    /// The rule that a result is about. A result without a source is one of `kyverno.io`.
+    pub fn of(result: &Value) -> Self {
+        let text = |key| result.str_at(&[key]).unwrap_or_default();
+        let source = Some(text("source")).filter(|source| !source.is_empty()).unwrap_or(SOURCE);
+        Self { policy: text("policy").into(), rule: text("rule").into(), source: source.into() }
+    }
+
+    /// The rule of a policy, as results of it name it.
+    pub fn new(policy: &PolicyId, rule: Str) -> Self {
+        Self { policy: policy.to_string().into(), rule, source: source(policy.kind).into() }
+    }
+
+    /// The policy; `None` if another engine has such policies.
+    pub fn policy_id(&self) -> Option<PolicyId> {
+        let (namespace, name) = match self.policy.split_once('/') {
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, self.policy.as_str()),
+        };
+        let kind = kind_of_source(&self.source, namespace.is_some())?;
+        Some(PolicyId::new(kind, namespace, name.into()))
     }
 }
 

@@ -3,6 +3,7 @@
 //! The form is upstream's: labels say which object the results are about and which policies took part, annotations its
 //! name and namespace. The role that writes reports takes them over and deletes them.
 
+use ephor_engine::policy::{PolicyId, ProgramKind};
 use ephor_expr::{Map, Str, Value};
 
 use crate::report::{MANAGED_BY, MANAGER, Scope, summary};
@@ -32,8 +33,8 @@ pub struct Ephemeral {
     pub scope: Scope,
     /// The name of its kind in URLs, for example `pods`.
     pub plural: Str,
-    /// The policies, as `namespace/name` or name, each with its version.
-    pub policies: Vec<(Str, Str)>,
+    /// The policies, each with its version.
+    pub policies: Vec<(PolicyId, Str)>,
     /// The rendered results.
     pub results: Vec<Value>,
 }
@@ -75,9 +76,14 @@ impl Ephemeral {
             }
         }
         for (policy, version) in &self.policies {
-            let (prefix, name) = policy.split_once('/').map_or(("cpol", policy.as_str()), |(_, name)| ("pol", name));
-            if name.len() <= LONGEST_LABEL {
-                labels.insert(format!("{prefix}.kyverno.io/{name}"), version.clone());
+            let prefix = match policy.kind {
+                ProgramKind::ClusterPolicy => "cpol",
+                ProgramKind::Policy => "pol",
+                ProgramKind::ValidatingAdmissionPolicy => "vap",
+                ProgramKind::MutatingAdmissionPolicy => "map",
+            };
+            if policy.name.len() <= LONGEST_LABEL {
+                labels.insert(format!("{prefix}.kyverno.io/{}", policy.name), version.clone());
             }
         }
         let mut annotations = Map::new();
@@ -126,7 +132,9 @@ mod tests {
             origin: Origin::Admission,
             scope,
             plural: "deployments".into(),
-            policies: vec![("p".into(), "7".into()), ("a/q".into(), "8".into()), ("l".repeat(64).into(), "9".into())],
+            policies: [("p", "7"), ("a/q", "8"), (&*"l".repeat(64), "9")]
+                .map(|(policy, version)| (PolicyId::parse(policy), version.into()))
+                .to_vec(),
             results: vec![Value::from([("result", "fail".into())])],
         };
         let object = report.object();

@@ -6,18 +6,16 @@
 
 use std::collections::BTreeMap;
 
-use ephor_expr::{Str, Value};
+use ephor_expr::Value;
 use jiff::Timestamp;
 
-use crate::entry::{PROCESS, timestamp};
+use crate::entry::{PROCESS, ResultRule, timestamp};
 
-/// Which rule a stored result is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Which rule a stored result is about, and how it was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule<'r> {
-    /// `namespace/name` of the policy, or its name.
-    pub policy: &'r str,
-    /// The rule; empty if the result names none.
-    pub rule: &'r str,
+    /// The rule.
+    pub rule: ResultRule,
     /// How the policy was applied ([`crate::entry::process`]); empty if the result does not say.
     pub process: &'r str,
 }
@@ -25,9 +23,8 @@ pub struct Rule<'r> {
 impl<'r> Rule<'r> {
     /// The rule that a result is about.
     pub fn of(result: &'r Value) -> Self {
-        let text = |key| result.str_at(&[key]).unwrap_or_default();
         let process = result.str_at(&["properties", PROCESS]).unwrap_or_default();
-        Self { policy: text("policy"), rule: text("rule"), process }
+        Self { rule: ResultRule::of(result), process }
     }
 }
 
@@ -50,13 +47,13 @@ pub fn merge(
     now: Timestamp,
     mut fate: impl FnMut(Rule<'_>) -> Stored,
 ) -> Vec<Value> {
-    let mut kept: BTreeMap<(Str, Str), Vec<&Value>> = BTreeMap::new();
+    let mut kept: BTreeMap<ResultRule, Vec<&Value>> = BTreeMap::new();
     for result in stored {
-        kept.entry(key(result)).or_default().push(result);
+        kept.entry(ResultRule::of(result)).or_default().push(result);
     }
-    let mut merged: BTreeMap<(Str, Str), Vec<Value>> = BTreeMap::new();
+    let mut merged: BTreeMap<ResultRule, Vec<Value>> = BTreeMap::new();
     for result in fresh {
-        let key = key(result);
+        let key = ResultRule::of(result);
         let content = without_timestamp(result);
         let same = kept.get(&key).into_iter().flatten().find(|old| without_timestamp(old) == content);
         let result = same.map_or_else(|| stamped(result.clone(), now), |old| (*old).clone());
@@ -68,11 +65,6 @@ pub fn merge(
         });
     }
     merged.into_values().flatten().collect()
-}
-
-fn key(result: &Value) -> (Str, Str) {
-    let text = |key| Str::new(result.str_at(&[key]).unwrap_or_default());
-    (text("policy"), text("rule"))
 }
 
 fn stamped(mut result: Value, now: Timestamp) -> Value {
@@ -103,7 +95,7 @@ pub(crate) fn without_timestamp(result: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use ephor_engine::outcome::Verdict;
-    use ephor_expr::Map;
+    use ephor_expr::{Map, Str};
 
     use super::*;
     use crate::Entry;
@@ -154,12 +146,22 @@ mod tests {
             entry("gone", "r", Verdict::Pass),
         ];
         let stored = merge(&[], &old, at(1), |_| Stored::Gone);
-        let merged = merge(&stored, &[entry("new", "r", Verdict::Pass)], at(2), |rule| match rule.policy {
-            "scanned" => Stored::Replaced,
-            "asked" => Stored::Stands,
-            _ => Stored::Gone,
-        });
+        let merged =
+            merge(&stored, &[entry("new", "r", Verdict::Pass)], at(2), |rule| match rule.rule.policy.as_str() {
+                "scanned" => Stored::Replaced,
+                "asked" => Stored::Stands,
+                _ => Stored::Gone,
+            });
         assert_eq!(words(&merged), ["asked/r=fail@1", "new/r=pass@2"]);
+    }
+
+    #[test]
+    fn results_of_two_kinds_of_policies_with_one_name_stand_side_by_side() {
+        let mut other = entry("p", "r", Verdict::Pass);
+        other.as_object_mut().unwrap().insert("source", "ValidatingAdmissionPolicy");
+        let stored = merge(&[], &[other], at(1), |_| Stored::Gone);
+        let merged = merge(&stored, &[entry("p", "r", Verdict::Fail)], at(2), |_| Stored::Stands);
+        assert_eq!(words(&merged), ["p/r=pass@1", "p/r=fail@2"]);
     }
 
     #[test]

@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 
 use ephor_cluster::{Cluster, ClusterError, ErrorKind, ListQuery, WriteOptions, object};
 use ephor_expr::{Str, Value};
+use ephor_reports::entry::ResultRule;
 use ephor_reports::ephemeral::{API_VERSION, Ephemeral, Origin, kind};
 use ephor_reports::report::{DISABLED, Scope};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::cancellation::CancellationToken;
 use crate::lease::REPORTS_LEASE;
-use crate::policies::{PolicyKey, Snapshot};
+use crate::policies::{PolicyId, Snapshot};
 use crate::threads;
 
 /// How often results are written.
@@ -51,8 +52,8 @@ pub struct Results {
     pub scope: Scope,
     /// The name of its kind in URLs; empty where no request names it.
     pub plural: Str,
-    /// The policies, as `namespace/name` or name, each with its version.
-    pub policies: BTreeMap<Str, Str>,
+    /// The policies, each with its version.
+    pub policies: BTreeMap<PolicyId, Str>,
     /// The rendered results.
     pub results: Vec<Value>,
 }
@@ -166,15 +167,10 @@ impl ResultQueue {
 }
 
 /// The version of a policy that reports name; `None` if the policy is gone or a label keeps it out of reports.
-pub fn reported_version(snapshot: &Snapshot, key: &PolicyKey) -> Option<Str> {
+pub fn reported_version(snapshot: &Snapshot, key: &PolicyId) -> Option<Str> {
     let policy = snapshot.policies.get(key)?;
     let disabled = policy.document.at(&["metadata", "labels", DISABLED]).is_some();
     (!disabled).then(|| Str::new(policy.resource_version()))
-}
-
-/// The policy and the rule of a rendered result.
-pub fn rule_of(result: &Value) -> [Str; 2] {
-    ["policy", "rule"].map(|key| Str::new(result.str_at(&[key]).unwrap_or_default()))
 }
 
 /// One report for each object. Of two results of a rule the later counts.
@@ -199,8 +195,8 @@ fn joined(mut waiting: Vec<(Str, (Instant, Results))>, origin: Origin) -> Vec<Ep
         if !scope.uid.is_empty() {
             report.scope = scope;
         }
-        let newer: BTreeSet<[Str; 2]> = added.results.iter().map(rule_of).collect();
-        report.results.retain(|result| !newer.contains(&rule_of(result)));
+        let newer: BTreeSet<ResultRule> = added.results.iter().map(ResultRule::of).collect();
+        report.results.retain(|result| !newer.contains(&ResultRule::of(result)));
         report.results.extend(added.results);
         for (policy, version) in added.policies {
             report.policies.retain(|(known, _)| *known != policy);

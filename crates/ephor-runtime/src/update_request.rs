@@ -13,6 +13,8 @@ use ephor_expr::{Str, Value};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::policies::PolicyId;
+
 /// The API version that is written.
 pub const API_VERSION: &str = "kyverno.io/v2";
 /// The kind.
@@ -301,9 +303,9 @@ impl UpdateRequest {
         self.status.as_ref().map_or(State::Pending, |status| status.state)
     }
 
-    /// Namespace (empty for a `ClusterPolicy`) and name of the policy.
-    pub fn policy_key(&self) -> (&str, &str) {
-        self.spec.policy.split_once('/').unwrap_or(("", &self.spec.policy))
+    /// The policy.
+    pub fn policy_id(&self) -> PolicyId {
+        PolicyId::parse(&self.spec.policy)
     }
 }
 
@@ -417,7 +419,7 @@ mod tests {
             r#"],"message":"m","retryCount":2,"state":"Failed"}}"#,
         );
         let request = request(json);
-        assert_eq!(request.policy_key(), ("ns", "p"));
+        assert_eq!(request.policy_id(), PolicyId::kyverno("ns", "p"));
         assert_eq!(request.state(), State::Failed);
         assert!(request.spec.context.user_info.dry_run);
         assert_eq!(request.to_value().unwrap().to_json(), json);

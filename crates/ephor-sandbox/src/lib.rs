@@ -37,7 +37,7 @@ use ephor_cluster::memory::Options;
 use ephor_cluster::{Cluster as _, ClusterError, DeleteOptions, ListQuery, MemoryCluster, WriteOptions, object};
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::cancellation::CancellationToken;
-use ephor_runtime::policies::{PolicyKey, PolicyStore};
+use ephor_runtime::policies::{PolicyId, PolicyStore};
 use ephor_runtime::threads;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
@@ -222,7 +222,7 @@ impl Sandbox {
             let Ok(stored) = self.cluster.list(&resource, &ListQuery::all()) else { return true };
             stored.items.iter().all(|document| {
                 let generation = document.at(&["metadata", "generation"]).and_then(Value::as_i64);
-                known.policies.get(&PolicyKey::of(document)).is_some_and(|policy| {
+                known.policies.get(&PolicyId::of(document)).is_some_and(|policy| {
                     policy.uid() == object::text(document, "uid") && Some(policy.generation()) == generation
                 })
             })

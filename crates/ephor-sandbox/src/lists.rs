@@ -90,7 +90,6 @@ fn generated(cluster: &MemoryCluster) -> Value {
         for object in &list.items {
             let Some(claim) = Claim::of(object) else { continue };
             let owner = &claim.owner;
-            let slash = if owner.policy_namespace.is_empty() { "" } else { "/" };
             let trigger = Reference {
                 api_version: claim.trigger_api_version.clone(),
                 kind: claim.trigger_kind.clone(),
@@ -102,7 +101,7 @@ fn generated(cluster: &MemoryCluster) -> Value {
                 ("name", Value::from(object::name(object))),
                 ("namespace", Value::from(object::namespace(object))),
                 ("path", Value::from(path_of(resource, object))),
-                ("policy", Value::from(format!("{}{slash}{}", owner.policy_namespace, owner.policy))),
+                ("policy", Value::from(owner.policy.to_string())),
                 ("rule", Value::from(owner.rule.clone())),
                 ("source", Value::from(names.of(&Reference::source(object)))),
                 ("trigger", Value::from(names.of(&trigger))),

@@ -15,7 +15,7 @@ use ephor_runtime::decision::path::Webhook;
 use ephor_runtime::decision::{AdmissionRequest, Answer};
 use ephor_runtime::events::Recorder;
 use ephor_runtime::explain::{ExplainedRule, ExplainedStep, difference};
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
@@ -125,7 +125,7 @@ fn is_own(user: &str) -> bool {
         .is_some_and(|(namespace, _)| namespace == NAMESPACE)
 }
 
-fn explained(policy: &PolicyKey, rule: &Str, verdict: Verdict, steps: Vec<ExplainedStep>) -> ExplainedRule {
+fn explained(policy: &PolicyId, rule: &Str, verdict: Verdict, steps: Vec<ExplainedStep>) -> ExplainedRule {
     ExplainedRule {
         key: policy.to_string().into(),
         verdict: Some(verdict),

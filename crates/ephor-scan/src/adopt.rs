@@ -57,9 +57,9 @@ impl Controller {
         let policies = Arc::clone(&self.lock().policies);
         let fresh = ephemeral.get("spec").map(results).unwrap_or_default().iter();
         let fresh: Vec<Value> =
-            fresh.filter(|result| policies.fate(Rule::of(result)) == Stored::Stands).cloned().collect();
+            fresh.filter(|result| policies.fate(&Rule::of(result)) == Stored::Stands).cloned().collect();
         if !fresh.is_empty() {
-            self.write(&scope, &fresh, timestamp(now), |rule| match policies.fate(rule) {
+            self.write(&scope, &fresh, timestamp(now), |rule| match policies.fate(&rule) {
                 Stored::Gone => Stored::Gone,
                 Stored::Replaced | Stored::Stands => Stored::Stands,
             })?;
@@ -92,8 +92,8 @@ impl Controller {
             (state.requests.of(uid), Arc::clone(&state.policies))
         };
         let Some((scope, mut found)) = found else { return Ok(Settled::Done) };
-        found.retain(|result| policies.fate(Rule::of(result)) == Stored::Stands);
-        self.write(&scope, &found, timestamp(now), |rule| match policies.fate(rule) {
+        found.retain(|result| policies.fate(&Rule::of(result)) == Stored::Stands);
+        self.write(&scope, &found, timestamp(now), |rule| match policies.fate(&rule) {
             Stored::Replaced => Stored::Stands,
             Stored::Gone | Stored::Stands => Stored::Gone,
         })?;

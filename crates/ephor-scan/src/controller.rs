@@ -264,7 +264,7 @@ impl Controller {
                 return Ok(Settled::Done);
             }
         }
-        self.write(&Scope::of(&object), &found, timestamp(now), |rule| match policies.fate(rule) {
+        self.write(&Scope::of(&object), &found, timestamp(now), |rule| match policies.fate(&rule) {
             // What is not scanned has no results of scans.
             Stored::Replaced | Stored::Gone => Stored::Gone,
             Stored::Stands => Stored::Stands,
@@ -419,7 +419,7 @@ impl Controller {
             let query = ListQuery { limit: REPORTS_PAGE, ..ListQuery::default() };
             pages(&*self.env().cluster, &resource, query, &self.env().stop, |reports| {
                 for report in reports.iter().filter(|report| ephor_reports::report::is_ours(report)) {
-                    let stale = results(report).iter().any(|result| policies.fate(Rule::of(result)) == Stored::Gone);
+                    let stale = results(report).iter().any(|result| policies.fate(&Rule::of(result)) == Stored::Gone);
                     self.lock().swept(report, stale, now);
                 }
             })?;

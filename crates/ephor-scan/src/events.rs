@@ -10,10 +10,11 @@ use std::sync::Arc;
 use ephor_engine::outcome::{RuleKind, Verdict};
 use ephor_expr::Value;
 use ephor_reports::Scope;
+use ephor_reports::entry::ResultRule;
 use ephor_reports::merge::is_same;
 use ephor_runtime::events::notes::{Admitted, RuleResult, judged};
 use ephor_runtime::events::{Component, Recorder, Reference};
-use ephor_runtime::policies::{PolicyKey, PolicyStore};
+use ephor_runtime::policies::{PolicyId, PolicyStore};
 
 type Observer = dyn Fn(&Scope, &[&Value]) + Send + Sync;
 
@@ -43,11 +44,12 @@ impl NewResults {
                 name: scope.name.clone(),
                 uid: scope.uid.clone(),
             };
-            let mut by_policy: BTreeMap<&str, Vec<RuleResult<'_>>> = BTreeMap::new();
+            let mut by_policy: BTreeMap<PolicyId, Vec<RuleResult<'_>>> = BTreeMap::new();
             for result in results {
                 let text = |key| result.str_at(&[key]).unwrap_or_default();
                 let Some(verdict) = Verdict::parse(text("result")) else { continue };
-                by_policy.entry(text("policy")).or_default().push(RuleResult {
+                let Some(policy) = ResultRule::of(result).policy_id() else { continue };
+                by_policy.entry(policy).or_default().push(RuleResult {
                     rule: text("rule"),
                     kind: RuleKind::Validate,
                     verdict,
@@ -56,8 +58,8 @@ impl NewResults {
                 });
             }
             let snapshot = store.snapshot();
-            for (key, results) in by_policy {
-                if let Some(policy) = snapshot.policies.get(&PolicyKey::parse(key)) {
+            for (id, results) in by_policy {
+                if let Some(policy) = snapshot.policies.get(&id) {
                     let policy = Reference::policy(policy);
                     recorder.record(judged(Component::Scan, &policy, &object, &results, Admitted::Yes));
                 }

@@ -10,7 +10,7 @@ use ephor_expr::{Map, Str, Value};
 use ephor_reports::report::Reported;
 use ephor_runtime::facts::Answers;
 use ephor_runtime::metrics::Metrics;
-use ephor_runtime::policies::{ExceptionScope, PolicyKey, PolicyStore};
+use ephor_runtime::policies::{ExceptionScope, PolicyId, PolicyStore};
 use ephor_runtime::watcher::StoreEvent;
 
 use crate::judge::judge;
@@ -31,10 +31,10 @@ pub struct Unjudged {
     /// What cannot be read, and why.
     pub unseen: BTreeSet<String>,
     /// Policies with validate rules that no scan judges: what they say depends on a request.
-    pub of_requests: BTreeSet<PolicyKey>,
+    pub of_requests: BTreeSet<PolicyId>,
     /// Rules, with their policies, that judge no existing object, because these count as created: they match other
     /// operations, or their preconditions ask for one and held for no object.
-    pub of_operations: BTreeSet<(PolicyKey, Str)>,
+    pub of_operations: BTreeSet<(PolicyId, Str)>,
     /// How many objects no policy sees (`resourceFilters`).
     pub hidden: usize,
 }

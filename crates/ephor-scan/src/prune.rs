@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use ephor_cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, ListQuery, Resource, object};
 use ephor_expr::{Map, Str, Value};
+use ephor_reports::entry::ResultRule;
 use ephor_reports::ephemeral::{API_VERSION, kind};
 use ephor_reports::report::results;
 use ephor_runtime::lease::{LostLease, Term};
-use ephor_runtime::results::rule_of;
 use ephor_runtime::watcher::pages;
 use jiff::Timestamp;
 
@@ -48,7 +48,7 @@ struct Seen {
     created: Timestamp,
     /// What it is about, as far as it says.
     subject: Vec<Str>,
-    rules: BTreeSet<[Str; 2]>,
+    rules: BTreeSet<ResultRule>,
 }
 
 impl Seen {
@@ -68,7 +68,7 @@ impl Seen {
             version: text("resourceVersion"),
             created: created(ephemeral).unwrap_or_default(),
             subject,
-            rules: ephemeral.get("spec").map(results).unwrap_or_default().iter().map(rule_of).collect(),
+            rules: ephemeral.get("spec").map(results).unwrap_or_default().iter().map(ResultRule::of).collect(),
         }
     }
 }
@@ -118,7 +118,7 @@ fn due(mut seen: Vec<Seen>, now: Timestamp) -> Vec<Seen> {
     // The newest first; equally old ones in a fixed order.
     let version = |seen: &Seen| seen.version.parse::<u64>().unwrap_or_default();
     seen.sort_by(|a, b| (b.created, version(b), &b.name).cmp(&(a.created, version(a), &a.name)));
-    let mut newer: BTreeMap<Vec<Str>, BTreeSet<[Str; 2]>> = BTreeMap::new();
+    let mut newer: BTreeMap<Vec<Str>, BTreeSet<ResultRule>> = BTreeMap::new();
     let (mut due, stay): (Vec<Seen>, Vec<Seen>) = seen.into_iter().partition(|seen| {
         let age = now.as_second().saturating_sub(seen.created.as_second());
         let rules = newer.entry(seen.subject.clone()).or_default();
@@ -156,6 +156,8 @@ fn share(mut counts: Vec<usize>, most: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use ephor_runtime::policies::PolicyId;
+
     use super::*;
 
     const NOW: i64 = 1_000_000;
@@ -168,7 +170,7 @@ mod tests {
             version: "1".into(),
             created: Timestamp::from_second(NOW - age).unwrap(),
             subject: vec![subject.into()],
-            rules: rules.iter().map(|rule| ["p".into(), Str::new(*rule)]).collect(),
+            rules: rules.iter().map(|rule| ResultRule::new(&PolicyId::parse("p"), Str::new(*rule))).collect(),
         }
     }
 
@@ -195,7 +197,7 @@ mod tests {
         let mut all: Vec<Seen> = (0..number).map(|age| seen("n", age, "x", &[])).collect();
         for (index, seen) in all.iter_mut().enumerate() {
             seen.subject = vec![index.to_string().into()];
-            seen.rules = [["p".into(), "r".into()]].into();
+            seen.rules = [ResultRule::new(&PolicyId::parse("p"), "r".into())].into();
         }
         all.insert(0, seen("oldest", number + 1, "other", &["r"]));
         assert_eq!(names(all.clone()), ["oldest"]);

@@ -14,7 +14,7 @@ use ephor_reports::entry::process;
 use ephor_reports::merge::{Rule, Stored};
 use ephor_reports::report::{DISABLED, Reported};
 use ephor_runtime::kinds::{GroupKind, trigger_kinds};
-use ephor_runtime::policies::{Snapshot, StoredPolicy};
+use ephor_runtime::policies::{PolicyId, Snapshot, StoredPolicy};
 
 /// What is scanned, as of one snapshot of the policies.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub struct Reportable {
     pub exceptions: Arc<ExceptionSet>,
     /// The kinds to scan, with the version to read them in.
     pub kinds: BTreeMap<GroupKind, Str>,
-    policies: HashMap<Str, Policy>,
+    policies: HashMap<PolicyId, Policy>,
     reported: BTreeSet<Reported>,
 }
 
@@ -63,17 +63,17 @@ impl Reportable {
                 programs.push(Arc::clone(program));
                 reportable.kinds.extend(policy.kinds.iter().map(|(kind, version)| (kind.clone(), version.clone())));
             }
-            reportable.policies.insert(program.key.clone(), policy);
+            reportable.policies.insert(program.id.clone(), policy);
         }
         reportable.set = PolicySet::new(programs);
         reportable
     }
 
     /// What happens to a stored result.
-    pub fn fate(&self, rule: Rule<'_>) -> Stored {
-        let Some(policy) = self.policies.get(rule.policy) else { return Stored::Gone };
+    pub fn fate(&self, rule: &Rule<'_>) -> Stored {
+        let Some(policy) = rule.rule.policy_id().and_then(|id| self.policies.get(&id)) else { return Stored::Gone };
         let Some(program) = &policy.program else { return Stored::Gone };
-        match program.rules.iter().find(|known| known.name == rule.rule) {
+        match program.rules.iter().find(|known| known.name == rule.rule.rule) {
             None => Stored::Gone,
             Some(known) if !is_reported(known, &self.reported) => Stored::Gone,
             Some(known) if policy.scanned && known.phase() == Phase::Validate => Stored::Replaced,
@@ -89,9 +89,9 @@ impl Reportable {
         if !Arc::ptr_eq(&self.exceptions, &before.exceptions) {
             rescans.kinds.extend(self.kinds.keys().map(|kind| (kind.clone(), Str::default())));
         }
-        let names: BTreeSet<&Str> = self.policies.keys().chain(before.policies.keys()).collect();
-        for name in names {
-            let (old, new) = (before.policies.get(name), self.policies.get(name));
+        let ids: BTreeSet<&PolicyId> = self.policies.keys().chain(before.policies.keys()).collect();
+        for id in ids {
+            let (old, new) = (before.policies.get(id), self.policies.get(id));
             if let (Some(old), Some(new)) = (old, new)
                 && old.same_as(new)
             {
@@ -130,7 +130,7 @@ impl Policy {
                 kinds.insert(GroupKind::new(&api_version, &kind), api_version);
             }
         }
-        Self { program: reported.then(|| Arc::clone(program)), scanned, namespace: program.namespace.clone(), kinds }
+        Self { program: reported.then(|| Arc::clone(program)), scanned, namespace: program.id.namespace.clone(), kinds }
     }
 
     fn same_as(&self, other: &Self) -> bool {

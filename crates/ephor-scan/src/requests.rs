@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashMap};
 use ephor_cluster::object;
 use ephor_expr::{Str, Value};
 use ephor_reports::Scope;
+use ephor_reports::entry::ResultRule;
 use ephor_reports::report::results;
-use ephor_runtime::results::rule_of;
 use jiff::Timestamp;
 
 /// The place of an `EphemeralReport` in time. The API server tells seconds; the version tells apart what is equally old.
@@ -79,11 +79,11 @@ impl RequestResults {
     /// The object of that UID and the newest results of each rule about it.
     pub fn of(&self, uid: &str) -> Option<(Scope, Vec<Value>)> {
         let about = self.about.get(uid)?;
-        let mut newest: BTreeMap<[Str; 2], Vec<Value>> = BTreeMap::new();
+        let mut newest: BTreeMap<ResultRule, Vec<Value>> = BTreeMap::new();
         for report in about.reports.values() {
-            let mut rules: BTreeMap<[Str; 2], Vec<Value>> = BTreeMap::new();
+            let mut rules: BTreeMap<ResultRule, Vec<Value>> = BTreeMap::new();
             for result in report {
-                rules.entry(rule_of(result)).or_default().push(result.clone());
+                rules.entry(ResultRule::of(result)).or_default().push(result.clone());
             }
             newest.append(&mut rules);
         }
@@ -116,7 +116,7 @@ mod tests {
 
     fn shown(requests: &RequestResults) -> String {
         let (_, results) = requests.of("u").unwrap();
-        let word = |result: &Value| format!("{}={}", rule_of(result)[1], result.str_at(&["result"]).unwrap());
+        let word = |result: &Value| format!("{}={}", ResultRule::of(result).rule, result.str_at(&["result"]).unwrap());
         results.iter().map(word).collect::<Vec<_>>().join(" ")
     }
 

@@ -10,11 +10,11 @@ use ephor_cluster::{Cluster, object};
 use ephor_engine::matching::{Gvk, ResourceFilters};
 use ephor_engine::outcome::Verdict;
 use ephor_expr::{Str, Value};
+use ephor_reports::entry::ResultRule;
 use ephor_runtime::facts::Answers;
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::metrics::Metrics;
-use ephor_runtime::policies::PolicyKey;
-use ephor_runtime::results::rule_of;
+use ephor_runtime::policies::PolicyId;
 
 use crate::existing::{Documents, Unjudged, each, namespaces, reportable};
 use crate::judge::judge;
@@ -121,25 +121,25 @@ impl Comparison<'_> {
 /// A rule that has judged no object yet.
 #[derive(Debug)]
 struct Skipped {
-    policy: PolicyKey,
+    policy: PolicyId,
     declared: Str,
     /// How many objects it matched and skipped.
     objects: usize,
 }
 
 /// The rules of policies that mention the operation, by policy and name.
-fn rules_on_operations(documents: &[Value], policies: &Reportable) -> BTreeMap<[Str; 2], Skipped> {
+fn rules_on_operations(documents: &[Value], policies: &Reportable) -> BTreeMap<ResultRule, Skipped> {
     let mut found = BTreeMap::new();
     for document in documents {
-        let policy = PolicyKey::of(document);
+        let policy = PolicyId::of(document);
         let rules = document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
         let mention = rules.iter().filter(|rule| rule.to_json().contains("request.operation"));
         let mention: BTreeSet<&str> = mention.filter_map(|rule| rule.str_at(&["name"])).collect();
         let programs = policies.set.programs().iter();
-        for program in programs.filter(|p| (&p.namespace, &p.name) == (&policy.namespace, &policy.name)) {
+        for program in programs.filter(|program| program.id == policy) {
             for rule in program.rules.iter().filter(|rule| mention.contains(rule.declared.as_str())) {
                 let skipped = Skipped { policy: policy.clone(), declared: rule.declared.clone(), objects: 0 };
-                found.insert([program.key.clone(), rule.name.clone()], skipped);
+                found.insert(ResultRule::new(&program.id, rule.name.clone()), skipped);
             }
         }
     }
@@ -160,7 +160,7 @@ struct Judge<'a> {
     assumed_labels: Option<&'a Value>,
     filters: &'a ResourceFilters,
     /// Rules that ask for the operation, until they judge an object.
-    skipped: BTreeMap<[Str; 2], Skipped>,
+    skipped: BTreeMap<ResultRule, Skipped>,
 }
 
 impl Judge<'_> {
@@ -184,7 +184,7 @@ impl Judge<'_> {
                 None => {}
             }
         }
-        let rules: BTreeSet<&[Str; 2]> = before.keys().chain(after.keys()).collect();
+        let rules: BTreeSet<&ResultRule> = before.keys().chain(after.keys()).collect();
         for rule in rules {
             let (old, new) = (before.get(rule), after.get(rule));
             let verdict = |result: Option<&(Verdict, Str)>| result.map(|(verdict, _)| *verdict);
@@ -192,11 +192,10 @@ impl Judge<'_> {
                 verdicts.still_failing += usize::from(fails(verdict(new)));
                 continue;
             };
-            let [policy, name_of_rule] = rule.clone();
             let kind = object.str_at(&["kind"]).unwrap_or_default();
             verdicts.changed.push(Changed {
-                policy,
-                rule: name_of_rule,
+                policy: rule.policy.clone(),
+                rule: rule.rule.clone(),
                 namespace: namespace.into(),
                 object: format!("{kind}/{name}").into(),
                 turn,
@@ -206,7 +205,7 @@ impl Judge<'_> {
     }
 
     /// The verdicts about an object with their messages, by policy and rule.
-    fn results(&self, policies: &Reportable, object: &Value, namespace: &str) -> BTreeMap<[Str; 2], (Verdict, Str)> {
+    fn results(&self, policies: &Reportable, object: &Value, namespace: &str) -> BTreeMap<ResultRule, (Verdict, Str)> {
         if !policies.kinds.contains_key(&kind_of(object)) {
             return BTreeMap::new();
         }
@@ -214,7 +213,7 @@ impl Judge<'_> {
         let judged = judge(policies, object, labels, self.answers, &self.metrics, self.now);
         let results = judged.results.iter().filter_map(|result| {
             let verdict = Verdict::parse(result.str_at(&["result"])?)?;
-            Some((rule_of(result), (verdict, Str::new(result.str_at(&["message"]).unwrap_or_default()))))
+            Some((ResultRule::of(result), (verdict, Str::new(result.str_at(&["message"]).unwrap_or_default()))))
         });
         results.collect()
     }

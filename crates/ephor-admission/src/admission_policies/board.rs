@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use ephor_expr::Str;
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 use parking_lot::Mutex;
 
 /// What became of one policy.
@@ -26,7 +26,7 @@ pub struct GeneratedBoard(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    present: ArcSwap<BTreeMap<PolicyKey, Generated>>,
+    present: ArcSwap<BTreeMap<PolicyId, Generated>>,
     subscribers: Mutex<Vec<Subscriber>>,
 }
 
@@ -38,12 +38,12 @@ impl fmt::Debug for GeneratedBoard {
 
 impl GeneratedBoard {
     /// What became of each policy that asks.
-    pub fn get(&self) -> Arc<BTreeMap<PolicyKey, Generated>> {
+    pub fn get(&self) -> Arc<BTreeMap<PolicyId, Generated>> {
         self.0.present.load_full()
     }
 
     /// Publishes it; subscribers are called if it is news.
-    pub fn publish(&self, generated: BTreeMap<PolicyKey, Generated>) {
+    pub fn publish(&self, generated: BTreeMap<PolicyId, Generated>) {
         if *self.get() == generated {
             return;
         }

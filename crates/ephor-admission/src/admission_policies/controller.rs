@@ -12,7 +12,7 @@ use ephor_runtime::config::ConfigStore;
 use ephor_runtime::lease::{LostLease, Term};
 use ephor_runtime::metrics::{Metrics, Reconciled};
 use ephor_runtime::notify::Notify;
-use ephor_runtime::policies::{PolicyKey, PolicyStore, Snapshot};
+use ephor_runtime::policies::{PolicyId, PolicyStore, Snapshot};
 use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
 
 use super::board::{Generated, GeneratedBoard};
@@ -131,7 +131,7 @@ impl AdmissionPolicyController {
         let snapshot = self.sources.policies.snapshot();
         let wanted = self.wanted(&snapshot)?;
         let mut generated = BTreeMap::new();
-        let mut names: BTreeMap<String, PolicyKey> = BTreeMap::new();
+        let mut names: BTreeMap<String, PolicyId> = BTreeMap::new();
         let mut failure = None;
         for (key, wanted) in wanted {
             let state = match wanted {
@@ -158,7 +158,7 @@ impl AdmissionPolicyController {
     }
 
     /// What each policy that asks wants, or why it gets nothing.
-    fn wanted(&self, snapshot: &Snapshot) -> Result<Vec<(PolicyKey, Wanted)>, ClusterError> {
+    fn wanted(&self, snapshot: &Snapshot) -> Result<Vec<(PolicyId, Wanted)>, ClusterError> {
         if !self.enabled {
             return Ok(Vec::new());
         }
@@ -222,7 +222,7 @@ impl AdmissionPolicyController {
 
     /// Deletes the objects of policies that do not ask for them any more. Bindings go first: a binding without a policy
     /// is an error to the API server.
-    fn remove_others(&self, term: &Term, names: &BTreeMap<String, PolicyKey>) -> Result<(), PutError> {
+    fn remove_others(&self, term: &Term, names: &BTreeMap<String, PolicyId>) -> Result<(), PutError> {
         let cluster = &self.sources.cluster;
         for kind in KINDS.into_iter().rev() {
             let resource = match cluster.resolve(API_VERSION, kind) {

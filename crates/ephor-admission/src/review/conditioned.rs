@@ -11,7 +11,7 @@ use ephor_engine::select::PolicySet;
 use ephor_runtime::decision::path::{self, Webhook, WebhookScope};
 use ephor_runtime::decision::request::AdmissionRequest;
 use ephor_runtime::facts;
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 
 use super::handlers::{Handlers, USUAL_TIME, seed};
 use super::judge::Effort;
@@ -57,7 +57,7 @@ impl Handlers {
             if concerns {
                 let failure = path::failure_policy(&program, inner.options.force_failure_policy_ignore);
                 found.push(Conditioned {
-                    scope: WebhookScope::OnePolicy(failure, PolicyKey::clone(key)),
+                    scope: WebhookScope::OnePolicy(failure, PolicyId::clone(key)),
                     name: format!("-{}{}", failure_segment(failure), fine_grained(key).0),
                     matched: facts::meets_conditions(&program, review, &*inner.parts.answers),
                 });

@@ -51,7 +51,7 @@ impl Inner {
         }
         let warnings = done.outcomes.iter().filter(|outcome| outcome.verdict != Verdict::Skip).filter_map(|outcome| {
             let program = policies.all.programs().get(outcome.policy)?;
-            program.emit_warning.then(|| messages::warning(&program.name, &outcome.rule, &outcome.message))
+            program.emit_warning.then(|| messages::warning(&program.id.name, &outcome.rule, &outcome.message))
         });
         Ok(Answer {
             patch: (!operations.is_empty()).then(|| Value::array(operations)),
@@ -74,6 +74,6 @@ impl Inner {
             .filter(|outcome| outcome.policy == failed.policy && outcome.verdict == Verdict::Error)
             .map(|outcome| (outcome.rule.as_str(), outcome.message.as_str()))
             .collect();
-        Some(messages::mutation_failed(&program.name, &errors))
+        Some(messages::mutation_failed(&program.id.name, &errors))
     }
 }

@@ -10,7 +10,7 @@ use ephor_engine::compile::{Body, Program};
 use ephor_engine::policy::FailurePolicy;
 use ephor_engine::select::PolicySet;
 use ephor_runtime::decision::path::{self, WebhookScope};
-use ephor_runtime::policies::{PolicyKey, PolicyStore, Snapshot};
+use ephor_runtime::policies::{PolicyId, PolicyStore, Snapshot};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
@@ -59,7 +59,7 @@ pub(super) struct WebhookPolicySets {
     all: OnceLock<Arc<WebhookPolicies>>,
     fail: OnceLock<Arc<WebhookPolicies>>,
     ignore: OnceLock<Arc<WebhookPolicies>>,
-    own: Mutex<FxHashMap<PolicyKey, Arc<WebhookPolicies>>>,
+    own: Mutex<FxHashMap<PolicyId, Arc<WebhookPolicies>>>,
 }
 
 impl WebhookPolicySets {

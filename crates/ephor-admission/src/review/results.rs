@@ -15,7 +15,6 @@ use ephor_reports::ephemeral::Origin;
 use ephor_reports::report::{Reported, Scope};
 use ephor_runtime::decision::observe::{Decided, Observer};
 use ephor_runtime::decision::{AdmissionRequest, Answer, Sender, Webhook};
-use ephor_runtime::policies::PolicyKey;
 use ephor_runtime::results::{QueueSettings, ResultQueue, Results, reported_version};
 
 /// How long results of a request stay in the queue: the webhook that validates comes after the one that mutates.
@@ -69,14 +68,13 @@ impl Observer for RequestResults {
         }
         let wanted = decided.outcomes.iter().filter_map(|outcome| {
             let program = decided.programs.get(outcome.policy)?;
-            let key = PolicyKey { namespace: program.namespace.clone(), name: program.name.clone() };
-            let version = reported_version(decided.snapshot, &key)?;
+            let version = reported_version(decided.snapshot, &program.id)?;
             self.wants(outcome.kind, program).then_some((program, version, outcome))
         });
         let mut policies = BTreeMap::new();
         let mut results = Vec::new();
         for (program, version, outcome) in wanted {
-            policies.insert(program.key.clone(), version);
+            policies.insert(program.id.clone(), version);
             results.push(Value::object(Entry::of(program, outcome).members()));
         }
         if results.is_empty() {

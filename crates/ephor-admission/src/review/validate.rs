@@ -151,7 +151,7 @@ fn denial(
         .filter_map(|outcome| {
             let program = programs.get(outcome.policy)?;
             weigh.is_urgent(program, outcome).then(|| RuleMessage {
-                policy: &program.name,
+                policy: &program.id.name,
                 policy_key: &program.key,
                 rule: &outcome.rule,
                 message: &outcome.message,
@@ -171,7 +171,7 @@ fn warnings(programs: &[std::sync::Arc<Program>], outcomes: &[Outcome]) -> Vec<S
         .filter(|o| o.kind == RuleKind::Validate && !matches!(o.verdict, Verdict::Pass | Verdict::Skip))
         .filter_map(|outcome| {
             let program = programs.get(outcome.policy)?;
-            program.emit_warning.then(|| messages::warning(&program.name, &outcome.rule, &outcome.message))
+            program.emit_warning.then(|| messages::warning(&program.id.name, &outcome.rule, &outcome.message))
         })
         .collect()
 }

@@ -10,7 +10,7 @@ use ephor_expr::{Str, Value};
 use ephor_runtime::lease::Term;
 use ephor_runtime::metrics::{Metrics, Reconciled};
 use ephor_runtime::notify::Notify;
-use ephor_runtime::policies::{PolicyKey, PolicyStore, StoredPolicy};
+use ephor_runtime::policies::{PolicyId, PolicyStore, StoredPolicy};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
@@ -41,9 +41,9 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(super) struct Memory {
     /// Descriptions with the documents that they were made of.
-    descriptions: BTreeMap<PolicyKey, (Arc<StoredPolicy>, Arc<Description>)>,
+    descriptions: BTreeMap<PolicyId, (Arc<StoredPolicy>, Arc<Description>)>,
     /// The versions over which a status was written: what the store shows is older than that write.
-    written: BTreeMap<PolicyKey, Str>,
+    written: BTreeMap<PolicyId, Str>,
 }
 
 /// A status to write.
@@ -180,7 +180,7 @@ fn is_passed_by(error: &ClusterError) -> bool {
 }
 
 impl Memory {
-    fn description(&mut self, key: &PolicyKey, policy: &Arc<StoredPolicy>) -> Arc<Description> {
+    fn description(&mut self, key: &PolicyId, policy: &Arc<StoredPolicy>) -> Arc<Description> {
         if let Some((known, description)) = self.descriptions.get_mut(key)
             && (Arc::ptr_eq(known, policy) || same(known, policy))
         {

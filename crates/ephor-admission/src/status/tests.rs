@@ -9,7 +9,7 @@ use ephor_expr::yaml::{parse_value, to_yaml};
 use ephor_faults::FaultyCluster;
 use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::lease::Term;
-use ephor_runtime::policies::{ExceptionScope, PolicyKey, PolicyStore};
+use ephor_runtime::policies::{ExceptionScope, PolicyId, PolicyStore};
 use jiff::Timestamp;
 
 use super::controller::{Memory, RoundResult};
@@ -271,5 +271,5 @@ fn who_leads_no_more_writes_nothing() {
     world.stop.cancel();
     assert_eq!(world.look().written, 0);
     assert_eq!(world.ready("p"), None);
-    assert!(world.policies.snapshot().policies.contains_key(&PolicyKey::parse("p")));
+    assert!(world.policies.snapshot().policies.contains_key(&PolicyId::parse("p")));
 }

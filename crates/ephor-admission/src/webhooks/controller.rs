@@ -11,7 +11,7 @@ use ephor_runtime::config::ConfigStore;
 use ephor_runtime::lease::Term;
 use ephor_runtime::metrics::{Metrics, Reconciled};
 use ephor_runtime::notify::{Notify, Woken};
-use ephor_runtime::policies::{PolicyKey, PolicyStore, Snapshot};
+use ephor_runtime::policies::{PolicyId, PolicyStore, Snapshot};
 use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -58,9 +58,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// What is remembered from one look to the next.
 #[derive(Default)]
 pub(super) struct Memory {
-    demands: BTreeMap<PolicyKey, (Arc<Program>, Option<Arc<Demand>>)>,
+    demands: BTreeMap<PolicyId, (Arc<Program>, Option<Arc<Demand>>)>,
     /// Policies whose webhook the API server does not take, and why.
-    refused: BTreeMap<PolicyKey, (Arc<Program>, String)>,
+    refused: BTreeMap<PolicyId, (Arc<Program>, String)>,
 }
 
 /// Why the configurations are not as they must be.
@@ -258,7 +258,7 @@ impl WebhookController {
         &self,
         snapshot: &Snapshot,
         memory: &Memory,
-        left_out: &BTreeMap<PolicyKey, OverQuota>,
+        left_out: &BTreeMap<PolicyId, OverQuota>,
         ca_bundle: Arc<[u8]>,
     ) {
         let policies = snapshot.policies.iter().filter_map(|(key, policy)| {

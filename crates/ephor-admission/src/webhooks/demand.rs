@@ -10,7 +10,7 @@ use ephor_engine::policy::{
 };
 use ephor_expr::value::{decode, decode_rest};
 use ephor_expr::{Str, Value};
-use ephor_runtime::policies::{PolicyKey, StoredPolicy};
+use ephor_runtime::policies::{PolicyId, StoredPolicy};
 
 use super::operations::Operations;
 
@@ -27,7 +27,7 @@ pub enum Hook {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demand {
     /// The policy.
-    pub policy: PolicyKey,
+    pub policy: PolicyId,
     /// When it was created (RFC 3339); empty if it does not say.
     pub created: Str,
     /// What it means when it cannot be asked.

@@ -5,7 +5,7 @@
 
 use ephor_engine::policy::FailurePolicy;
 use ephor_expr::Str;
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 
 use super::settings::Serving;
 
@@ -40,7 +40,7 @@ pub(crate) fn failure_segment(failure: FailurePolicy) -> &'static str {
 }
 
 /// The name and the path of one policy's own webhook: a part to append to those of all policies.
-pub(crate) fn fine_grained(policy: &PolicyKey) -> (String, String) {
+pub(crate) fn fine_grained(policy: &PolicyId) -> (String, String) {
     match &policy.namespace {
         None => (format!("-finegrained-{}", policy.name), format!("/finegrained/{}", policy.name)),
         Some(ns) => (format!("-finegrained-{ns}-{}", policy.name), format!("/finegrained/{ns}/{}", policy.name)),

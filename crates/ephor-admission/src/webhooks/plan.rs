@@ -7,7 +7,7 @@ use ephor_engine::policy::FailurePolicy;
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::config::Config;
 use ephor_runtime::decision::proof::PathToken;
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 
 use super::cover::Wanted;
 use super::demand::{Demand, Hook};
@@ -48,7 +48,7 @@ pub struct Configuration {
     /// The object.
     pub document: Value,
     /// For each webhook the policy that it belongs to alone, if it does.
-    pub owners: Vec<Option<PolicyKey>>,
+    pub owners: Vec<Option<PolicyId>>,
 }
 
 /// The two kinds.
@@ -82,7 +82,7 @@ pub enum Ownership {
 }
 
 /// A webhook, and the policy that it belongs to alone, if it does.
-pub(super) type OwnedWebhook = (Option<PolicyKey>, Value);
+pub(super) type OwnedWebhook = (Option<PolicyId>, Value);
 
 /// What is to be registered.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,7 +90,7 @@ pub struct Plan {
     /// The configurations in the order in which they are to be written: those that guard policies first.
     pub configurations: Vec<Configuration>,
     /// The policies that have no place in them.
-    pub left_out: BTreeMap<PolicyKey, OverQuota>,
+    pub left_out: BTreeMap<PolicyId, OverQuota>,
 }
 
 /// What the configurations must be.
@@ -123,8 +123,8 @@ pub fn plan(inputs: &Inputs<'_>) -> Plan {
 fn left_out<'w>(
     inputs: &Inputs<'_>,
     webhooks: impl Iterator<Item = &'w OwnedWebhook>,
-) -> BTreeMap<PolicyKey, OverQuota> {
-    let mut bytes: BTreeMap<&PolicyKey, usize> = BTreeMap::new();
+) -> BTreeMap<PolicyId, OverQuota> {
+    let mut bytes: BTreeMap<&PolicyId, usize> = BTreeMap::new();
     for (owner, webhook) in webhooks {
         if let Some(owner) = owner.as_ref().filter(|owner| owner.namespace.is_some()) {
             *bytes.entry(owner).or_default() += webhook.to_json().len();

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ephor_expr::Str;
 
 use super::demand::Demand;
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 
 /// The Policies of one namespace that may have webhooks of their own.
 const POLICIES: usize = 16;
@@ -36,13 +36,13 @@ pub enum OverQuota {
 ///
 /// In a namespace older Policies come first, so that a new one takes no other's place. Among namespaces the one that has
 /// the fewest bytes comes first, so that few namespaces with large webhooks do not fill the place of all.
-pub(super) fn over_quota(demands: &[&Demand], bytes: &BTreeMap<&PolicyKey, usize>) -> BTreeMap<PolicyKey, OverQuota> {
-    let mut queue: BTreeSet<(usize, &Str, &PolicyKey)> = BTreeSet::new();
+pub(super) fn over_quota(demands: &[&Demand], bytes: &BTreeMap<&PolicyId, usize>) -> BTreeMap<PolicyId, OverQuota> {
+    let mut queue: BTreeSet<(usize, &Str, &PolicyId)> = BTreeSet::new();
     let mut over = BTreeMap::new();
     let mut used: BTreeMap<&Str, (usize, usize)> = BTreeMap::new();
     let mut oldest: Vec<&Demand> = demands.to_vec();
     oldest.sort_by_key(|demand| (&demand.created, &demand.policy));
-    let size = |policy: &PolicyKey| bytes.get(policy).copied().unwrap_or_default();
+    let size = |policy: &PolicyId| bytes.get(policy).copied().unwrap_or_default();
     for demand in oldest {
         let Some(namespace) = &demand.policy.namespace else { continue };
         let (policies, used) = used.entry(namespace).or_default();
@@ -74,9 +74,8 @@ mod tests {
     use super::*;
 
     fn demand(namespace: &str, name: &str, created: &str) -> Demand {
-        let namespace = Some(Str::new(namespace)).filter(|namespace| !namespace.is_empty());
         Demand {
-            policy: PolicyKey { namespace, name: name.into() },
+            policy: PolicyId::kyverno(namespace, name),
             created: created.into(),
             failure_policy: FailurePolicy::Fail,
             timeout: None,

@@ -2,8 +2,10 @@
 
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::content::{OWNERSHIP_ANNOTATION, set_entry};
+use ephor_runtime::policies::PolicyId;
 
 use super::ownership::OwnershipAnnotation;
+use crate::queue::WorkKey;
 
 /// Who manages the object.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -23,12 +25,10 @@ pub const CLONE_SOURCE: &str = "generate.kyverno.io/clone-source";
 pub const EXISTING: &str = "kyverno.io/background-gen-rule";
 
 /// A rule and the trigger that it made an object for.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
-    /// The policy's namespace; empty for a cluster-wide one.
-    pub policy_namespace: Str,
-    /// The policy's name.
-    pub policy: Str,
+    /// The policy.
+    pub policy: PolicyId,
     /// The rule's name.
     pub rule: Str,
     /// The trigger's UID.
@@ -38,8 +38,12 @@ pub struct Owner {
 impl Owner {
     /// Whether both are the same rule, for whatever trigger.
     pub fn is_rule_of(&self, other: &Self) -> bool {
-        let rule = |owner: &Self| (owner.policy_namespace.clone(), owner.policy.clone(), owner.rule.clone());
-        rule(self) == rule(other)
+        (&self.policy, &self.rule) == (&other.policy, &other.rule)
+    }
+
+    /// The reconciliation that looks after its objects.
+    pub fn key(&self) -> WorkKey {
+        WorkKey { policy: self.policy.clone(), trigger: self.trigger.clone() }
     }
 }
 
@@ -67,14 +71,15 @@ impl Claim {
         let labels = object.at(&["metadata", "labels"])?;
         let label = |key: &str| Str::new(labels.get(key).and_then(Value::as_str).unwrap_or_default());
         let of = |role: &str, part: &str| label(&format!("{role}{part}"));
-        let policy = label(POLICY_NAME);
+        let name = label(POLICY_NAME);
         let policy_namespace = label(POLICY_NAMESPACE);
         let namespace = object.str_at(&["metadata", "namespace"]).unwrap_or_default();
         let foreign = !policy_namespace.is_empty() && policy_namespace != namespace;
-        if label(MANAGED_BY) != "kyverno" || policy.is_empty() || foreign {
+        if label(MANAGED_BY) != "kyverno" || name.is_empty() || foreign {
             return None;
         }
-        let owner = Owner { policy_namespace, policy, rule: label(RULE_NAME), trigger: of(TRIGGER, "uid") };
+        let policy = PolicyId::kyverno(&policy_namespace, &name);
+        let owner = Owner { policy, rule: label(RULE_NAME), trigger: of(TRIGGER, "uid") };
         Some(Self {
             owner,
             trigger_api_version: ephor_cluster::resource::join_api_version(

@@ -15,7 +15,7 @@ fn terms(synchronize: bool) -> Terms {
 }
 
 fn owner() -> Owner {
-    Owner { policy_namespace: "".into(), policy: "p".into(), rule: "r".into(), trigger: "t-1".into() }
+    Owner { policy: ephor_runtime::policies::PolicyId::parse("p"), rule: "r".into(), trigger: "t-1".into() }
 }
 
 fn rendered(data: &str) -> Value {

@@ -16,7 +16,7 @@ mod run;
 use ephor_engine::matching::ResourceFilters;
 use ephor_engine::redact::Redactor;
 use ephor_expr::{Str, Value};
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 
 use crate::plan::Change;
 
@@ -76,7 +76,7 @@ pub enum Namespaces {
 #[derive(Debug, Clone)]
 pub struct Planned {
     /// The policy that wants it.
-    pub policy: PolicyKey,
+    pub policy: PolicyId,
     /// The rule that wants it.
     pub rule: Str,
     /// What it is made for, in words; empty if that is not known.
@@ -89,7 +89,7 @@ pub struct Planned {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Failed {
     /// The policy.
-    pub policy: PolicyKey,
+    pub policy: PolicyId,
     /// What it is about, in words.
     pub what: String,
     /// Why.

@@ -11,7 +11,7 @@ use ephor_runtime::facts::ClusterFacts;
 use ephor_runtime::globalcontext::GlobalContext;
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::metrics::Metrics;
-use ephor_runtime::policies::{ExceptionScope, PolicyKey, PolicyStore};
+use ephor_runtime::policies::{ExceptionScope, PolicyId, PolicyStore};
 use ephor_runtime::queue::Moment;
 use ephor_runtime::watcher::StoreEvent;
 
@@ -107,7 +107,7 @@ struct Run {
     former: BTreeMap<ObjectId, Value>,
     /// What requests are about.
     requests: BTreeMap<Str, String>,
-    proposed: Option<BTreeSet<PolicyKey>>,
+    proposed: Option<BTreeSet<PolicyId>>,
 }
 
 impl Run {
@@ -151,7 +151,7 @@ impl Run {
         controller.observe_policies(store.snapshot(), moment);
         controller.sweep(moment);
         let proposed = proposal.applied.iter().chain(&proposal.deleted);
-        let proposed = proposed.filter(|object| policy_kind(object).is_some()).map(PolicyKey::of).collect();
+        let proposed = proposed.filter(|object| policy_kind(object).is_some()).map(PolicyId::of).collect();
         let mut run = Self {
             overlay,
             controller,
@@ -185,7 +185,7 @@ impl Run {
         self.controller.observe_filters(&self.config.get().resource_filters, self.now);
     }
 
-    fn in_scope(&self, policy: &PolicyKey) -> bool {
+    fn in_scope(&self, policy: &PolicyId) -> bool {
         self.proposed.as_ref().is_none_or(|proposed| proposed.contains(policy))
     }
 
@@ -289,7 +289,7 @@ impl Run {
         self.learn_secrets(&triggers);
         let secrets = self.recording.secrets();
         let state = self.controller.state();
-        let mut failures: BTreeMap<(PolicyKey, String), String> = BTreeMap::new();
+        let mut failures: BTreeMap<(PolicyId, String), String> = BTreeMap::new();
         for (policy, failed) in state.failures.iter().filter(|(policy, _)| self.in_scope(policy)) {
             for (about, why) in failed {
                 let known = match about {

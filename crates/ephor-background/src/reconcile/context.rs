@@ -10,7 +10,7 @@ use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
 use ephor_runtime::decision::AdmissionRequest;
 use ephor_runtime::poison::PoisonMutex;
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 use ephor_runtime::queue::Moment;
 use ephor_runtime::update_request::{ANNOTATION_POLICY_VERSION, ANNOTATION_UNCHANGED, ResourceSpec, UpdateRequest};
 
@@ -255,7 +255,7 @@ impl ReconcileContext<'_> {
     }
 
     /// Whether the cluster has a policy just as it is known.
-    pub(crate) fn is_current(&self, policy: &PolicyKey, uid: &str, generation: i64) -> Result<bool, ReconcileError> {
+    pub(crate) fn is_current(&self, policy: &PolicyId, uid: &str, generation: i64) -> Result<bool, ReconcileError> {
         let live = self.policy_document(&WorkKey { policy: policy.clone(), trigger: Str::default() })?;
         Ok(live.is_some_and(|live| {
             live.str_at(&["metadata", "uid"]) == Some(uid)

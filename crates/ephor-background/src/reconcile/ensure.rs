@@ -10,7 +10,7 @@ use super::context::{POLL_INTERVAL, ReconcileError, TRIES};
 use super::reconciler::PolicyReconciler;
 use crate::plan::{Action, Claim, OwnershipAnnotation, Reason, Wanted, plan_downstream};
 use crate::rules::GenerateInfo;
-use crate::state::{OwnerState, key_of};
+use crate::state::OwnerState;
 use crate::write_limit::WriteLimit;
 
 impl PolicyReconciler<'_, '_> {
@@ -101,9 +101,9 @@ impl PolicyReconciler<'_, '_> {
 
     /// Whether a claim belongs to this reconciliation, or to another event of the same rule.
     fn is_own(&self, rule: &GenerateInfo, claim: &Claim) -> bool {
-        let owner = key_of(&claim.owner);
         let of_event = claim.annotation.as_ref().is_some_and(OwnershipAnnotation::is_of_event);
-        owner == *self.key || of_event && owner.policy == self.key.policy && claim.owner.rule == rule.name
+        claim.owner.key() == *self.key
+            || of_event && claim.owner.policy == self.key.policy && claim.owner.rule == rule.name
     }
 
     /// Fails if the object has been written too often lately.

@@ -9,7 +9,7 @@ use super::reconciler::PolicyReconciler;
 use crate::plan::{Cause, ObjectId};
 use crate::queue::{Task, WorkKey};
 use crate::rules::PolicyInfo;
-use crate::state::{Reading, State, label_parts};
+use crate::state::{Reading, State};
 use crate::trigger::TriggerRef;
 
 impl ReconcileContext<'_> {
@@ -18,8 +18,7 @@ impl ReconcileContext<'_> {
         let reading = Reading::begin(self.state, key);
         let (info, owned, trigger, forced) = {
             let state = self.lock();
-            let (namespace, name) = label_parts(&key.policy);
-            let owned = state.index.owned(namespace, name, &key.trigger);
+            let owned = state.index.owned(key);
             let info = state.infos.get(&key.policy).cloned();
             let trigger = Self::locate(&state, key, info.as_deref(), &owned, request);
             (info, owned, trigger, state.events.forced(key).cloned().unwrap_or_default())

@@ -20,7 +20,6 @@ use crate::plan::claim::{POLICY_NAME, POLICY_NAMESPACE};
 use crate::plan::{Cause, ObjectId};
 use crate::queue::WorkKey;
 use crate::rules::{GenerateInfo, PolicyInfo};
-use crate::state::label_parts;
 use crate::trigger::TriggerRef;
 use crate::writer::Note;
 
@@ -166,8 +165,8 @@ impl PolicyReconciler<'_, '_> {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 resource => resource?,
             };
-            let (namespace, name) = label_parts(&self.key.policy);
-            let uid = &self.key.trigger;
+            let WorkKey { policy, trigger: uid } = self.key;
+            let (namespace, name) = (policy.namespace_label(), &policy.name);
             let text =
                 format!("{POLICY_NAME}={name},{POLICY_NAMESPACE}={namespace},generate.kyverno.io/trigger-uid={uid}");
             let Ok(labels) = LabelSelector::parse(&text) else { continue };

@@ -7,7 +7,6 @@ use super::reconciler::PolicyReconciler;
 use crate::plan::{Action, Cause, Claim, ObjectId, Removal, Terms, plan_removal};
 use crate::queue::{Task, WorkKey};
 use crate::rules::GenerateInfo;
-use crate::state::key_of;
 use crate::trigger::TriggerRef;
 
 impl ReconcileContext<'_> {
@@ -31,7 +30,7 @@ impl ReconcileContext<'_> {
                 self.forget(id);
                 return Ok(0);
             };
-            let Some(claim) = Claim::of(&live).filter(|claim| key_of(&claim.owner) == *key) else {
+            let Some(claim) = Claim::of(&live).filter(|claim| claim.owner.key() == *key) else {
                 self.lock().note(&live, self.now);
                 return Ok(0);
             };

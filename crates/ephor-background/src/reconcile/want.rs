@@ -13,8 +13,9 @@ use super::reconciler::PolicyReconciler;
 use crate::index::Seen;
 use crate::plan::claim::CLONE_SOURCE;
 use crate::plan::{Cause, Claim, ObjectId, Owner, Wanted, plan_annotation};
+use crate::queue::WorkKey;
 use crate::rules::GenerateInfo;
-use crate::state::{Inputs, key_of, label_parts};
+use crate::state::Inputs;
 use crate::trigger::TriggerRef;
 
 impl PolicyReconciler<'_, '_> {
@@ -28,13 +29,8 @@ impl PolicyReconciler<'_, '_> {
         rendered: &[ephor_engine::outcome::Downstream],
         unsourced: &[ObjectId],
     ) -> Result<(), ReconcileError> {
-        let (policy_namespace, policy) = label_parts(&self.key.policy);
-        let owner = Owner {
-            policy_namespace: policy_namespace.into(),
-            policy: policy.into(),
-            rule: rule.name.clone(),
-            trigger: self.key.trigger.clone(),
-        };
+        let WorkKey { policy, trigger: uid } = self.key.clone();
+        let owner = Owner { policy, rule: rule.name.clone(), trigger: uid };
         let varying = if own.is_empty() || !rule.terms.synchronize { Varying::Nothing } else { rule.traits.varying };
         let mut objects = Vec::new();
         for downstream in rendered {
@@ -161,7 +157,7 @@ impl PolicyReconciler<'_, '_> {
             }
             let Some(live) = self.context.env.read(&api_version, id)? else { continue };
             // It may have changed hands.
-            let own = |claim: &Claim| key_of(&claim.owner) == *self.key && claim.owner.rule == rule.name;
+            let own = |claim: &Claim| claim.owner.key() == *self.key && claim.owner.rule == rule.name;
             let Some(claim) = Claim::of(&live).filter(own) else { continue };
             let change = claim.annotation.and_then(|annotation| plan_annotation(&rule.terms, &annotation, &live));
             if let Some(change) = change {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ephor_expr::{Str, Value};
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 use ephor_runtime::queue::Moment;
 use ephor_runtime::update_request::{LABEL_KEPT, UpdateRequest};
 
@@ -32,7 +32,7 @@ impl Contexts {
     }
 
     /// The keys of a policy for which there are requests.
-    pub fn keys_of(&self, policy: &PolicyKey) -> impl Iterator<Item = &WorkKey> {
+    pub fn keys_of(&self, policy: &PolicyId) -> impl Iterator<Item = &WorkKey> {
         let from = WorkKey { policy: policy.clone(), trigger: Str::default() };
         self.by_key.range(from..).map(|(key, _)| key).take_while(move |key| key.policy == *policy)
     }
@@ -111,8 +111,7 @@ impl State {
         let Ok(request) = UpdateRequest::from_value(object) else { return };
         let Some(admission) = admission_request(&request).filter(|a| a.sub_resource.is_empty()) else { return };
         let (request, kept) = (Arc::new(request), is_kept(object));
-        let (namespace, name) = request.policy_key();
-        let policy = super::names::policy_key(namespace, name);
+        let policy = request.policy_id();
         for context in request.spec.rule_context.iter().filter(|context| !context.delete_downstream) {
             let key = WorkKey { policy: policy.clone(), trigger: trigger_key(&context.trigger) };
             let rule = self.infos.get(&policy).and_then(|info| info.rule(&context.rule));

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ephor_expr::Str;
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::poison::PoisonMutex;
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 use ephor_runtime::queue::Moment;
 
 use super::entries::Entries;
@@ -117,7 +117,7 @@ impl Dependencies {
     }
 
     /// The keys of a policy that read something.
-    pub(super) fn keys_of<'r>(&'r self, policy: &'r PolicyKey) -> impl Iterator<Item = &'r WorkKey> {
+    pub(super) fn keys_of<'r>(&'r self, policy: &'r PolicyId) -> impl Iterator<Item = &'r WorkKey> {
         let first = WorkKey { policy: policy.clone(), trigger: Str::default() };
         self.by_key.range(first..).map(|(key, _)| key).take_while(move |key| key.policy == *policy)
     }
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     fn key(trigger: &str) -> WorkKey {
-        WorkKey { policy: PolicyKey { namespace: None, name: "p".into() }, trigger: trigger.into() }
+        WorkKey { policy: PolicyId::kyverno("", "p"), trigger: trigger.into() }
     }
 
     fn read(state: &mut State, key: &WorkKey, name: &str) {

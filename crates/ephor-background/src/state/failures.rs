@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use ephor_expr::{Str, Value};
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 use ephor_runtime::queue::Moment;
 use ephor_runtime::update_request::ResourceSpec;
 
@@ -50,7 +50,7 @@ const PACE: Moment = 5_000;
 
 impl State {
     /// Records the failure of a task of a policy; `None` if it succeeded.
-    pub fn set_failure(&mut self, policy: &PolicyKey, subject: Subject, failure: Option<String>, now: Moment) {
+    pub fn set_failure(&mut self, policy: &PolicyId, subject: Subject, failure: Option<String>, now: Moment) {
         let known = self.failures.get(policy).and_then(|failures| failures.get(&subject));
         if known == failure.as_ref() {
             return;
@@ -71,7 +71,7 @@ impl State {
 
     /// What fails of a policy, each piece of work once: a request that fails is left out if its trigger itself fails, or
     /// another request for the same triggers.
-    pub fn failing(&self, policy: &PolicyKey) -> BTreeMap<Subject, String> {
+    pub fn failing(&self, policy: &PolicyId) -> BTreeMap<Subject, String> {
         let Some(failures) = self.failures.get(policy) else { return BTreeMap::new() };
         let mut told = BTreeSet::new();
         let is_first = |(subject, _): &(&Subject, &String)| {
@@ -119,7 +119,7 @@ impl State {
     }
 
     /// Has the status of a policy say what fails, at `due` or when it may change again.
-    pub(super) fn report(&mut self, policy: &PolicyKey, due: Moment) {
+    pub(super) fn report(&mut self, policy: &PolicyId, due: Moment) {
         let paced = self.told.get(policy).map_or(due, |told| due.max(told + PACE));
         self.queue.add_at(Task::Report(policy.clone()), paced, due);
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 use ephor_runtime::queue::Moment;
 use ephor_runtime::update_request::{
     ANNOTATION_POLICY_VERSION, LABEL_GIVEN_UP, RequestType, ResourceSpec, UpdateRequest,
@@ -18,7 +18,6 @@ use ephor_runtime::update_request::{
 
 use super::failures::Subject;
 use super::memory::State;
-use super::names::policy_key;
 use crate::queue::{Task, WorkKey};
 use crate::requests::trigger_key;
 use crate::rules::PolicyInfo;
@@ -48,7 +47,7 @@ pub struct GivenUp {
     /// Its UID.
     pub uid: Str,
     /// Its policy.
-    pub policy: PolicyKey,
+    pub policy: PolicyId,
     /// `UID/GENERATION` of the policy that asked for it, where it says so.
     policy_version: Option<Str>,
     work: Vec<Work>,
@@ -72,10 +71,9 @@ impl GivenUp {
         let contexts = &request.spec.rule_context;
         let deletes = contexts.iter().any(|context| context.delete_downstream)
             || request.spec.context.admission_request_info.operation == Some(Operation::Delete);
-        let (namespace, name) = request.policy_key();
         Some(Self {
             uid: request.metadata.uid.clone(),
-            policy: policy_key(namespace, name),
+            policy: request.policy_id(),
             policy_version: request.metadata.annotations.get(ANNOTATION_POLICY_VERSION).cloned(),
             work: match request.spec.request_type {
                 Some(RequestType::Mutate) => vec![work(&request.spec.rule, &request.spec.resource)],
@@ -173,8 +171,7 @@ impl State {
 
     /// The work of rules for triggers has succeeded: what failed of it before is over.
     pub fn work_succeeded(&mut self, request: &UpdateRequest, now: Moment) {
-        let (namespace, name) = request.policy_key();
-        let policy = policy_key(namespace, name);
+        let policy = request.policy_id();
         let contexts = &request.spec.rule_context;
         let done = |work: &Work| match request.spec.request_type {
             Some(RequestType::Mutate) => {
@@ -201,7 +198,7 @@ impl State {
     }
 
     /// A policy or a namespace is gone, or goes, and what was given up for it with it.
-    pub(super) fn collect_given_up_of_policy(&mut self, policy: &PolicyKey, now: Moment) {
+    pub(super) fn collect_given_up_of_policy(&mut self, policy: &PolicyId, now: Moment) {
         self.collect_given_up(now, |request| request.policy == *policy);
     }
 

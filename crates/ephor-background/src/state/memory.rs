@@ -7,14 +7,13 @@ use ephor_cluster::Discovery;
 use ephor_engine::matching::ResourceFilters;
 use ephor_expr::{Str, Value};
 use ephor_runtime::kinds::GroupKind;
-use ephor_runtime::policies::{PolicyKey, Snapshot};
+use ephor_runtime::policies::{PolicyId, Snapshot};
 use ephor_runtime::queue::{Moment, Queue};
 
 use super::contexts::Contexts;
 use super::dependencies::Dependencies;
 use super::failures::Subject;
 use super::kinds::Watch;
-use super::names::key_of;
 use super::ownership::Ownership;
 use super::request_index::RequestIndex;
 use super::trigger_events::TriggerEvents;
@@ -29,7 +28,7 @@ use crate::write_limit::RecentWrites;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Acted {
     /// The policy.
-    pub policy: PolicyKey,
+    pub policy: PolicyId,
     /// The policy's UID and generation: another one begins anew.
     pub of: (Str, i64),
     /// The rule.
@@ -44,9 +43,9 @@ pub struct State {
     /// The policies.
     pub snapshot: Arc<Snapshot>,
     /// What of them matters.
-    pub infos: BTreeMap<PolicyKey, Arc<PolicyInfo>>,
+    pub infos: BTreeMap<PolicyId, Arc<PolicyInfo>>,
     /// What rules said that are gone.
-    pub former: BTreeMap<(PolicyKey, Str), Terms>,
+    pub former: BTreeMap<(PolicyId, Str), Terms>,
     /// Rights of users that were found lately.
     pub rights: Rights,
     /// What is known of the cluster.
@@ -68,9 +67,9 @@ pub struct State {
     /// Triggers that rules have acted for once, of policies that are not through.
     pub acted: BTreeSet<Acted>,
     /// What fails, by policy and what it is about.
-    pub failures: BTreeMap<PolicyKey, BTreeMap<Subject, String>>,
+    pub failures: BTreeMap<PolicyId, BTreeMap<Subject, String>>,
     /// When the status of each policy last had to say something else of what fails.
-    pub told: BTreeMap<PolicyKey, Moment>,
+    pub told: BTreeMap<PolicyId, Moment>,
     /// Kinds that have downstreams and that no watcher has told of yet, with the version to read them in.
     pub(super) learned: BTreeMap<GroupKind, Str>,
     /// The kinds to follow, as far as is known.
@@ -99,7 +98,7 @@ impl State {
     }
 
     /// Forgets what is no longer so of a policy that is another now, or gone (`after`).
-    pub(super) fn forget_policy(&mut self, policy: &PolicyKey, after: Option<&PolicyInfo>, now: Moment) {
+    pub(super) fn forget_policy(&mut self, policy: &PolicyId, after: Option<&PolicyInfo>, now: Moment) {
         let of = after.map(|info| (info.uid.clone(), info.generation));
         self.acted.retain(|acted| acted.policy != *policy || Some(&acted.of) == of.as_ref());
         // Its triggers are judged anew.
@@ -119,7 +118,7 @@ impl State {
 
     /// Forgets what the rules of a policy said that is gone, once nothing is left to do about what they made but
     /// `under_way` pieces of work.
-    pub fn forget_former(&mut self, policy: &PolicyKey, under_way: usize) {
+    pub fn forget_former(&mut self, policy: &PolicyId, under_way: usize) {
         if !self.infos.contains_key(policy) && reconciling(&self.queue, policy) <= under_way {
             self.former.retain(|(of, _), _| of != policy);
         }
@@ -129,7 +128,7 @@ impl State {
     /// who want it, and of the one that it belongs to, which could not take it away as long as others wanted it.
     pub fn set_rendered(&mut self, key: &WorkKey, rendered: BTreeMap<ObjectId, Str>, now: Moment) {
         for id in self.ownership.set_rendered(key, rendered, |id| self.index.find(id).is_some()) {
-            let owner = self.index.find(&id).and_then(Seen::owner).map(key_of).filter(|owner| owner != key);
+            let owner = self.index.find(&id).and_then(Seen::owner).map(Owner::key).filter(|owner| owner != key);
             for other in self.others_wanting(&id, key).into_iter().chain(owner) {
                 self.queue.add(Task::Reconcile(other), now);
             }
@@ -143,7 +142,7 @@ impl State {
 
     /// Whether the owner that an object claims looks after it, as far as is known.
     pub fn owner_state(&self, owner: &Owner, id: &ObjectId) -> OwnerState {
-        let key = key_of(owner);
+        let key = owner.key();
         let Some(info) = self.infos.get(&key.policy) else { return OwnerState::Stale };
         if !info.rule(&owner.rule).is_some_and(|rule| rule.terms.synchronize) {
             return OwnerState::Stale;

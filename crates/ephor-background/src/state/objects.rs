@@ -10,9 +10,8 @@ use ephor_runtime::queue::Moment;
 use ephor_runtime::watcher::StoreEvent;
 
 use super::memory::State;
-use super::names::{key_of, label_parts};
 use crate::index::{Seen, Touched};
-use crate::plan::ObjectId;
+use crate::plan::{ObjectId, Owner};
 use crate::queue::{Task, WorkKey};
 use crate::rules::{GenerateInfo, PolicyInfo, may_match};
 
@@ -84,7 +83,7 @@ impl State {
         }
         if touched.content_changed() {
             let owners = [&touched.before, &touched.after].into_iter().flatten().filter_map(Seen::owner);
-            let owners: Vec<WorkKey> = owners.map(key_of).collect();
+            let owners: Vec<WorkKey> = owners.map(Owner::key).collect();
             for key in owners {
                 self.queue.add(Task::Reconcile(key), now);
             }
@@ -151,8 +150,7 @@ impl State {
         }
         let key = WorkKey { policy: info.key.clone(), trigger: seen.uid.clone() };
         let owns = || {
-            let (namespace, name) = label_parts(&info.key);
-            let owned = self.index.owned(namespace, name, &seen.uid);
+            let owned = self.index.owned(&key);
             owned.iter().any(|id| self.index.find(id).and_then(Seen::owner).is_some_and(|o| o.rule == rule.name))
         };
         let forced = self.events.forced(&key).is_some_and(|rules| rules.contains(&rule.name));

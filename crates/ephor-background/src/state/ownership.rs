@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ephor_expr::Str;
 use ephor_runtime::content::Written;
 use ephor_runtime::kinds::GroupKind;
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 
 use super::waiting::Waiting;
 use crate::plan::ObjectId;
@@ -47,7 +47,7 @@ impl Ownership {
     }
 
     /// The triggers for which a policy renders something.
-    pub fn triggers_of<'s>(&'s self, policy: &'s PolicyKey) -> impl Iterator<Item = &'s Str> {
+    pub fn triggers_of<'s>(&'s self, policy: &'s PolicyId) -> impl Iterator<Item = &'s Str> {
         let first = WorkKey { policy: policy.clone(), trigger: Str::default() };
         self.rendered.range(first..).map(|(key, _)| key).take_while(|key| key.policy == *policy).map(|key| &key.trigger)
     }
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     fn key(policy: &str, trigger: &str) -> WorkKey {
-        WorkKey { policy: PolicyKey { namespace: None, name: policy.into() }, trigger: trigger.into() }
+        WorkKey { policy: PolicyId::kyverno("", policy), trigger: trigger.into() }
     }
 
     fn id(name: &str) -> ObjectId {

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use ephor_cluster::Discovery;
 use ephor_expr::Str;
 use ephor_runtime::kinds::{GroupKind, with_api_versions};
-use ephor_runtime::policies::{PolicyKey, Snapshot};
+use ephor_runtime::policies::{PolicyId, Snapshot};
 use ephor_runtime::queue::Moment;
 
 use super::memory::State;
-use super::names::{label_parts, policy_key};
 use super::objects::gvk_of;
 use crate::conditions::says_failing;
 use crate::queue::{Task, WorkKey};
@@ -57,7 +56,7 @@ impl State {
             }
         }
         self.snapshot = snapshot;
-        let keys: BTreeSet<PolicyKey> = old.keys().chain(self.infos.keys()).cloned().collect();
+        let keys: BTreeSet<PolicyId> = old.keys().chain(self.infos.keys()).cloned().collect();
         for key in keys {
             let (before, after) = (old.get(&key), self.infos.get(&key).cloned());
             let unchanged = matches!((before, &after), (Some(a), Some(b)) if Arc::ptr_eq(a, b));
@@ -100,9 +99,8 @@ impl State {
     }
 
     /// Enqueues all work of a policy.
-    pub fn enqueue_policy(&mut self, key: &PolicyKey, now: Moment) {
-        let (namespace, name) = label_parts(key);
-        let mut triggers: BTreeSet<Str> = self.index.triggers_of(namespace, name).into_iter().collect();
+    pub fn enqueue_policy(&mut self, key: &PolicyId, now: Moment) {
+        let mut triggers: BTreeSet<Str> = self.index.triggers_of(key).into_iter().collect();
         triggers.extend(self.ownership.triggers_of(key).cloned());
         triggers.extend(self.contexts.keys_of(key).map(|key| key.trigger.clone()));
         if let Some(info) = self.infos.get(key) {
@@ -125,8 +123,8 @@ impl State {
 
     /// Enqueues everything again.
     pub fn enqueue_all(&mut self, now: Moment) {
-        let mut keys: BTreeSet<PolicyKey> = self.infos.keys().cloned().collect();
-        keys.extend(self.index.policies().into_iter().map(|(namespace, name)| policy_key(&namespace, &name)));
+        let mut keys: BTreeSet<PolicyId> = self.infos.keys().cloned().collect();
+        keys.extend(self.index.policies());
         for key in keys {
             self.enqueue_policy(&key, now);
         }

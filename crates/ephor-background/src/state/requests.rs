@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use ephor_expr::{Str, Value};
+use ephor_runtime::policies::PolicyId;
 use ephor_runtime::queue::Moment;
 use ephor_runtime::update_request::{ANNOTATION_ASKED_AGAIN, State as RequestState};
 use ephor_runtime::watcher::StoreEvent;
@@ -10,7 +11,6 @@ use ephor_runtime::watcher::StoreEvent;
 use super::contexts::is_kept;
 use super::failures::Subject;
 use super::memory::State;
-use super::names::policy_key;
 use super::request_index::{Pending, uid_of};
 use crate::plan::ObjectId;
 use crate::queue::Task;
@@ -61,8 +61,7 @@ impl State {
     fn request_gone(&mut self, name: &Str, now: Moment) {
         if let Some(pending) = self.requests.remove(name) {
             let policy = pending.object.str_at(&["spec", "policy"]).unwrap_or_default();
-            let (namespace, policy) = policy.split_once('/').unwrap_or(("", policy));
-            self.set_failure(&policy_key(namespace, policy), Subject::Request(name.clone()), None, now);
+            self.set_failure(&PolicyId::parse(policy), Subject::Request(name.clone()), None, now);
         }
         self.given_up_ended(name, now);
         for task in [Task::Request(name.clone()), Task::Collect(name.clone())] {

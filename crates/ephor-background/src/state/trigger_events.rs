@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_expr::Str;
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 
 use crate::queue::WorkKey;
 use crate::trigger::TriggerRef;
@@ -58,7 +58,7 @@ impl TriggerEvents {
     }
 
     /// Forgets the keys of a policy.
-    pub fn forget_policy(&mut self, policy: &PolicyKey) {
+    pub fn forget_policy(&mut self, policy: &PolicyId) {
         self.named.retain(|key, _| key.policy != *policy);
         self.forced.retain(|key, _| key.policy != *policy);
     }

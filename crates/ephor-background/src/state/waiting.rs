@@ -11,10 +11,10 @@ use ephor_expr::Value;
 use ephor_runtime::content::{fingerprint, normalized_content, set_entry};
 
 use super::memory::State;
-use super::names::label_parts;
 use crate::index::Seen;
 use crate::plan::ObjectId;
 use crate::plan::claim::CLONE_SOURCE;
+use crate::queue::WorkKey;
 use crate::rules::PolicyInfo;
 
 /// A copy that waits.
@@ -54,9 +54,9 @@ impl State {
             (Some(a), Some(b)) => b.terms.synchronize && b.copies && a.terms.references != b.terms.references,
             _ => false,
         };
-        let (namespace, name) = label_parts(&after.key);
-        let triggers = self.index.triggers_of(namespace, name);
-        let owned = triggers.iter().flat_map(|trigger| self.index.owned(namespace, name, trigger));
+        let triggers = self.index.triggers_of(&after.key).into_iter();
+        let keys = triggers.map(|trigger| WorkKey { policy: after.key.clone(), trigger });
+        let owned = keys.flat_map(|key| self.index.owned(&key));
         let waiting = owned.filter_map(|id| {
             let seen = self.index.find(&id)?;
             let downstream = seen.downstream.as_ref()?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ephor_cluster::Cluster;
 use ephor_expr::{Map, Value};
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 
 use super::harness::{Harness, document, documents};
 use crate::plan::{Change, diff};
@@ -90,7 +90,7 @@ impl PlannedBed {
 
 /// A change in full, but for what a plan cannot know: UIDs, and which objects the running controller remembers to have
 /// created.
-fn told(policy: &PolicyKey, rule: &str, change: &Change) -> String {
+fn told(policy: &PolicyId, rule: &str, change: &Change) -> String {
     let uid = |line: &str| line.split_once("-uid: ").map(|(label, _)| format!("{label}-uid"));
     let lines: Vec<String> =
         diff::render(change).lines().map(|line| uid(line).unwrap_or_else(|| line.to_owned())).collect();

@@ -327,7 +327,7 @@ fn objects_that_fail_and_succeed_in_turn_cause_a_bounded_number_of_statuses() {
     harness.apply(POLICY);
     harness.settle();
     harness.apply(&trigger("cat", "nowhere"));
-    let key = crate::state::policy_key("", "p");
+    let key = ephor_runtime::policies::PolicyId::parse("p");
     let version = |harness: &Harness| {
         harness.read(&document(POLICY)).unwrap().str_at(&["metadata", "resourceVersion"]).map(str::to_owned)
     };

@@ -31,7 +31,7 @@ use ephor_runtime::deadline::{Deadline, LargeEvaluations};
 use ephor_runtime::facts::{Answers, drive};
 use ephor_runtime::lease::LostLease;
 use ephor_runtime::metrics::Metrics;
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 
 use super::trigger::TriggerRef;
 use crate::plan::{Change, ObjectId};
@@ -45,7 +45,7 @@ pub enum Note {
     /// A change was made for a rule of a policy.
     Changed {
         /// The policy.
-        policy: PolicyKey,
+        policy: PolicyId,
         /// The rule.
         rule: Str,
         /// What it was made for, if that is known.
@@ -58,7 +58,7 @@ pub enum Note {
     /// A rule of a policy failed for a trigger.
     Failed {
         /// The policy.
-        policy: PolicyKey,
+        policy: PolicyId,
         /// The rule; empty if it is not known which.
         rule: Str,
         /// What it failed for.
@@ -194,7 +194,7 @@ impl Env {
     }
 
     /// Writes for the rules of a policy.
-    pub fn writer(&self, policy: &PolicyKey) -> Writer<'_> {
+    pub fn writer(&self, policy: &PolicyId) -> Writer<'_> {
         Writer { env: self, scope: WriteScope::of(policy) }
     }
 

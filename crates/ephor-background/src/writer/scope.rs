@@ -6,7 +6,7 @@
 
 use ephor_cluster::Resource;
 use ephor_expr::Str;
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 
 use crate::plan::ObjectId;
 
@@ -50,7 +50,7 @@ pub enum OutOfScope {
 
 impl WriteScope {
     /// The scope of a policy's rules.
-    pub fn of(policy: &PolicyKey) -> Self {
+    pub fn of(policy: &PolicyId) -> Self {
         policy.namespace.clone().map_or(Self::Cluster, Self::Namespace)
     }
 
@@ -79,7 +79,7 @@ mod tests {
     fn a_namespaced_policy_writes_into_its_own_namespace_alone() {
         let config_map = Resource::guess("v1", "ConfigMap");
         let node = Resource { namespaced: false, ..Resource::guess("v1", "Node") };
-        let policy = |namespace: Option<&str>| PolicyKey { namespace: namespace.map(Str::new), name: "p".into() };
+        let policy = |namespace: Option<&str>| PolicyId::kyverno(namespace.unwrap_or_default(), "p");
         for (namespace, resource, object, allowed) in [
             (Some("team-a"), &config_map, ("ConfigMap", "team-a"), true),
             (Some("team-a"), &config_map, ("ConfigMap", "team-b"), false),

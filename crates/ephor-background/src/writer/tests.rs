@@ -8,7 +8,7 @@ use ephor_expr::{Value, yaml};
 use ephor_runtime::content::set_meta;
 use ephor_runtime::facts::ClusterFacts;
 use ephor_runtime::metrics::Metrics;
-use ephor_runtime::policies::PolicyKey;
+use ephor_runtime::policies::PolicyId;
 
 use super::{Env, OutOfScope, Place, WriteError};
 use crate::plan::{Action, Change, ObjectId, Proof, Reason};
@@ -53,8 +53,8 @@ fn actions(object: &Value) -> [Action; 5] {
     ]
 }
 
-fn policy(namespace: &str) -> PolicyKey {
-    PolicyKey { namespace: Some(namespace.into()), name: "p".into() }
+fn policy(namespace: &str) -> PolicyId {
+    PolicyId::kyverno(namespace, "p")
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_replacement_is_the_object_that_was_read() {
 #[test]
 fn a_cluster_wide_policy_writes_everywhere() {
     let (cluster, env) = world();
-    let everywhere = PolicyKey { namespace: None, name: "p".into() };
+    let everywhere = PolicyId::kyverno("", "p");
     let resource = cluster.resolve("v1", "ConfigMap").unwrap();
     let mut after = cluster.get(&resource, Some("team-b"), "theirs").unwrap();
     let before = after.clone();

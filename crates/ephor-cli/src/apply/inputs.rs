@@ -272,7 +272,7 @@ fn plan(
 fn unknown_rules(values: &Values, policies: &[LoadedPolicy]) -> Vec<Located> {
     let mut found = Vec::new();
     for given in values.policies.iter().flatten() {
-        let of_policy = || policies.iter().filter(|policy| policy.program.name == given.name);
+        let of_policy = || policies.iter().filter(|policy| policy.program.id.name == given.name);
         let known: Vec<&str> = of_policy()
             .flat_map(|policy| &policy.program.rules)
             .flat_map(|rule| [rule.declared.as_str(), rule.name.as_str()])

@@ -103,8 +103,8 @@ impl PolicySummary {
         let program = &policy.program;
         Self {
             key: program.key.clone(),
-            name: program.name.clone(),
-            namespace: program.namespace.clone(),
+            name: program.id.name.clone(),
+            namespace: program.id.namespace.clone(),
             category: program.scoring.category.clone(),
             severity: program.scoring.severity.clone(),
             description: annotation(&policy.document, "policies.kyverno.io/description"),
@@ -150,7 +150,7 @@ impl PolicyBatch {
                 .map(|(i, program)| PolicyBatch {
                     set: PolicySet::new(vec![Arc::clone(program)]),
                     first: i,
-                    name: program.name.clone(),
+                    name: program.id.name.clone(),
                 })
                 .collect();
         }

@@ -185,7 +185,7 @@ fn batches(programs: Vec<Arc<Program>>, values: Option<&Values>) -> Vec<PolicyBa
     if values.is_some_and(|values| values.policies.is_some()) {
         let alone = |(first, program): (usize, Arc<Program>)| PolicyBatch {
             first,
-            name: program.name.clone(),
+            name: program.id.name.clone(),
             set: PolicySet::new(vec![program]),
         };
         return programs.into_iter().enumerate().map(alone).collect();

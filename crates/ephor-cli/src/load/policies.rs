@@ -265,8 +265,8 @@ impl LoadedPolicies {
     fn warn_of_unused_bindings(&mut self) {
         let mut found = Vec::new();
         for (binding, origin) in &self.bindings {
-            let of_kind = || self.policies.iter().filter(|policy| policy.program.kind == binding.kind);
-            let known = || of_kind().map(|policy| policy.program.name.as_str());
+            let of_kind = || self.policies.iter().filter(|policy| policy.program.id.kind == binding.kind);
+            let known = || of_kind().map(|policy| policy.program.id.name.as_str());
             let refused = self.refused.iter().any(|refused| binding.policy == refused.name.as_str());
             if !refused && !known().any(|name| binding.policy == name) {
                 let message = format!("the policy `{}` is not among those loaded", binding.policy);

@@ -68,7 +68,7 @@ fn report(results: &Results, kind: &str, name: &str, namespace: Option<&Str>, ro
 /// One entry. Unlike the report of one object, it names its resource, and says also that it is not scored.
 fn result(results: &Results, row: &Row, policy: &PolicySummary) -> Value {
     let policy = PolicyFacts {
-        source: policy.program.as_ref().map_or(entry::SOURCE, |program| entry::source(program.kind)),
+        source: policy.program.as_ref().map_or(entry::SOURCE, |program| entry::source(program.id.kind)),
         key: &policy.key,
         category: policy.category.as_ref(),
         severity: policy.severity.as_ref(),

@@ -114,14 +114,14 @@ fn batches(case: &mut Case) -> Vec<PolicyBatch> {
             }
         }
         let mut files: Vec<ephor_expr::Str> = Vec::new();
-        for result in case.results.iter().filter(|r| last_segment(&r.policy) == program.name) {
+        for result in case.results.iter().filter(|r| last_segment(&r.policy) == program.id.name) {
             files.extend(result.clone_source_resource.clone().filter(|f| !f.is_empty() && !files.contains(f)));
         }
         let sources = files.iter().flat_map(|file| case.read(file)).collect();
         let at_hand = [&case.triggers, &case.targets, &case.params].into_iter().chain(&case.cluster);
         let at_hand = objects(case, at_hand.flatten().cloned().collect());
         batches.push(PolicyBatch {
-            name: program.name.clone(),
+            name: program.id.name.clone(),
             set: PolicySet::new(vec![program]),
             phases,
             at_hand: Host::new().with(case.mocks.clone()).with(at_hand),

@@ -91,7 +91,7 @@ impl<'j> Judge<'j> {
     fn policies(&self) -> Result<Vec<usize>, (Reason, String)> {
         let wanted = self.result.policy.as_str();
         let policies = &self.case.policies.policies;
-        let named = policies.iter().enumerate().filter(|(_, p)| p.program.name == wanted || p.program.key == wanted);
+        let named = policies.iter().enumerate().filter(|(_, p)| p.program.id.name == wanted || p.program.key == wanted);
         let found: Vec<usize> = named.map(|(i, _)| i).collect();
         if !found.is_empty() {
             return Ok(found);
@@ -100,7 +100,7 @@ impl<'j> Judge<'j> {
         if let Some(refused) = self.case.policies.refused.iter().find(|r| r.name == wanted || r.name == bare) {
             return Err((Reason::InvalidPolicy, format!("the policy is refused: {}", refused.reason)));
         }
-        let known = policies.iter().flat_map(|p| [p.program.name.as_str(), p.program.key.as_str()]);
+        let known = policies.iter().flat_map(|p| [p.program.id.name.as_str(), p.program.key.as_str()]);
         Err((Reason::NotFound, with_nearest(format!("there is no policy `{wanted}`"), wanted, known)))
     }
 

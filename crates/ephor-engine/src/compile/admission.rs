@@ -6,17 +6,17 @@
 use ephor_expr::value::{Path, decode_rest};
 use ephor_expr::{Str, Value};
 
+use super::Compiled;
 use super::action::FailureActions;
 use super::policy::decode_finding;
 use super::program::{Program, Scoring};
 use super::rule::{Body, CompiledRule, ValidateBody, ValidateCheck};
-use super::{Compiled, ProgramKind};
 use crate::cel::{self, Listed, Params, PatchKind, PatchSource, Place, Source};
 use crate::diagnostic::Diagnostic;
 use crate::matching::{Matcher, RequestMatcher, SelectorError};
 use crate::policy::{
     ApplyRules, FailurePolicy, MatchResources, Metadata, MutatingAdmissionPolicy, Mutation, ParamKind, ParamRef,
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidationAction,
+    PolicyId, ProgramKind, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidationAction,
 };
 use crate::rules::admission::{AdmissionSelection, Binding};
 use crate::rules::mutate::admission::AdmissionMutation;
@@ -261,9 +261,7 @@ impl Common<'_> {
             body,
         };
         Program {
-            kind: self.kind,
-            name: name.clone(),
-            namespace: None,
+            id: PolicyId::new(self.kind, None, name.clone()),
             key: name.clone(),
             admission: true,
             background: true,

@@ -16,7 +16,7 @@ use crate::check;
 use crate::conditions::{CompiledConditions, ConditionError};
 use crate::diagnostic::Diagnostic;
 use crate::matching::{MatchMode, Matcher, SelectorError};
-use crate::policy::{Conditions, Generate, Match, Policy, PolicyKind, Rule, Spec};
+use crate::policy::{Conditions, Generate, Match, Policy, PolicyId, Rule, Spec};
 use crate::scope::{AtBase, Compiler, Entry, Expr, Template, expression_diagnostic};
 
 /// What compiling a document gives: a program unless there is an error among the findings.
@@ -106,21 +106,14 @@ fn program(policy: &Policy, document: &Value, findings: &mut Vec<Diagnostic>) ->
         }
     }
     let metadata = &policy.metadata;
-    let namespace = match policy.kind {
-        PolicyKind::ClusterPolicy => None,
-        PolicyKind::Policy => {
-            Some(metadata.namespace.clone().filter(|ns| !ns.is_empty()).unwrap_or_else(|| Str::new_static("default")))
-        }
-    };
+    let id = PolicyId::new(policy.kind.into(), metadata.namespace.as_deref(), metadata.name.clone());
     let webhook = spec.webhook_configuration.as_ref();
     let match_conditions = webhook.and_then(|w| w.match_conditions.clone()).unwrap_or_default();
     // What does not compile is reported by the policy's check.
     let requests = check::compile_match_conditions(&match_conditions, &conditions_path()).unwrap_or_default();
     Program {
-        kind: policy.kind.into(),
-        name: metadata.name.clone(),
-        key: namespace.as_ref().map_or_else(|| metadata.name.clone(), |ns| format!("{ns}/{}", metadata.name).into()),
-        namespace,
+        key: id.to_string().into(),
+        id,
         admission: spec.admission.unwrap_or(true),
         background: spec.background.unwrap_or(true),
         apply_rules: spec.apply_rules.unwrap_or_default(),

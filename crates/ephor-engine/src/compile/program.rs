@@ -4,18 +4,14 @@ use ephor_expr::{Str, Value};
 
 use super::rule::CompiledRule;
 use crate::cel::Body;
-use crate::policy::{ApplyRules, FailurePolicy, Metadata, PolicyKind};
+use crate::policy::{ApplyRules, FailurePolicy, Metadata, PolicyId};
 
 /// A policy, compiled: immutable, shared by all evaluations.
 #[derive(Debug)]
 pub struct Program {
-    /// Which kind of document it was.
-    pub kind: ProgramKind,
-    /// The policy's name.
-    pub name: Str,
-    /// The namespace of a `Policy`; it bounds what the policy matches and reads.
-    pub namespace: Option<Str>,
-    /// `namespace/name` of a `Policy`, else the name: how reports and exceptions call it.
+    /// Which policy it is. The namespace of a `Policy` bounds what the policy matches and reads.
+    pub id: PolicyId,
+    /// [`Program::id`] as text: how reports and exceptions call it.
     pub key: Str,
     /// Whether admission requests are evaluated.
     pub admission: bool,
@@ -36,35 +32,6 @@ pub struct Program {
     pub scoring: Scoring,
     /// Declared rules in order, then auto-generated ones.
     pub rules: Vec<CompiledRule>,
-}
-
-/// Which kind of document a program comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ProgramKind {
-    /// `ClusterPolicy` of `kyverno.io`.
-    ClusterPolicy,
-    /// `Policy` of `kyverno.io`.
-    Policy,
-    /// `ValidatingAdmissionPolicy` of Kubernetes.
-    ValidatingAdmissionPolicy,
-    /// `MutatingAdmissionPolicy` of Kubernetes.
-    MutatingAdmissionPolicy,
-}
-
-impl ProgramKind {
-    /// Whether it is an admission policy of Kubernetes.
-    pub fn is_of_kubernetes(self) -> bool {
-        matches!(self, Self::ValidatingAdmissionPolicy | Self::MutatingAdmissionPolicy)
-    }
-}
-
-impl From<PolicyKind> for ProgramKind {
-    fn from(kind: PolicyKind) -> Self {
-        match kind {
-            PolicyKind::ClusterPolicy => Self::ClusterPolicy,
-            PolicyKind::Policy => Self::Policy,
-        }
-    }
 }
 
 /// How reports rate a policy.

@@ -13,7 +13,7 @@ use crate::scope::{Seed, World};
 /// Whether a request meets the conditions of a policy's webhook. If facts are missing it gives the questions: add the
 /// answers and ask again.
 pub fn meets_conditions(program: &Program, review: &Review, facts: &Facts) -> Result<Matched, Vec<AllowedFetch>> {
-    let asker = Asker { namespace: program.namespace.as_deref(), effects: review.effects };
+    let asker = Asker { namespace: program.id.namespace.as_deref(), effects: review.effects };
     let seed = Seed { policy: &program.key, rule: "", review: review.seed };
     let world = World::new(facts, asker, review.now, seed, Budget::default());
     let matched = {

@@ -80,7 +80,7 @@ type Answered = Result<Option<(Judgement, Option<Value>)>, Pending>;
 impl<'e> RuleRun<'e> {
     /// Runs the rule; `notes` gets its steps, if they are wanted.
     pub(super) fn run(&self, notes: &mut Vec<Note>) -> Ran {
-        let asker = Asker { namespace: self.program.namespace.as_deref(), effects: self.review.effects };
+        let asker = Asker { namespace: self.program.id.namespace.as_deref(), effects: self.review.effects };
         let seed = Seed { policy: &self.program.key, rule: &self.rule.name, review: self.review.seed };
         let mut world = World::new(self.facts, asker, self.review.now, seed, self.meter.budget());
         if self.traced {
@@ -267,7 +267,7 @@ impl<'e> RuleRun<'e> {
 
     fn excepted(&self, scope: &mut Scope<'e>) -> Result<Option<Judgement>, Pending> {
         // Exceptions are for policies of `kyverno.io`: an API server knows none.
-        if self.exceptions.is_empty() || self.program.kind.is_of_kubernetes() {
+        if self.exceptions.is_empty() || self.program.id.kind.is_of_kubernetes() {
             return Ok(None);
         }
         let scanning = self.review.mode == Mode::Scan;

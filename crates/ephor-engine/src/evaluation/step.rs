@@ -297,7 +297,7 @@ impl<'e> Evaluation<'e> {
             for (index, rule) in program.rules.iter().enumerate().filter(|(_, rule)| rule.phase() == self.phase) {
                 let reference = RuleRef { policy: policy as u32, rule: index as u32 };
                 let notes = ran.remove(&reference).unwrap_or_else(|| {
-                    if let Some(own) = program.namespace.as_ref().filter(|own| **own != self.review.namespace) {
+                    if let Some(own) = program.id.namespace.as_ref().filter(|own| **own != self.review.namespace) {
                         return vec![Note::OtherNamespace(own.clone())];
                     }
                     if let Some(made) = rule.autogen.as_ref().filter(|made| !made.kinds.contains(&self.review.gvk.kind))

@@ -14,6 +14,7 @@ mod context;
 mod exception;
 mod generate;
 mod global_context;
+mod id;
 mod meta;
 mod mutate;
 mod rule;
@@ -42,6 +43,7 @@ pub use context::{
 pub use exception::{ExceptionRules, ExceptionSpec, PolicyException};
 pub use generate::{Clone, CloneList, Generate, GenerateForEach, GenerateParts};
 pub use global_context::{GlobalApiCall, GlobalContextEntry, GlobalContextSpec, Projection, WatchedResource};
+pub use id::{PolicyId, ProgramKind};
 pub use meta::Metadata;
 pub use mutate::{Mutate, MutateForEach, Order, Target};
 pub use rule::Rule;

@@ -47,7 +47,7 @@ impl PolicySet {
     pub fn new(programs: Vec<Arc<Program>>) -> Self {
         let mut set = Self { programs, ..Self::default() };
         for (policy, program) in set.programs.iter().enumerate() {
-            let index = match &program.namespace {
+            let index = match &program.id.namespace {
                 None => &mut set.cluster,
                 Some(namespace) => set.namespaced.entry(namespace.clone()).or_default(),
             };

@@ -134,13 +134,13 @@ proptest! {
         };
         for (p, program) in set.programs().iter().enumerate() {
             for (r, rule) in program.rules.iter().enumerate() {
-                let foreign = program.namespace.as_ref().is_some_and(|own| *own != review.namespace);
+                let foreign = program.id.namespace.as_ref().is_some_and(|own| *own != review.namespace);
                 // A rule made for controllers leaves other kinds of its match to the declared one.
                 let made_for_others = rule.autogen.as_ref().is_some_and(|made| !made.kinds.contains(&review.gvk.kind));
                 let matches = rule.matches.matches(&input).unwrap() && !foreign && !made_for_others;
                 let listed = found.iter().any(|f| (f.policy as usize, f.rule as usize) == (p, r));
-                prop_assert!(listed || !matches, "{} of {}", rule.name, program.name);
-                prop_assert!(!(listed && foreign), "{} of {}", rule.name, program.name);
+                prop_assert!(listed || !matches, "{} of {}", rule.name, program.id.name);
+                prop_assert!(!(listed && foreign), "{} of {}", rule.name, program.id.name);
             }
         }
     }

@@ -3,7 +3,7 @@
 use ephor_engine::compile::Program;
 use ephor_engine::policy::FailurePolicy;
 
-use crate::policies::PolicyKey;
+use crate::policies::PolicyId;
 
 /// The kind of a resource webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,7 +32,7 @@ pub enum WebhookScope {
     /// Those of [`WebhookScope::All`] with this failure policy.
     ByFailurePolicy(FailurePolicy),
     /// One policy.
-    OnePolicy(FailurePolicy, PolicyKey),
+    OnePolicy(FailurePolicy, PolicyId),
 }
 
 impl WebhookScope {
@@ -62,10 +62,10 @@ pub fn parse(path: &str) -> Option<(Webhook, WebhookScope)> {
     let scope = match (parts.next(), parts.next(), parts.next(), parts.next()) {
         (None, ..) => WebhookScope::ByFailurePolicy(failure),
         (Some("finegrained"), Some(name), None, _) if !name.is_empty() => {
-            WebhookScope::OnePolicy(failure, PolicyKey { namespace: None, name: name.into() })
+            WebhookScope::OnePolicy(failure, PolicyId::kyverno("", name))
         }
         (Some("finegrained"), Some(namespace), Some(name), None) if !namespace.is_empty() && !name.is_empty() => {
-            WebhookScope::OnePolicy(failure, PolicyKey { namespace: Some(namespace.into()), name: name.into() })
+            WebhookScope::OnePolicy(failure, PolicyId::kyverno(namespace, name))
         }
         _ => return None,
     };
@@ -90,11 +90,11 @@ mod tests {
             ("/validate/ignore", Some((Webhook::Validate, WebhookScope::ByFailurePolicy(Ignore)))),
             (
                 "/validate/fail/finegrained/p",
-                Some((Webhook::Validate, WebhookScope::OnePolicy(Fail, PolicyKey::parse("p")))),
+                Some((Webhook::Validate, WebhookScope::OnePolicy(Fail, PolicyId::parse("p")))),
             ),
             (
                 "/mutate/ignore/finegrained/n/p",
-                Some((Webhook::Mutate, WebhookScope::OnePolicy(Ignore, PolicyKey::parse("n/p")))),
+                Some((Webhook::Mutate, WebhookScope::OnePolicy(Ignore, PolicyId::parse("n/p")))),
             ),
             ("/validate/", None),
             ("/validate/fail/finegrained", None),

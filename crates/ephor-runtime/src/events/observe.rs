@@ -9,7 +9,6 @@ use super::recorder::Recorder;
 use crate::decision::observe::{Decided, Observer};
 use crate::decision::path::Webhook;
 use crate::decision::{AdmissionRequest, Answer, Sender};
-use crate::policies::PolicyKey;
 
 impl Observer for Recorder {
     fn decided(&self, decided: &Decided<'_>) {
@@ -25,8 +24,7 @@ impl Observer for Recorder {
         for (index, program) in decided.programs.iter().enumerate() {
             let outcomes = decided.outcomes.iter().filter(|outcome| outcome.policy == index);
             let results: Vec<RuleResult<'_>> = outcomes.map(result).collect();
-            let key = PolicyKey { namespace: program.namespace.clone(), name: program.name.clone() };
-            if let (false, Some(policy)) = (results.is_empty(), decided.snapshot.policies.get(&key)) {
+            if let (false, Some(policy)) = (results.is_empty(), decided.snapshot.policies.get(&program.id)) {
                 self.record(judged(Component::Admission, &Reference::policy(policy), &object, &results, admitted));
             }
         }

@@ -13,7 +13,7 @@ use ephor_engine::review::Review;
 use super::families::{Counters, Durations, Gauges, Registered};
 use super::policies::{of_program, rule_type};
 use super::{Label, Metrics, Reconciled, labels};
-use crate::policies::PolicyKey;
+use crate::policies::PolicyId;
 
 /// The controller's name in counters of controllers.
 const CONTROLLER: &str = "background-controller";
@@ -62,12 +62,12 @@ pub struct BackgroundHealth {
     /// Work, by sort; every sort is named.
     pub backlog: BTreeMap<&'static str, Backlog>,
     /// How much cannot be made good, by policy.
-    pub failing: BTreeMap<PolicyKey, usize>,
+    pub failing: BTreeMap<PolicyId, usize>,
     /// How many `UpdateRequest`s there are.
     pub requests: usize,
 }
 
-fn of_key(key: &PolicyKey) -> [Label<'_>; 2] {
+fn of_key(key: &PolicyId) -> [Label<'_>; 2] {
     let namespace = labels::namespace(key.namespace.as_deref().unwrap_or_default());
     [("policy_namespace", namespace), ("policy_name", &key.name)]
 }
@@ -101,7 +101,7 @@ impl Metrics {
     }
 
     /// Work for a policy (or for none) came to an end, `lag` after it was asked for.
-    pub fn background_done(&self, policy: Option<&PolicyKey>, lag: Duration) {
+    pub fn background_done(&self, policy: Option<&PolicyId>, lag: Duration) {
         self.reconciled(CONTROLLER, Reconciled::Done);
         if let Some(policy) = policy {
             self.families().background.lag.observe(&of_key(policy), lag);
@@ -109,7 +109,7 @@ impl Metrics {
     }
 
     /// Work for a policy (or for none) failed and is put off, for the `times`th time.
-    pub fn background_retried(&self, policy: Option<&PolicyKey>, times: u32) {
+    pub fn background_retried(&self, policy: Option<&PolicyId>, times: u32) {
         self.reconciled(CONTROLLER, Reconciled::Again { failures: times });
         if let Some(policy) = policy {
             self.families().background.retries.inc(&of_key(policy));
@@ -122,7 +122,7 @@ impl Metrics {
     }
 
     /// A change was made for a rule: created, changed, deleted or mutated.
-    pub fn background_changed(&self, policy: &PolicyKey, rule: &str, change: &'static str) {
+    pub fn background_changed(&self, policy: &PolicyId, rule: &str, change: &'static str) {
         let [namespace, name] = of_key(policy);
         let labels = [namespace, name, ("rule_name", rule), ("change", change)];
         self.families().background.changes.inc(&labels);
@@ -166,12 +166,10 @@ fn operation(review: &Review) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use ephor_expr::Str;
-
     use super::*;
 
-    fn key(namespace: Option<&str>) -> PolicyKey {
-        PolicyKey { namespace: namespace.map(Str::new), name: "p".into() }
+    fn key(namespace: Option<&str>) -> PolicyId {
+        PolicyId::kyverno(namespace.unwrap_or_default(), "p")
     }
 
     fn lines(metrics: &Metrics) -> String {

@@ -70,10 +70,10 @@ pub(super) fn of_program(program: &Program) -> [Label<'_>; 5] {
     };
     [
         ("policy_validation_mode", if program.rules.iter().any(enforces) { "enforce" } else { "audit" }),
-        ("policy_type", if program.namespace.is_some() { "namespaced" } else { "cluster" }),
+        ("policy_type", if program.id.namespace.is_some() { "namespaced" } else { "cluster" }),
         ("policy_background_mode", if program.background { "true" } else { "false" }),
-        ("policy_namespace", labels::namespace(program.namespace.as_deref().unwrap_or_default())),
-        ("policy_name", &program.name),
+        ("policy_namespace", labels::namespace(program.id.namespace.as_deref().unwrap_or_default())),
+        ("policy_name", &program.id.name),
     ]
 }
 

@@ -14,6 +14,8 @@ use ephor_cluster::Cluster;
 use ephor_engine::compile::{Program, compile};
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::exceptions::{Exception, ExceptionSet};
+pub use ephor_engine::policy::PolicyId;
+use ephor_engine::policy::ProgramKind;
 use ephor_engine::select::PolicySet;
 use ephor_expr::{Str, Value};
 use parking_lot::Mutex;
@@ -45,49 +47,11 @@ pub fn background_failure(policy: &Value) -> Option<&str> {
     condition.str_at(&["message"]).filter(|_| current)
 }
 
-/// What a policy is called. Cluster-wide ones come first, each by name: the order in which policies are evaluated.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PolicyKey {
-    /// The namespace of a `Policy`; `None` for a `ClusterPolicy`.
-    pub namespace: Option<Str>,
-    /// The name.
-    pub name: Str,
-}
-
-impl PolicyKey {
-    /// The key of a policy document.
-    pub fn of(document: &Value) -> Self {
-        let namespaced = document.str_at(&["kind"]) == Some("Policy");
-        let namespace = document.str_at(&["metadata", "namespace"]).unwrap_or("default");
-        Self {
-            namespace: namespaced.then(|| Str::new(namespace)),
-            name: Str::new(document.str_at(&["metadata", "name"]).unwrap_or_default()),
-        }
-    }
-
-    /// The key that `namespace/name` or `name` stands for.
-    pub fn parse(text: &str) -> Self {
-        match text.split_once('/') {
-            Some((namespace, name)) => Self { namespace: Some(namespace.into()), name: name.into() },
-            None => Self { namespace: None, name: text.into() },
-        }
-    }
-}
-
-impl fmt::Display for PolicyKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "{namespace}/{}", self.name),
-            None => f.write_str(&self.name),
-        }
-    }
-}
-
 /// A policy of the cluster and what it compiled to.
 #[derive(Debug)]
 pub struct StoredPolicy {
-    /// What it is called.
-    pub key: PolicyKey,
+    /// Which one it is.
+    pub key: PolicyId,
     /// The document, without `metadata.managedFields`.
     pub document: Value,
     /// The program: of a refused policy the rules that nothing is wrong with, `None` if there are none.
@@ -112,7 +76,7 @@ impl StoredPolicy {
         }
         let compiled = compile(&document);
         Self {
-            key: PolicyKey::of(&document),
+            key: PolicyId::of(&document),
             document,
             program: compiled.program.or(compiled.rest).map(Arc::new),
             findings: compiled.findings,
@@ -155,7 +119,7 @@ pub struct Snapshot {
     /// The exceptions that hold.
     pub exceptions: Arc<ExceptionSet>,
     /// All policies by key, also refused ones.
-    pub policies: BTreeMap<PolicyKey, Arc<StoredPolicy>>,
+    pub policies: BTreeMap<PolicyId, Arc<StoredPolicy>>,
     /// Grows with every change.
     pub number: u64,
 }
@@ -187,7 +151,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    policies: BTreeMap<PolicyKey, Arc<StoredPolicy>>,
+    policies: BTreeMap<PolicyId, Arc<StoredPolicy>>,
     exceptions: BTreeMap<(Str, Str), Value>,
     compiled_exceptions: Arc<ExceptionSet>,
     number: u64,
@@ -305,7 +269,7 @@ impl State {
         let Some(version) = version_of(document) else { return false };
         let known = match kind {
             "PolicyException" => self.exceptions.get(&exception_key(document)),
-            _ => self.policies.get(&PolicyKey::of(document)).map(|policy| &policy.document),
+            _ => self.policies.get(&PolicyId::of(document)).map(|policy| &policy.document),
         };
         let known = known.and_then(version_of);
         match change {
@@ -321,25 +285,25 @@ impl State {
     fn apply_policy(&mut self, kind: &str, change: StoreEvent) {
         match change {
             StoreEvent::Reset(documents) => {
-                let namespaced = kind == "Policy";
+                let kind = ProgramKind::parse(kind);
                 let mut old = std::mem::take(&mut self.policies);
-                self.policies = old.extract_if(.., |key, _| key.namespace.is_some() != namespaced).collect();
+                self.policies = old.extract_if(.., |id, _| Some(id.kind) != kind).collect();
                 for document in documents {
                     // What is unchanged since the watcher was interrupted need not be compiled again.
-                    let kept = old.remove(&PolicyKey::of(&document)).filter(|policy| same_version(policy, &document));
+                    let kept = old.remove(&PolicyId::of(&document)).filter(|policy| same_version(policy, &document));
                     let policy = kept.unwrap_or_else(|| Arc::new(StoredPolicy::new(document)));
                     self.policies.insert(policy.key.clone(), policy);
                 }
             }
             StoreEvent::Apply(document) => self.set(document),
             StoreEvent::Delete(document) => {
-                self.policies.remove(&PolicyKey::of(&document));
+                self.policies.remove(&PolicyId::of(&document));
             }
         }
     }
 
     fn set(&mut self, document: Value) {
-        let key = PolicyKey::of(&document);
+        let key = PolicyId::of(&document);
         let policy = match self.policies.get(&key) {
             // A write of the status only: what was compiled still holds.
             Some(old) if same_rules(&old.document, &document) => Arc::new(StoredPolicy {

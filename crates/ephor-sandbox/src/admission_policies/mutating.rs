@@ -141,7 +141,7 @@ fn refused(program: &Program, outcome: &Outcome, attributes: &Attributes) -> Opt
     if outcome.verdict != Verdict::Error || program.failure_policy != FailurePolicy::Fail {
         return None;
     }
-    let policy = &program.name;
+    let policy = &program.id.name;
     let refuse = |with: String, message: &str, reason| {
         let why = format!("policy {with} denied request: {message}");
         ClusterError::refused_by_policy(&attributes.resource, &attributes.name, why, reason)

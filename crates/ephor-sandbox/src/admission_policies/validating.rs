@@ -68,7 +68,7 @@ fn act(
     warnings: &mut Vec<String>,
 ) -> Option<ClusterError> {
     let fails_closed = program.failure_policy == FailurePolicy::Fail;
-    let policy = &program.name;
+    let policy = &program.id.name;
     let refuse = |binding: Option<&Str>, message: &str, reason: Option<&Str>| {
         let with = binding.map(|binding| format!(" with binding '{binding}'")).unwrap_or_default();
         let why = format!("{POLICY} '{policy}'{with} denied request: {message}");

@@ -14,7 +14,7 @@ use ephor_runtime::decision::path::{Webhook, WebhookScope};
 use ephor_runtime::decision::request::{AdmissionRequest, AdmissionReview};
 use ephor_runtime::decision::{Answer, Sender};
 use ephor_runtime::facts::{ClusterFacts, NamespaceLabels};
-use ephor_runtime::policies::{ExceptionScope, PolicyKey, PolicyStore};
+use ephor_runtime::policies::{ExceptionScope, PolicyId, PolicyStore};
 use ephor_runtime::update_request::{API_VERSION, KIND, UpdateRequest};
 use ephor_runtime::watcher::StoreEvent;
 
@@ -260,11 +260,11 @@ fn lanes_split_policies_by_failure_policy() {
         (WebhookScope::ByFailurePolicy(FailurePolicy::Fail), &["fail/team fail blocked", "validate false"]),
         (WebhookScope::ByFailurePolicy(FailurePolicy::Ignore), &["ignore/team fail blocked", "validate false"]),
         (
-            WebhookScope::OnePolicy(FailurePolicy::Fail, PolicyKey::parse("fail")),
+            WebhookScope::OnePolicy(FailurePolicy::Fail, PolicyId::parse("fail")),
             &["fail/team fail blocked", "validate false"],
         ),
-        (WebhookScope::OnePolicy(FailurePolicy::Fail, PolicyKey::parse("gone")), &["validate false"]),
-        (WebhookScope::OnePolicy(FailurePolicy::Ignore, PolicyKey::parse("gone")), &["validate true"]),
+        (WebhookScope::OnePolicy(FailurePolicy::Fail, PolicyId::parse("gone")), &["validate false"]),
+        (WebhookScope::OnePolicy(FailurePolicy::Ignore, PolicyId::parse("gone")), &["validate true"]),
     ] {
         harness.handlers.validate(&create, &scope);
         assert_eq!(harness.seen(), verdicts, "{scope:?}");

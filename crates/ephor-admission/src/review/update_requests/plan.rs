@@ -11,7 +11,6 @@ use ephor_runtime::content::normalized_content;
 use ephor_runtime::decision::path;
 use ephor_runtime::decision::request::AdmissionRequest;
 use ephor_runtime::kinds::is_for_any_kind;
-use ephor_runtime::policies::PolicyKey;
 use ephor_runtime::redact;
 use ephor_runtime::traits::Traits;
 use ephor_runtime::update_request::{
@@ -155,8 +154,7 @@ impl Planner<'_> {
 
     /// What the document of a rule says of requests.
     fn traits(&self, program: &Program, rule: &CompiledRule) -> Traits {
-        let key = PolicyKey { namespace: program.namespace.clone(), name: program.name.clone() };
-        let document = self.prepared.sets.snapshot.policies.get(&key).map(|policy| &policy.document);
+        let document = self.prepared.sets.snapshot.policies.get(&program.id).map(|policy| &policy.document);
         let rules = document.and_then(|document| document.at(&["spec", "rules"])?.as_array()).unwrap_or_default();
         let rule = rules.iter().find(|document| document.str_at(&["name"]) == Some(&*rule.declared));
         rule.map(Traits::of_requests).unwrap_or_default()
@@ -184,7 +182,7 @@ impl Planner<'_> {
                     context: self.request_context(),
                     ..UpdateRequestSpec::default()
                 };
-                let labels = update_request::generate_labels(&program.name);
+                let labels = update_request::generate_labels(&program.id.name);
                 let coalesces = first.context.synchronize && !first.unique;
                 Some(self.work(program, spec, labels, work, (coalesces, first.followed)))
             })
@@ -209,7 +207,7 @@ impl Planner<'_> {
                 context: self.request_context(),
                 ..UpdateRequestSpec::default()
             };
-            let labels = update_request::mutate_labels(&program.name, &self.trigger);
+            let labels = update_request::mutate_labels(&program.id.name, &self.trigger);
             work.push(self.work(program, spec, labels, &format!("mutate {}", rule.name), (false, false)));
         }
         Ok(work)
@@ -259,8 +257,7 @@ impl Planner<'_> {
     }
 
     fn policy_version(&self, program: &Program) -> Option<(Str, Str)> {
-        let key = PolicyKey { namespace: program.namespace.clone(), name: program.name.clone() };
-        let policy = self.prepared.sets.snapshot.policies.get(&key)?;
+        let policy = self.prepared.sets.snapshot.policies.get(&program.id)?;
         let version = format!("{}/{}", policy.uid(), policy.generation());
         Some((Str::new_static(ANNOTATION_POLICY_VERSION), version.into()))
     }

@@ -28,7 +28,7 @@ fn content(object: &Value) -> String {
 
 /// The rule that a claim names.
 fn owner(claim: &Claim) -> (String, String) {
-    (claim.owner.policy.to_string(), claim.owner.rule.to_string())
+    (claim.owner.policy.name.to_string(), claim.owner.rule.to_string())
 }
 
 /// Whether an object was made because its trigger ended.
@@ -61,7 +61,7 @@ impl Simulation {
     }
 
     fn rule_of(&self, claim: &Claim) -> Option<&Rule> {
-        let rules = self.world.policies.get(claim.owner.policy.as_str())?;
+        let rules = self.world.policies.get(claim.owner.policy.name.as_str())?;
         rules.get(claim.owner.rule.as_str())
     }
 

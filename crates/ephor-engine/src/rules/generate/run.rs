@@ -155,8 +155,8 @@ impl<'e> Run<'e> {
     ) -> Result<Vec<Downstream>, Stop> {
         let namespace = text(&target.namespace, path, "namespace", scope)?;
         let origin = Origin {
-            policy: &self.program.name,
-            policy_namespace: self.program.namespace.as_deref().unwrap_or_default(),
+            policy: &self.program.id.name,
+            policy_namespace: self.program.id.namespace.as_deref().unwrap_or_default(),
             rule: &self.rule.name,
             trigger,
         };

@@ -1,0 +1,134 @@
+//! Which policy: the identity that stores, indexes, statuses, metrics and reports share.
+//!
+//! Kinds have names of their own, so a policy is its kind, namespace and name together: two policies of one name never
+//! share an entry of a map. Texts on the wire (`namespace/name` in URLs, labels and requests) name policies of
+//! `kyverno.io` alone; [`PolicyId::kyverno`] and [`PolicyId::parse`] read those.
+
+use std::fmt;
+
+use ephor_expr::{Str, Value};
+
+use super::PolicyKind;
+
+/// Which kind of document a policy is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ProgramKind {
+    /// `ClusterPolicy` of `kyverno.io`.
+    ClusterPolicy,
+    /// `Policy` of `kyverno.io`.
+    Policy,
+    /// `ValidatingAdmissionPolicy` of Kubernetes.
+    ValidatingAdmissionPolicy,
+    /// `MutatingAdmissionPolicy` of Kubernetes.
+    MutatingAdmissionPolicy,
+}
+
+impl ProgramKind {
+    /// Whether it is an admission policy of Kubernetes.
+    pub fn is_of_kubernetes(self) -> bool {
+        matches!(self, Self::ValidatingAdmissionPolicy | Self::MutatingAdmissionPolicy)
+    }
+
+    /// Whether its policies live in namespaces.
+    pub fn is_namespaced(self) -> bool {
+        matches!(self, Self::Policy)
+    }
+
+    /// The kind, as documents spell it; `None` for a kind that is no policy.
+    pub fn parse(kind: &str) -> Option<Self> {
+        match kind {
+            "ClusterPolicy" => Some(Self::ClusterPolicy),
+            "Policy" => Some(Self::Policy),
+            "ValidatingAdmissionPolicy" => Some(Self::ValidatingAdmissionPolicy),
+            "MutatingAdmissionPolicy" => Some(Self::MutatingAdmissionPolicy),
+            _ => None,
+        }
+    }
+}
+
+impl From<PolicyKind> for ProgramKind {
+    fn from(kind: PolicyKind) -> Self {
+        match kind {
+            PolicyKind::ClusterPolicy => Self::ClusterPolicy,
+            PolicyKind::Policy => Self::Policy,
+        }
+    }
+}
+
+/// Which policy. Cluster-wide ones come first, each by name: the order in which policies are evaluated.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PolicyId {
+    /// The namespace of a namespaced kind; `None` for cluster-wide ones.
+    pub namespace: Option<Str>,
+    /// The name.
+    pub name: Str,
+    /// The kind.
+    pub kind: ProgramKind,
+}
+
+impl PolicyId {
+    /// The policy of a kind. A namespaced one without a namespace is in `default`, a cluster-wide one has none.
+    pub fn new(kind: ProgramKind, namespace: Option<&str>, name: Str) -> Self {
+        let namespace = namespace.filter(|namespace| !namespace.is_empty()).unwrap_or("default");
+        Self { namespace: kind.is_namespaced().then(|| Str::new(namespace)), name, kind }
+    }
+
+    /// The policy that a document is. Kinds that are none are read as `ClusterPolicy`, which compiling them refuses.
+    pub fn of(document: &Value) -> Self {
+        let kind = document.str_at(&["kind"]).and_then(ProgramKind::parse).unwrap_or(ProgramKind::ClusterPolicy);
+        let name = Str::new(document.str_at(&["metadata", "name"]).unwrap_or_default());
+        Self::new(kind, document.str_at(&["metadata", "namespace"]), name)
+    }
+
+    /// The `Policy` of a namespace, or the `ClusterPolicy` if the namespace is empty.
+    pub fn kyverno(namespace: &str, name: &str) -> Self {
+        let kind = if namespace.is_empty() { ProgramKind::ClusterPolicy } else { ProgramKind::Policy };
+        Self::new(kind, Some(namespace), name.into())
+    }
+
+    /// The policy of `kyverno.io` that `namespace/name` or `name` stands for.
+    pub fn parse(text: &str) -> Self {
+        let (namespace, name) = text.split_once('/').unwrap_or(("", text));
+        Self::kyverno(namespace, name)
+    }
+
+    /// The namespace as labels have it: empty for cluster-wide policies.
+    pub fn namespace_label(&self) -> &str {
+        self.namespace.as_deref().unwrap_or_default()
+    }
+}
+
+/// `namespace/name`, or the name of a cluster-wide policy.
+impl fmt::Display for PolicyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{namespace}/{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ephor_expr::yaml::parse_value;
+
+    use super::*;
+
+    #[test]
+    fn policies_of_one_name_and_several_kinds_are_several() {
+        let ids = ["ClusterPolicy", "Policy", "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"]
+            .map(|kind| PolicyId::of(&parse_value(&format!("{{kind: {kind}, metadata: {{name: p}}}}")).unwrap()));
+        let different: std::collections::BTreeSet<&PolicyId> = ids.iter().collect();
+        assert_eq!(different.len(), ids.len());
+        assert_eq!(ids.map(|id| id.to_string()), ["p", "default/p", "p", "p"]);
+    }
+
+    #[test]
+    fn texts_name_policies_of_kyverno() {
+        for (text, kind) in [("p", ProgramKind::ClusterPolicy), ("n/p", ProgramKind::Policy)] {
+            let id = PolicyId::parse(text);
+            assert_eq!((id.kind, id.to_string().as_str()), (kind, text));
+            assert_eq!(PolicyId::kyverno(id.namespace_label(), &id.name), id);
+        }
+    }
+}

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use ephor_cluster::write::Part;
 use ephor_cluster::{ErrorKind, Resource};
+use ephor_engine::evaluation::Evaluation;
 use ephor_engine::outcome::{PatchedTarget, Phase, Verdict};
 use ephor_engine::policy::Operation;
 use ephor_engine::review::Review;
@@ -92,13 +93,16 @@ impl ReconcileContext<'_> {
             conflict = None;
             let begun = Instant::now();
             let answers = &*self.env.answers;
-            let done = self.env.evaluate(&info.set, &exceptions, review.clone(), Phase::MutateExisting, answers);
+            let evaluation = Evaluation::new(&info.set, &exceptions, review.clone(), Phase::MutateExisting);
+            // A policy may have very many rules, each with a request of its own.
+            let evaluation = if rule.is_empty() { evaluation } else { evaluation.only(rule) };
+            let done = self.env.evaluate(evaluation, answers);
             if let Some(program) = &info.program {
                 self.env.metrics.background_judged(program, review, &done.outcomes, begun.elapsed());
             }
             let mut patched = Vec::new();
             let (mut failure, mut later, mut no_target) = (None, None, true);
-            for outcome in done.outcomes.iter().filter(|o| rule.is_empty() || o.rule == rule) {
+            for outcome in &done.outcomes {
                 let targets = outcome.detail.as_deref().map(|d| d.targets.as_slice()).unwrap_or_default();
                 // One that is right already needs no write, and fails no more.
                 for target in targets.iter().filter(|t| matches!(t.verdict, Verdict::Pass | Verdict::Skip)) {

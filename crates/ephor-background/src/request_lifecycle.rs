@@ -146,8 +146,10 @@ impl ReconcileContext<'_> {
         let result = self.requests_resource().and_then(|resource| {
             let mut object = self.env.get(&resource, Some(&self.env.namespace), name)?;
             set_entry(&mut object, "labels", LABEL_KEPT, Some("true"));
+            // The object is read again when it counts.
+            shorten(&mut object, "object");
             if !self.reads_old(&object) {
-                shorten_old(&mut object);
+                shorten(&mut object, "oldObject");
             }
             self.env.records().update(&resource, object)
         });
@@ -215,16 +217,18 @@ impl ReconcileContext<'_> {
     }
 }
 
-/// Leaves of the object before the request what tells its place among others: its version.
-fn shorten_old(request: &mut Value) {
+/// Leaves of an object of the request (`object`, `oldObject`) what tells it and its place among others: names and
+/// version.
+fn shorten(request: &mut Value, which: &'static str) {
     let path = ["spec", "context", "admissionRequestInfo", "admissionRequest"];
-    let Some(version) = request.at(&path).and_then(|r| r.at(&["oldObject", "metadata", "resourceVersion"])).cloned()
-    else {
-        return;
-    };
     let asked = path.iter().try_fold(request, |value, key| value.as_object_mut()?.get_mut(key));
-    if let Some(members) = asked.and_then(Value::as_object_mut) {
-        let metadata: Map = [(Str::new_static("resourceVersion"), version)].into_iter().collect();
-        members.insert("oldObject", Value::from([("metadata", Value::from(metadata))]));
-    }
+    let Some(members) = asked.and_then(Value::as_object_mut) else { return };
+    let Some(object) = members.get(which).filter(|object| object.get("metadata").is_some()) else { return };
+    let part = |object: &Value, keys: &[&'static str]| -> Map {
+        keys.iter().filter_map(|key| Some((Str::new_static(key), object.get(key)?.clone()))).collect()
+    };
+    let metadata = object.get("metadata").map(|m| part(m, &["name", "namespace", "uid", "resourceVersion"]));
+    let mut short = part(object, &["apiVersion", "kind"]);
+    short.insert("metadata", Value::from(metadata.unwrap_or_default()));
+    members.insert(which, Value::from(short));
 }

@@ -22,6 +22,16 @@ pub enum Verdict {
     Skip,
 }
 
+impl Detail {
+    /// Whether there are objects in it.
+    pub(crate) fn has_objects(&self) -> bool {
+        !self.generated.is_empty()
+            || !self.targets.is_empty()
+            || self.incomplete.is_some()
+            || self.partly_patched.is_some()
+    }
+}
+
 impl Verdict {
     /// The word in reports and tests.
     pub fn as_str(self) -> &'static str {
@@ -49,6 +59,25 @@ pub enum RuleKind {
     Validate,
     /// Creates objects.
     Generate,
+}
+
+/// The longest message of a rule, in bytes, as Kubernetes bounds those of its own policies.
+pub const MAX_MESSAGE: usize = 5 * 1024;
+
+/// A message, or a text of a report, that is not longer than [`MAX_MESSAGE`]. Messages hold texts of objects, and each
+/// rule that fails keeps its own.
+pub fn bounded(message: Str) -> Str {
+    if message.len() <= MAX_MESSAGE { message } else { Str::from(cut(message.as_str(), MAX_MESSAGE)) }
+}
+
+/// At most `most` bytes of a text; what is cut ends in `…`.
+pub fn cut(text: &str, most: usize) -> String {
+    const MARK: &str = "…";
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(most.saturating_sub(MARK.len()));
+    format!("{}{MARK}", text.get(..end).unwrap_or_default())
 }
 
 /// The outcome of one rule for one review. A rule that gave no response (not matched, a pattern on DELETE, an empty

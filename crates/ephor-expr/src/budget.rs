@@ -85,13 +85,14 @@ impl Budget {
         }
     }
 
-    /// The same, ended by `interrupt`, which has not heard of `unreported` steps that were taken before.
+    /// The same, ended by `interrupt`, which has not heard of `unreported` steps that were taken before. It is asked
+    /// before more than `light` bytes are built.
     #[must_use]
-    pub fn interrupted_by(self, interrupt: Arc<dyn Interrupt>, unreported: u64) -> Self {
+    pub fn interrupted_by(self, interrupt: Arc<dyn Interrupt>, unreported: u64, light: u64) -> Self {
         let left = self.steps.get();
         self.asked_at.set(left.saturating_add(unreported));
         self.ask_below.set(self.asked_at.get().saturating_sub(Self::STEPS_BETWEEN_QUESTIONS).max(1));
-        self.light_above.set(self.bytes.get().saturating_sub(Self::LIGHT_BYTES));
+        self.light_above.set(self.bytes.get().saturating_sub(light));
         Self { interrupt: Some(interrupt), ..self }
     }
 
@@ -108,6 +109,11 @@ impl Budget {
     /// The steps that are left.
     pub fn steps_left(&self) -> u64 {
         self.steps.get()
+    }
+
+    /// The bytes that are left.
+    pub fn bytes_left(&self) -> u64 {
+        self.bytes.get()
     }
 
     /// Takes `n` steps. Once they do not suffice none are left, so that what comes after fails as well.
@@ -274,7 +280,7 @@ mod tests {
     #[test]
     fn the_host_is_asked_once_before_much_is_built() {
         let small = Arc::new(Small(AtomicU64::new(0)));
-        let budget = Budget::default().interrupted_by(Arc::clone(&small) as Arc<dyn Interrupt>, 0);
+        let budget = Budget::default().interrupted_by(Arc::clone(&small) as Arc<dyn Interrupt>, 0, Budget::LIGHT_BYTES);
         let light = usize::try_from(Budget::LIGHT_BYTES).unwrap();
         assert_eq!(budget.charge_bytes(light), Ok(()));
         assert_eq!(small.0.load(Ordering::Relaxed), 0);
@@ -286,7 +292,7 @@ mod tests {
 
     #[test]
     fn an_interrupt_ends_the_evaluation_and_keeps_it_ended() {
-        let budget = Budget::default().interrupted_by(Arc::new(After(AtomicU64::new(5_000))), 0);
+        let budget = Budget::default().interrupted_by(Arc::new(After(AtomicU64::new(5_000))), 0, Budget::LIGHT_BYTES);
         let taken = (0..100_000).take_while(|_| budget.charge_steps(1).is_ok()).count();
         assert!((5_000..7_000).contains(&taken), "{taken}");
         assert!(budget.is_interrupted());
@@ -299,7 +305,7 @@ mod tests {
         let interrupt = Arc::new(After(AtomicU64::new(5_000)));
         let (mut unreported, mut budgets) = (0, 0);
         loop {
-            let budget = Budget::default().interrupted_by(interrupt.clone(), unreported);
+            let budget = Budget::default().interrupted_by(interrupt.clone(), unreported, Budget::LIGHT_BYTES);
             if budget.charge_steps(10).is_err() {
                 break;
             }
@@ -311,7 +317,7 @@ mod tests {
 
     #[test]
     fn one_large_charge_is_reported_before_the_work() {
-        let budget = Budget::default().interrupted_by(Arc::new(After(AtomicU64::new(5_000))), 0);
+        let budget = Budget::default().interrupted_by(Arc::new(After(AtomicU64::new(5_000))), 0, Budget::LIGHT_BYTES);
         assert_eq!(budget.charge_steps(6_000), Err(BudgetError::Interrupted));
     }
 

@@ -1,7 +1,7 @@
 //! One result of one rule, as an entry of a report.
 
 use ephor_engine::compile::Program;
-use ephor_engine::outcome::{Detail, Outcome, Verdict};
+use ephor_engine::outcome::{Detail, Outcome, Verdict, bounded};
 use ephor_engine::policy::{PolicyId, ProgramKind};
 use ephor_engine::rules::validate::pod_security::PodSecurityFailure;
 use ephor_expr::{Map, Str, Value};
@@ -147,7 +147,7 @@ impl Entry {
             rule,
             result,
             message: replaced_message(result, &properties).unwrap_or_else(|| message.clone()),
-            category: policy.category.filter(|category| !category.is_empty()).cloned(),
+            category: policy.category.filter(|category| !category.is_empty()).cloned().map(bounded),
             severity: policy.severity.filter(|severity| SEVERITIES.contains(&severity.as_str())).cloned(),
             scored: policy.scored,
             properties,

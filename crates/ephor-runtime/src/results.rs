@@ -59,6 +59,11 @@ pub struct Results {
 }
 
 impl Results {
+    /// The bytes of the results, about.
+    fn bytes(&self) -> usize {
+        self.results.iter().map(weight).sum()
+    }
+
     /// No results about an object yet.
     pub fn about(scope: Scope) -> Self {
         Self { scope, plural: Str::default(), policies: BTreeMap::new(), results: Vec::new() }
@@ -79,19 +84,37 @@ struct Shared {
 #[derive(Default)]
 struct Waiting {
     /// By the UID of the request or of the object.
-    results: HashMap<Str, (Instant, Results)>,
+    results: HashMap<Str, Entry>,
+    /// The bytes of all results, about.
+    bytes: usize,
     dropped: u64,
 }
+
+/// Results that wait.
+struct Entry {
+    since: Instant,
+    results: Results,
+    /// Their bytes, about.
+    bytes: usize,
+}
+
+/// How many bytes of results wait at most.
+const MOST_BYTES: usize = 32 << 20;
+/// How long the results of one `EphemeralReport` get, in bytes of JSON: an API server takes 1.5 MiB.
+const MOST_REPORTED: usize = 1 << 20;
 
 impl Waiting {
     /// Whether there is no room for more of `namespace`: it has at most as many as are free for all others, so that
     /// one namespace cannot keep the results of others out.
     fn is_full(&self, namespace: &str, capacity: usize) -> bool {
         let free = capacity.saturating_sub(self.results.len());
-        if namespace.is_empty() || self.results.len() < free {
-            return free == 0;
+        let free_bytes = MOST_BYTES.saturating_sub(self.bytes);
+        if namespace.is_empty() || self.results.len() < free && self.bytes < free_bytes {
+            return free == 0 || free_bytes == 0;
         }
-        self.results.values().filter(|(_, results)| results.scope.namespace == namespace).count() >= free
+        let own = self.results.values().filter(|entry| entry.results.scope.namespace == namespace);
+        let (count, bytes) = own.fold((0, 0), |(count, bytes), entry| (count + 1, bytes + entry.bytes));
+        count >= free || bytes >= free_bytes
     }
 }
 
@@ -132,8 +155,13 @@ impl ResultQueue {
     /// queue has no room for their namespace.
     pub fn update(&self, uid: &Str, first: impl FnOnce() -> Results, change: impl FnOnce(&mut Results)) {
         let mut waiting = self.lock();
-        if let Some((_, known)) = waiting.results.get_mut(uid) {
-            return change(known);
+        let Waiting { results, bytes, .. } = &mut *waiting;
+        if let Some(known) = results.get_mut(uid) {
+            change(&mut known.results);
+            *bytes -= known.bytes;
+            known.bytes = known.results.bytes();
+            *bytes += known.bytes;
+            return;
         }
         let mut added = first();
         if waiting.is_full(&added.scope.namespace, self.0.capacity) {
@@ -141,19 +169,25 @@ impl ResultQueue {
             return;
         }
         change(&mut added);
-        waiting.results.insert(uid.clone(), (Instant::now(), added));
+        let entry = Entry { since: Instant::now(), bytes: added.bytes(), results: added };
+        waiting.bytes += entry.bytes;
+        waiting.results.insert(uid.clone(), entry);
     }
 
     /// Forgets the results under a UID.
     pub fn remove(&self, uid: &Str) {
-        self.lock().results.remove(uid);
+        let mut waiting = self.lock();
+        if let Some(gone) = waiting.results.remove(uid) {
+            waiting.bytes -= gone.bytes;
+        }
     }
 
     /// Writes the results that have been waiting since `before`.
     pub fn flush(&self, before: Instant) {
         let (due, dropped) = {
             let mut waiting = self.lock();
-            let due: Vec<_> = waiting.results.extract_if(|_, (since, _)| *since <= before).collect();
+            let due: Vec<_> = waiting.results.extract_if(|_, entry| entry.since <= before).collect();
+            waiting.bytes -= due.iter().map(|(_, entry)| entry.bytes).sum::<usize>();
             (due, std::mem::take(&mut waiting.dropped))
         };
         if dropped > 0 {
@@ -161,7 +195,9 @@ impl ResultQueue {
         }
         let mut writer = self.0.writer.lock();
         for report in joined(due, writer.settings.origin) {
-            writer.write(&report);
+            for part in parts(report) {
+                writer.write(&part);
+            }
         }
     }
 }
@@ -173,11 +209,47 @@ pub fn reported_version(snapshot: &Snapshot, key: &PolicyId) -> Option<Str> {
     (!disabled).then(|| Str::new(policy.resource_version()))
 }
 
+/// The bytes of a rendered result, about.
+fn weight(result: &Value) -> usize {
+    match result {
+        Value::String(text) => text.len() + 16,
+        Value::Array(items) => items.iter().map(weight).sum::<usize>() + 32,
+        Value::Object(map) => map.iter().map(|(key, value)| key.len() + weight(value)).sum::<usize>() + 32,
+        _ => 16,
+    }
+}
+
+/// A report in parts that an API server takes: rules of one author must not keep out the results of others.
+fn parts(report: Ephemeral) -> Vec<Ephemeral> {
+    let Ephemeral { prefix, origin, scope, plural, policies, results } = report;
+    let mut parts: Vec<Vec<Value>> = Vec::new();
+    let mut bytes = 0;
+    for result in results {
+        let own = result.to_json().len();
+        bytes += own;
+        if let Some(part) = parts.last_mut().filter(|_| bytes <= MOST_REPORTED) {
+            part.push(result);
+        } else {
+            parts.push(vec![result]);
+            bytes = own;
+        }
+    }
+    let part = |results| Ephemeral {
+        prefix: prefix.clone(),
+        origin,
+        scope: scope.clone(),
+        plural: plural.clone(),
+        policies: policies.clone(),
+        results,
+    };
+    parts.into_iter().map(part).collect()
+}
+
 /// One report for each object. Of two results of a rule the later counts.
-fn joined(mut waiting: Vec<(Str, (Instant, Results))>, origin: Origin) -> Vec<Ephemeral> {
-    waiting.sort_by_key(|(_, (since, _))| *since);
+fn joined(mut waiting: Vec<(Str, Entry)>, origin: Origin) -> Vec<Ephemeral> {
+    waiting.sort_by_key(|(_, entry)| entry.since);
     let mut reports: BTreeMap<(Str, Str, Str, Str), Ephemeral> = BTreeMap::new();
-    for (uid, (_, added)) in waiting {
+    for (uid, Entry { results: added, .. }) in waiting {
         let scope = added.scope;
         // Of an object that never got a name nothing is known.
         if scope.name.is_empty() {
@@ -377,6 +449,34 @@ mod tests {
             kept.push((namespace, queue.lock().results.len()));
         }
         assert_eq!(kept, [("a", 5), ("b", 8), ("c", 9), ("", 10)]);
+    }
+
+    #[test]
+    fn very_many_results_of_one_object_are_written_in_parts() {
+        let (cluster, queue) = queue(|_| {});
+        for rule in 0..300 {
+            add(&queue, "1", "one", &format!("{rule}{}", "x".repeat(5_000)), "fail");
+        }
+        let written = written(&cluster, &queue);
+        assert_eq!(written.len(), 2);
+        assert_eq!(written.iter().map(|report| report.matches("=fail").count()).sum::<usize>(), 300);
+        assert_eq!(queue.lock().bytes, 0);
+    }
+
+    #[test]
+    fn few_large_results_leave_room_for_those_of_others() {
+        let (_, queue) = queue(|settings| settings.capacity = 1_000);
+        let mut kept = Vec::new();
+        for (namespace, count) in [("a", 50), ("b", 50)] {
+            for number in 0..count {
+                let mut scope = Scope::of(&Value::Null);
+                scope.namespace = namespace.into();
+                let first = || Results { results: vec![Value::from("x".repeat(1 << 20))], ..Results::about(scope) };
+                queue.update(&format!("{namespace}-{number}").into(), first, |_| {});
+            }
+            kept.push(queue.lock().results.len());
+        }
+        assert_eq!(kept, [16, 24]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ephor_cluster::raw;
+use ephor_engine::evaluation::Evaluation;
 use ephor_engine::fetch::{Fact, Fetch};
 use ephor_engine::gate::AllowedFetch;
 use ephor_engine::outcome::{Outcome, Phase};
@@ -135,7 +136,8 @@ impl PolicyReconciler<'_, '_> {
         let exceptions = Arc::clone(&self.context.lock().snapshot.exceptions);
         let recorder = Recorder { context: self.context, key: self.info.synchronizes().then_some(self.key), once };
         let begun = Instant::now();
-        let done = self.context.env.evaluate(&self.info.set, &exceptions, review.clone(), Phase::Generate, &recorder);
+        let evaluation = Evaluation::new(&self.info.set, &exceptions, review.clone(), Phase::Generate);
+        let done = self.context.env.evaluate(evaluation, &recorder);
         if let Some(program) = &self.info.program {
             self.context.env.metrics.background_judged(program, &review, &done.outcomes, begun.elapsed());
         }

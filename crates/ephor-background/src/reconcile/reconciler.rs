@@ -20,6 +20,7 @@ use crate::plan::claim::{POLICY_NAME, POLICY_NAMESPACE};
 use crate::plan::{Cause, ObjectId};
 use crate::queue::WorkKey;
 use crate::rules::{GenerateInfo, PolicyInfo};
+use crate::state::is_too_large;
 use crate::trigger::TriggerRef;
 use crate::writer::Note;
 
@@ -278,7 +279,13 @@ impl PolicyReconciler<'_, '_> {
 
     /// Stores a request for later evaluations of a rule. Returns `false` if a newer one is stored.
     fn remember(&self, rule: &GenerateInfo, request: &TriggerRequest) -> bool {
-        self.context.lock().remember(self.key, &rule.name, &request.update_request, self.context.now)
+        let mut state = self.context.lock();
+        if is_too_large(rule, &request.update_request) {
+            // It counts for this evaluation. Later ones have no request and leave what there is.
+            state.forget_contexts(self.key, |other| other != rule.name, self.context.now);
+            return true;
+        }
+        state.remember(self.key, &rule.name, &request.update_request, self.context.now)
     }
 
     /// Evaluates a rule and applies the outcome.

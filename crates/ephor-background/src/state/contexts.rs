@@ -15,6 +15,7 @@ use ephor_runtime::update_request::{LABEL_KEPT, UpdateRequest};
 use super::memory::State;
 use crate::queue::{Task, WorkKey};
 use crate::requests::trigger_key;
+use crate::rules::GenerateInfo;
 use crate::trigger::{TriggerRef, admission_request};
 
 /// The requests, by key and rule.
@@ -115,6 +116,9 @@ impl State {
         for context in request.spec.rule_context.iter().filter(|context| !context.delete_downstream) {
             let key = WorkKey { policy: policy.clone(), trigger: trigger_key(&context.trigger) };
             let rule = self.infos.get(&policy).and_then(|info| info.rule(&context.rule));
+            if rule.is_some_and(|rule| is_too_large(rule, &request)) {
+                continue;
+            }
             let needed = rule.is_some_and(|r| r.terms.synchronize && r.traits.remembers(admission.operation));
             let known = self.contexts.get(&key, &context.rule).is_some();
             // A kept request without use is found when its key is reconciled.
@@ -123,6 +127,22 @@ impl State {
             }
         }
     }
+}
+
+/// The largest object before a request that is kept for a rule that reads it, in bytes of JSON. The controller holds
+/// every kept request, and their authors have no quota for them.
+const LARGEST_OLD_OBJECT: usize = 16 * 1024;
+
+/// Whether a request is too large to be kept for a rule.
+pub fn is_too_large(rule: &GenerateInfo, request: &UpdateRequest) -> bool {
+    rule.traits.reads_old
+        && request
+            .spec
+            .context
+            .admission_request_info
+            .admission_request
+            .get("oldObject")
+            .is_some_and(|old| old.to_json().len() > LARGEST_OLD_OBJECT)
 }
 
 /// Whether a request is kept.

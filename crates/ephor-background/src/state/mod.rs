@@ -28,6 +28,7 @@ mod tombstones;
 mod trigger_events;
 mod waiting;
 
+pub use contexts::is_too_large;
 pub use dependencies::{Dependency, Reading};
 pub use failures::Subject;
 #[cfg(test)]

@@ -113,6 +113,35 @@ fn a_user_whose_request_was_refused_counts_for_nothing() {
     assert_eq!(made(&harness).as_deref(), Some("ann"));
 }
 
+/// The bytes of all requests that are kept.
+fn kept_bytes(harness: &Harness) -> usize {
+    harness.list("kyverno.io/v2", "UpdateRequest").iter().map(|request| request.to_json().len()).sum()
+}
+
+#[test]
+fn a_kept_request_holds_no_object_that_is_read_again_and_no_large_one_of_before() {
+    let large = format!("v: {}", "x".repeat(100_000));
+    for (data, values, kept, value) in [
+        ("{{ request.userInfo.username }}", [&*large, "v: y"], 1, "bob"),
+        ("{{ request.oldObject.data.v }}", ["v: a", "v: b"], 1, "a"),
+        ("{{ to_string(length(request.oldObject.data.v)) }}", [&large, "v: b"], 0, "100000"),
+    ] {
+        let mut harness = Harness::new();
+        harness.apply(&policy(", operations: [UPDATE]", data));
+        write_as(&mut harness, "ann", &TRIGGER.replace("v: x", values[0]));
+        harness.settle();
+        write_as(&mut harness, "bob", &TRIGGER.replace("v: x", values[1]));
+        harness.settle();
+        assert_eq!(made(&harness).as_deref(), Some(value), "{data}");
+        assert_eq!(harness.pending_requests(), kept, "{data}");
+        assert!(kept_bytes(&harness) < 4_000, "{data}: {}", kept_bytes(&harness));
+        // Without a request what there is stays.
+        harness.restart();
+        harness.settle();
+        assert_eq!(made(&harness).as_deref(), Some(value), "{data}");
+    }
+}
+
 #[test]
 fn a_kept_request_goes_with_its_trigger_or_policy_also_when_nobody_was_there() {
     for what in [TRIGGER, "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}}"] {

@@ -16,11 +16,7 @@ use std::time::{Duration, Instant};
 use ephor_cluster::query::Filter;
 use ephor_cluster::{Cluster, ClusterError, ErrorKind, List, ListQuery, Resource};
 use ephor_engine::evaluation::{Done, Evaluation};
-use ephor_engine::exceptions::ExceptionSet;
-use ephor_engine::outcome::Phase;
-use ephor_engine::review::Review;
 use ephor_engine::rules::mutate::identity::IdentityChanged;
-use ephor_engine::select::PolicySet;
 use ephor_expr::{Str, Value};
 
 pub use policy::{Place, Writer};
@@ -145,17 +141,10 @@ impl Env {
         Self { cluster, fence, answers, namespace, observer, metrics, large: Arc::default() }
     }
 
-    /// Takes a review through a phase of a policy, for a bounded time and with bounded memory for all workers together.
-    pub fn evaluate(
-        &self,
-        set: &PolicySet,
-        exceptions: &ExceptionSet,
-        review: Review,
-        phase: Phase,
-        answers: &(impl Answers + ?Sized),
-    ) -> Done {
+    /// Takes an evaluation to its end, for a bounded time and with bounded memory for all workers together.
+    pub fn evaluate(&self, evaluation: Evaluation<'_>, answers: &(impl Answers + ?Sized)) -> Done {
         let deadline = Deadline::blocking(Instant::now() + MAX_EVALUATION, &self.large);
-        drive(Evaluation::new(set, exceptions, review, phase).interrupted_by(Arc::new(deadline)), answers)
+        drive(evaluation.interrupted_by(Arc::new(deadline)), answers)
     }
 
     /// The resource of a kind, as it is served now.

@@ -15,6 +15,7 @@ use super::inputs::Inputs;
 use super::questions;
 use crate::fetch::{Fact, Fetch};
 use crate::gate::{ApiPath, ObjectsPath};
+use crate::outcome::MAX_MESSAGE;
 use crate::policy::HttpMethod;
 use crate::review::user_value;
 use crate::scope::Answer;
@@ -24,8 +25,6 @@ use crate::trace::Note;
 const VALIDATIONS_COST: u64 = 10_000_000;
 /// What all match conditions of a policy or webhook may cost together.
 const CONDITIONS_COST: u64 = 2_500_000;
-/// The longest message that an expression may give, in bytes.
-const MAX_MESSAGE: usize = 5 * 1024;
 
 /// Why an evaluation ended without a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,14 +5,14 @@ use std::cell::OnceCell;
 use ephor_expr::jmespath::Runtime as _;
 use ephor_expr::{Map, Str, Value};
 
-use super::step::Meter;
+use super::step::{Author, Meter};
 use crate::cel::{self, Matched, Stop};
 use crate::compile::{Body, CompiledRule, Program, ValidateBody, ValidateCheck};
 use crate::exceptions::ExceptionSet;
 use crate::fetch::{Fact, Facts, Fetch};
 use crate::gate::{AllowedFetch, Asker};
 use crate::matching::{MatchError, MatchInput, NamespaceLabels, UserInfo, applies};
-use crate::outcome::{Detail, Fault, Outcome, RuleKind, Verdict};
+use crate::outcome::{Detail, Fault, MAX_MESSAGE, Outcome, RuleKind, Verdict, bounded};
 use crate::policy::{FailurePolicy, Operation};
 use crate::review::{Mode, Review};
 use crate::rules::conditions;
@@ -75,6 +75,26 @@ pub(super) enum Ran {
     Needs(Vec<AllowedFetch>),
 }
 
+/// How many bytes an evaluation keeps of what a rule has `built`: its texts, and all of it if they are in objects.
+fn kept(judgement: &Judgement, is_changed: bool, built: u64) -> u64 {
+    if is_changed || judgement.detail.as_deref().is_some_and(Detail::has_objects) {
+        return built;
+    }
+    built.min(judgement.message.len().min(MAX_MESSAGE) as u64)
+}
+
+/// A property of a report, which is not longer than a message.
+fn bounded_value(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(bounded(text)),
+        Value::Array(_) | Value::Object(_) => {
+            let json = value.to_json();
+            if json.len() > MAX_MESSAGE { Value::String(bounded(json.into())) } else { value }
+        }
+        scalar => scalar,
+    }
+}
+
 type Answered = Result<Option<(Judgement, Option<Value>)>, Pending>;
 
 impl<'e> RuleRun<'e> {
@@ -82,7 +102,10 @@ impl<'e> RuleRun<'e> {
     pub(super) fn run(&self, notes: &mut Vec<Note>) -> Ran {
         let asker = Asker { namespace: self.program.id.namespace.as_deref(), effects: self.review.effects };
         let seed = Seed { policy: &self.program.key, rule: &self.rule.name, review: self.review.seed };
-        let mut world = World::new(self.facts, asker, self.review.now, seed, self.meter.budget());
+        let author = Author::of(self.program);
+        let budget = self.meter.budget(author);
+        let most = budget.bytes_left();
+        let mut world = World::new(self.facts, asker, self.review.now, seed, budget);
         if self.traced {
             world.trace();
         }
@@ -93,7 +116,11 @@ impl<'e> RuleRun<'e> {
                 Ok(Some((Judgement::new(Verdict::Error, text), None)))
             }
         };
-        self.meter.read(world.budget());
+        let kept = match &judged {
+            Ok(Some((judgement, after))) => kept(judgement, after.is_some(), most - world.budget().bytes_left()),
+            _ => 0,
+        };
+        self.meter.read(world.budget(), author, kept);
         *notes = world.take_notes();
         match judged {
             Ok(None) => Ran::NoResponse,
@@ -128,7 +155,7 @@ impl<'e> RuleRun<'e> {
             rule: self.rule.name.clone(),
             kind: self.rule.body.kind(),
             verdict: if unscored { Verdict::Warn } else { judgement.verdict },
-            message: judgement.message,
+            message: bounded(judgement.message),
             detail: judgement.detail,
         }
     }
@@ -226,7 +253,7 @@ impl<'e> RuleRun<'e> {
         let mut properties = Map::new();
         for (key, template, _) in &self.rule.properties {
             match template.resolve(scope) {
-                Ok(value) => properties.insert(key.clone(), value),
+                Ok(value) => properties.insert(key.clone(), bounded_value(value)),
                 Err(error) if error.is_pending() => return Err(Pending),
                 // One that cannot be resolved leaves all as they are written.
                 Err(_) => {

@@ -9,6 +9,7 @@ use ephor_expr::budget::{Budget, Interrupt};
 use rustc_hash::FxHashMap;
 
 use super::rule::{Bodies, Derived, Ran, RuleRun};
+use crate::compile::Program;
 use crate::exceptions::ExceptionSet;
 use crate::fetch::{Fact, Facts, Fetch};
 use crate::gate::AllowedFetch;
@@ -67,23 +68,55 @@ pub(super) struct Meter {
     /// The steps that the interrupt has not heard of.
     unreported: Cell<u64>,
     interrupted: Cell<bool>,
+    /// The bytes that are kept of what rules have built, by who wrote them.
+    kept: [Cell<u64>; 2],
+}
+
+/// Who writes a policy. Both have room of their own, so that one does not use up what rules of the other may build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Author {
+    /// Who may write policies for the whole cluster.
+    Cluster,
+    /// Who may write policies of the review's namespace.
+    Namespace,
+}
+
+impl Author {
+    pub(super) fn of(program: &Program) -> Self {
+        if program.id.namespace.is_some() { Self::Namespace } else { Self::Cluster }
+    }
+
+    /// How many bytes of what all his rules have built one evaluation keeps.
+    fn most_kept(self) -> u64 {
+        match self {
+            Self::Cluster => 64 << 20,
+            Self::Namespace => 16 << 20,
+        }
+    }
 }
 
 impl Meter {
     /// The budget of the next rule.
-    pub(super) fn budget(&self) -> Budget {
+    pub(super) fn budget(&self, author: Author) -> Budget {
+        let [cluster, namespace] = &self.kept;
+        let own = if author == Author::Cluster { cluster } else { namespace };
+        let bytes = author.most_kept().saturating_sub(own.get()).min(Budget::DEFAULT_BYTES);
         // What comes after an interrupt gets nothing, whatever the host says now.
-        let budget = if self.interrupted.get() { Budget::new(0, 0) } else { Budget::default() };
+        let budget = if self.interrupted.get() { Budget::new(0, 0) } else { Budget::new(Budget::DEFAULT_STEPS, bytes) };
+        let light = Budget::LIGHT_BYTES.saturating_sub(cluster.get() + namespace.get());
         match &self.interrupt {
-            Some(interrupt) => budget.interrupted_by(Arc::clone(interrupt), self.unreported.get()),
+            Some(interrupt) => budget.interrupted_by(Arc::clone(interrupt), self.unreported.get(), light),
             None => budget,
         }
     }
 
-    /// Takes over what a rule has taken.
-    pub(super) fn read(&self, budget: &Budget) {
+    /// Takes over what a rule has taken, of which `kept` bytes stay.
+    pub(super) fn read(&self, budget: &Budget, author: Author, kept: u64) {
         self.unreported.set(budget.unreported());
         self.interrupted.set(self.interrupted.get() || budget.is_interrupted());
+        let [cluster, namespace] = &self.kept;
+        let own = if author == Author::Cluster { cluster } else { namespace };
+        own.set(own.get() + kept);
     }
 }
 
@@ -105,6 +138,20 @@ struct PolicyCursor {
     failed: Option<usize>,
 }
 
+/// The policies of a queue.
+fn cursors(queue: &[RuleRef]) -> Vec<PolicyCursor> {
+    let mut cursors: Vec<PolicyCursor> = Vec::new();
+    for (i, reference) in queue.iter().enumerate() {
+        match cursors.last_mut() {
+            Some(cursor) if queue.get(cursor.rest.start).is_some_and(|r| r.policy == reference.policy) => {
+                cursor.rest.end = i + 1;
+            }
+            _ => cursors.push(PolicyCursor { rest: i..i + 1, before: None, failed: None }),
+        }
+    }
+    cursors
+}
+
 /// How often an evaluation may ask for more facts: each question can depend on an earlier answer, but not without end.
 const MAX_ROUNDS: u32 = 64;
 
@@ -114,24 +161,15 @@ impl<'e> Evaluation<'e> {
         let mut queue = Vec::new();
         // The kind of a Namespace request's own namespace is its name only for filters, never for Policies.
         set.candidates(phase, &review.gvk.kind, &review.namespace, &mut queue);
-        let mut cursors: Vec<PolicyCursor> = Vec::new();
-        for (i, reference) in queue.iter().enumerate() {
-            match cursors.last_mut() {
-                Some(cursor) if queue.get(cursor.rest.start).is_some_and(|r| r.policy == reference.policy) => {
-                    cursor.rest.end = i + 1;
-                }
-                _ => cursors.push(PolicyCursor { rest: i..i + 1, before: None, failed: None }),
-            }
-        }
         let outcomes = queue.iter().map(|_| None).collect();
         Self {
             set,
             exceptions,
             review,
             phase,
+            cursors: cursors(&queue),
             queue,
             outcomes,
-            cursors,
             derived: Derived::default(),
             rounds: 0,
             bodies: Bodies::Run,
@@ -157,6 +195,20 @@ impl<'e> Evaluation<'e> {
     #[must_use]
     pub fn without_bodies(mut self) -> Self {
         self.bodies = Bodies::LeftAlone;
+        self
+    }
+
+    /// The same, of the rules with this name alone.
+    #[must_use]
+    pub fn only(mut self, rule: &str) -> Self {
+        let programs = self.set.programs();
+        let named = |reference: &RuleRef| {
+            let program = programs.get(reference.policy as usize);
+            program.and_then(|p| p.rules.get(reference.rule as usize)).is_some_and(|found| found.name == rule)
+        };
+        self.queue.retain(named);
+        self.cursors = cursors(&self.queue);
+        self.outcomes.truncate(self.queue.len());
         self
     }
 

@@ -38,8 +38,8 @@ fn message(text: &str, context: &str, x: &Value) -> String {
 
 #[test]
 fn values_in_messages_are_shown_as_they_are() {
-    let nested = "{{ ".repeat(5_000);
-    let unpaired = format!("{nested}secret.token{}", " }}".repeat(4_999));
+    let nested = "{{ ".repeat(400);
+    let unpaired = format!("{nested}secret.token{}", " }}".repeat(399));
     for x in [
         "{{ secret.token }}",
         "{{secret.token}}",

@@ -252,3 +252,45 @@ fn the_depth_of_an_object_does_not_matter_to_rules() {
         }
     }
 }
+
+/// How many policies of the whole cluster and of the namespace of the review have these outcomes, with the bytes of
+/// their messages.
+fn kept(rule: &str, count: usize, phase: Phase, size: usize) -> (Vec<Outcome>, usize) {
+    let rules: Vec<String> = (0..count)
+        .map(|n| format!("{{name: r{n}, match: {{any: [{{resources: {{kinds: [ConfigMap]}}}}]}}, {rule}}}"))
+        .collect();
+    let spec = format!("spec: {{rules: [{}]}}", rules.join(", "));
+    let policies = [
+        value(&format!("{{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {{name: wide}}, {spec}}}")),
+        value(&format!("{{apiVersion: kyverno.io/v1, kind: Policy, metadata: {{name: own, namespace: a}}, {spec}}}")),
+    ];
+    let mut object = data(&[("b", Value::from("z".repeat(size)))]);
+    let header = value("{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: a}}");
+    for (key, member) in header.as_object().unwrap().iter() {
+        object.as_object_mut().unwrap().insert(key.clone(), member.clone());
+    }
+    let set = set(&policies.map(|document| policy(&document)));
+    let outcomes = outcomes(&set, review(&object), phase, Counter::until(u64::MAX));
+    let bytes = outcomes.iter().map(|outcome| outcome.message.len()).sum();
+    (outcomes, bytes)
+}
+
+#[test]
+fn messages_are_cut_so_that_many_rules_keep_little() {
+    let (outcomes, bytes) =
+        kept("validate: {message: '{{ request.object.data.b }}', deny: {}}", 200, Phase::Validate, 900_000);
+    assert_eq!(outcomes.len(), 400);
+    assert!(outcomes.iter().all(|outcome| outcome.verdict == Verdict::Fail && outcome.message.ends_with("z…")));
+    assert!(bytes <= 400 * 5 * 1024, "{bytes}");
+}
+
+#[test]
+fn what_rules_of_a_namespace_keep_leaves_room_for_rules_of_the_cluster() {
+    let rule = "mutate: {patchStrategicMerge: {metadata: {annotations: {'a-{{ random(''[a-z]{8}'') }}': \"{{ join('', [request.object.data.b, 'x']) }}\"}}}}";
+    let (outcomes, _) = kept(rule, 20, Phase::Mutate, 900_000);
+    let passed = |policy: usize| outcomes.iter().filter(|o| o.policy == policy && o.verdict == Verdict::Pass).count();
+    let failed = |policy: usize| outcomes.iter().filter(|o| o.policy == policy && o.verdict == Verdict::Error).count();
+    // The pots hold 64 and 16 MiB.
+    assert!(passed(0) == 20 && failed(0) == 0, "{} {}", passed(0), failed(0));
+    assert!(failed(1) > 5 && failed(1) < 20, "{}", failed(1));
+}

@@ -2,7 +2,12 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ephor_engine::outcome::cut;
 use ephor_expr::{Map, Str, Value};
+
+/// How long the message of a denial gets, and all warnings together, in bytes: an API server keeps answers in memory
+/// and sends them on, and many rules may have something to say.
+const MAX_TEXT: usize = 64 * 1024;
 
 /// The answer to one request.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,15 +30,23 @@ impl Answer {
         Self { allowed: true, ..Self::default() }
     }
 
-    /// Stop, because of `message`.
+    /// Stop, because of `message`; a very long one is cut.
     pub fn deny(message: impl Into<String>) -> Self {
-        Self { message: Some(message.into()), ..Self::default() }
+        Self { message: Some(cut(&message.into(), MAX_TEXT)), ..Self::default() }
     }
 
-    /// The same with warnings added.
+    /// The same with warnings added, as far as they are not too long together.
     #[must_use]
     pub fn with_warnings(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
-        self.warnings.extend(warnings);
+        let mut left = MAX_TEXT.saturating_sub(self.warnings.iter().map(String::len).sum());
+        for warning in warnings {
+            if left == 0 {
+                break;
+            }
+            let warning = cut(&warning, left);
+            left = left.saturating_sub(warning.len());
+            self.warnings.push(warning);
+        }
         self
     }
 
@@ -85,5 +98,14 @@ mod tests {
             Answer::deny("no").review("v", "k", "u").to_json(),
             r#"{"apiVersion":"v","kind":"k","response":{"allowed":false,"status":{"message":"no","status":"Failure"},"uid":"u"}}"#
         );
+    }
+
+    #[test]
+    fn what_very_many_rules_say_is_cut() {
+        let denied = Answer::deny("ä".repeat(1 << 20)).message.unwrap();
+        assert!(denied.len() <= MAX_TEXT && denied.ends_with("ä…"));
+        let warned = Answer::allow().with_warnings((0..1_000).map(|_| "w".repeat(1_000)));
+        let bytes: usize = warned.warnings.iter().map(String::len).sum();
+        assert!(warned.warnings.len() == 66 && bytes <= MAX_TEXT, "{} {bytes}", warned.warnings.len());
     }
 }

@@ -1,12 +1,11 @@
 //! The families of counters, gauges and histograms.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ephor_engine::compile::Program;
 use ephor_engine::outcome::Verdict;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
@@ -16,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use super::background::BackgroundFamilies;
 use super::exposure::Exposure;
-use super::labels::{LabelText, OTHER};
+use super::labels::{LabelText, NO_NAMESPACE, OTHER};
 use super::{Label, Text};
 
 /// The labels of one series.
@@ -24,6 +23,8 @@ type Labels = Vec<(&'static str, LabelText)>;
 
 /// More than so many series in one family, and further ones are not stored.
 const MAX_SERIES: usize = 10_000;
+/// The same about policies of one namespace: their author takes no series from others.
+const MAX_SERIES_OF_NAMESPACE: usize = 500;
 
 /// All families.
 pub(super) struct Families {
@@ -177,7 +178,7 @@ impl Registered<'_> {
         if let Some(family) = &family {
             self.registry.register(name, help, family.clone());
         }
-        Series { family, hidden: said.disabled_labels, count: AtomicUsize::new(0) }
+        Series { family, hidden: said.disabled_labels, made: Mutex::default() }
     }
 
     /// A family of gauges.
@@ -187,7 +188,7 @@ impl Registered<'_> {
         if let Some(family) = &family {
             self.registry.register(name, help, family.clone());
         }
-        Series { family, hidden: said.disabled_labels, count: AtomicUsize::new(0) }
+        Series { family, hidden: said.disabled_labels, made: Mutex::default() }
     }
 
     /// A family of histograms over seconds.
@@ -197,7 +198,7 @@ impl Registered<'_> {
         if let Some(family) = &family {
             self.registry.register(name, help, family.clone());
         }
-        Series { family, hidden: said.disabled_labels, count: AtomicUsize::new(0) }
+        Series { family, hidden: said.disabled_labels, made: Mutex::default() }
     }
 }
 
@@ -215,7 +216,17 @@ impl MetricConstructor<Histogram> for Buckets {
 pub(super) struct Series<M, C = fn() -> M> {
     family: Option<Family<Labels, M, C>>,
     hidden: Vec<Text>,
-    count: AtomicUsize,
+    made: Mutex<Made>,
+}
+
+/// The series there are.
+#[derive(Default)]
+struct Made {
+    count: usize,
+    /// By the namespace and the name of the policy that they are about.
+    of_policies: FxHashMap<(Text, Text), Vec<Labels>>,
+    /// How many are about policies of a namespace.
+    of_namespaces: FxHashMap<Text, usize>,
 }
 
 pub(super) type Counters = Series<Counter>;
@@ -224,25 +235,50 @@ pub(super) type Durations = Series<Histogram, Buckets>;
 
 impl<M: Clone, C: MetricConstructor<M>> Series<M, C> {
     /// The metric of these labels; `None` if it is switched off or there are too many.
-    pub(super) fn handle(&self, labels: &[Label<'_>]) -> Option<M> {
+    pub(super) fn handle(&self, given: &[Label<'_>]) -> Option<M> {
         let family = self.family.as_ref()?;
-        let shown = labels.iter().filter(|(key, _)| !self.hidden.iter().any(|hidden| hidden == key));
+        let shown = given.iter().filter(|(key, _)| !self.hidden.iter().any(|hidden| hidden == key));
         let labels: Labels = shown.map(|(key, value)| (*key, LabelText((*value).into()))).collect();
         if let Some(known) = family.get(&labels) {
             return Some(known.clone());
         }
-        if self.count.fetch_add(1, Ordering::Relaxed) >= MAX_SERIES {
-            self.count.fetch_sub(1, Ordering::Relaxed);
+        let value = |wanted: &str| given.iter().find(|(key, _)| *key == wanted).map(|(_, value)| *value);
+        let mut made = self.made.lock();
+        if made.count >= MAX_SERIES {
             return None;
         }
+        if let (Some(namespace), Some(name)) = (value("policy_namespace"), value("policy_name")) {
+            if namespace != NO_NAMESPACE {
+                let own = made.of_namespaces.entry(namespace.into()).or_default();
+                if *own >= MAX_SERIES_OF_NAMESPACE {
+                    return None;
+                }
+                *own += 1;
+            }
+            made.of_policies.entry((namespace.into(), name.into())).or_default().push(labels.clone());
+        }
+        made.count += 1;
         Some(family.get_or_create_owned(&labels))
+    }
+
+    /// Forgets the series about a policy that is gone.
+    pub(super) fn forget(&self, namespace: &str, name: &str) {
+        let mut made = self.made.lock();
+        let Some(gone) = made.of_policies.remove(&(namespace.into(), name.into())) else { return };
+        made.count -= gone.len();
+        if let Some(own) = made.of_namespaces.get_mut(namespace) {
+            *own -= gone.len();
+        }
+        for labels in gone {
+            self.family.as_ref().map(|family| family.remove(&labels));
+        }
     }
 
     /// Forgets all series.
     pub(super) fn clear(&self) {
         if let Some(family) = &self.family {
             family.clear();
-            self.count.store(0, Ordering::Relaxed);
+            *self.made.lock() = Made::default();
         }
     }
 }

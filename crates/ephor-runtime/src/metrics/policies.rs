@@ -25,6 +25,9 @@ pub(super) fn count_changes(families: &Families, before: &Snapshot, after: &Snap
     for (key, policy) in &before.policies {
         if !after.policies.contains_key(key) {
             count(policy, "deleted");
+            let namespace = labels::namespace(key.namespace.as_deref().unwrap_or_default());
+            families.policy_results.forget(namespace, &key.name);
+            families.policy_duration.forget(namespace, &key.name);
         }
     }
 }

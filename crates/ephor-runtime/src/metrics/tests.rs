@@ -133,3 +133,17 @@ fn kinds_and_namespaces_that_are_made_up_take_no_place_from_real_ones() {
         assert!(line.is_some_and(|line| line.ends_with(&format!(" {count}"))), "{about}: {line:?}");
     }
 }
+
+#[test]
+fn policies_of_a_namespace_leave_series_to_others_and_go_with_their_policy() {
+    let families = Families::new(Exposure::default(), Counter::default());
+    let labels = |namespace: &'static str, name: &'static str, rule: &str| {
+        families.policy_results.handle(&[("policy_namespace", namespace), ("policy_name", name), ("rule_name", rule)])
+    };
+    let made = |namespace, name| (0..20_000).filter(|n| labels(namespace, name, &n.to_string()).is_some()).count();
+    assert_eq!((made("team-a", "p"), made("team-b", "p")), (500, 500));
+    assert!(labels("team-a", "q", "r").is_none());
+    families.policy_results.forget("team-a", "p");
+    assert!(labels("team-a", "q", "r").is_some());
+    assert_eq!(made("-", "cluster"), 10_000 - 501);
+}

@@ -28,9 +28,39 @@ const TRIES: usize = 4;
 /// How many requests wait to be written after the reply.
 const MAX_WAITING: usize = 1000;
 
-/// The requests that wait for the background role: their names, and the namespaces of their triggers.
+/// How many requests are kept for triggers of one namespace: more are not made there. The background role holds all.
+const MAX_KEPT: usize = 1000;
+
+/// The requests that wait for the background role, and those that it keeps.
 #[derive(Debug, Clone, Default)]
-pub struct Waiting(Arc<Mutex<BTreeMap<Str, Str>>>);
+pub struct Waiting(Arc<Mutex<Seen>>);
+
+/// Requests by name, with the namespaces of their triggers.
+#[derive(Debug, Default)]
+struct Seen {
+    waiting: BTreeMap<Str, Str>,
+    kept: BTreeMap<Str, Str>,
+}
+
+impl Seen {
+    fn remove(&mut self, name: &Str) {
+        self.waiting.remove(name);
+        self.kept.remove(name);
+    }
+
+    fn add(&mut self, object: &Value) {
+        let name = Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default());
+        let label = |label: &str| object.at(&["metadata", "labels", label]);
+        let namespace = Str::new(label(LABEL_TRIGGER_NAMESPACE).and_then(Value::as_str).unwrap_or_default());
+        self.remove(&name);
+        // A request that is kept or was given up asks for no more work.
+        if label(LABEL_KEPT).is_some() {
+            self.kept.insert(name, namespace);
+        } else if label(LABEL_GIVEN_UP).is_none() {
+            self.waiting.insert(name, namespace);
+        }
+    }
+}
 
 impl Waiting {
     /// Follows the requests in a namespace until `stop`, and tells `seen` how many there are.
@@ -45,30 +75,23 @@ impl Waiting {
         let watched = WatchTarget::all(API_VERSION, KIND).in_namespace(namespace).metadata_only();
         let watcher = Watcher::spawn(Arc::clone(cluster), watched, stop.clone(), move |change| {
             sink.apply(change);
-            seen(sink.0.lock().len());
+            seen(sink.0.lock().waiting.len());
         });
         (waiting, watcher)
     }
 
     fn apply(&self, change: StoreEvent) {
-        let name = |object: &Value| Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default());
-        let namespace = |object: &Value| {
-            Str::new(object.str_at(&["metadata", "labels", LABEL_TRIGGER_NAMESPACE]).unwrap_or_default())
-        };
-        // A request that is kept or was given up asks for no more work.
-        let has_label = |object: &Value, label: &str| object.at(&["metadata", "labels", label]).is_some();
-        let waits = |object: &Value| !has_label(object, LABEL_KEPT) && !has_label(object, LABEL_GIVEN_UP);
-        let mut requests = self.0.lock();
+        let mut seen = self.0.lock();
         match change {
             StoreEvent::Reset(objects) => {
-                let waiting = objects.iter().filter(|object| waits(object));
-                *requests = waiting.map(|object| (name(object), namespace(object))).collect();
+                *seen = Seen::default();
+                for object in &objects {
+                    seen.add(object);
+                }
             }
-            StoreEvent::Apply(object) if waits(&object) => {
-                requests.insert(name(&object), namespace(&object));
-            }
-            StoreEvent::Apply(object) | StoreEvent::Delete(object) => {
-                requests.remove(&name(&object));
+            StoreEvent::Apply(object) => seen.add(&object),
+            StoreEvent::Delete(object) => {
+                seen.remove(&Str::new(object.str_at(&["metadata", "name"]).unwrap_or_default()));
             }
         }
     }
@@ -76,12 +99,16 @@ impl Waiting {
     /// Whether no more may wait for a trigger in `namespace`, where `threshold` may wait in all.
     ///
     /// A namespace has at most as many as are free for all others: one alone gets half, the next a quarter, and
-    /// however many namespaces somebody has, there is room for those that have none waiting.
+    /// however many namespaces somebody has, there is room for those that have none waiting. Nor may more be made where
+    /// very many are kept.
     fn is_full(&self, namespace: &str, threshold: u64) -> bool {
-        let requests = self.0.lock();
-        let free = threshold.saturating_sub(requests.len() as u64);
-        let own = if namespace.is_empty() { 0 } else { requests.values().filter(|of| *of == namespace).count() };
-        own as u64 >= free
+        let seen = self.0.lock();
+        let own = |requests: &BTreeMap<Str, Str>| match namespace {
+            "" => 0,
+            namespace => requests.values().filter(|of| *of == namespace).count(),
+        };
+        let free = threshold.saturating_sub(seen.waiting.len() as u64);
+        own(&seen.waiting) as u64 >= free || own(&seen.kept) >= MAX_KEPT
     }
 }
 
@@ -270,7 +297,14 @@ mod tests {
         assert!(!waiting.is_full("c", 100));
         add("", 25);
         assert_eq!(full(100), [true, true, true]);
-        // A larger threshold leaves room for all.
+        // A larger threshold leaves room for all, but not where very many are kept.
+        for number in 0..MAX_KEPT {
+            let labels = format!(r#""{LABEL_TRIGGER_NAMESPACE}":"k","{LABEL_KEPT}":"true""#);
+            let request = format!(r#"{{"metadata":{{"name":"k-{number}","labels":{{{labels}}}}}}}"#);
+            assert!(!waiting.is_full("k", 500), "{number}");
+            waiting.apply(StoreEvent::Apply(Value::from_json(&request).unwrap()));
+        }
+        assert!(waiting.is_full("k", 500) && !waiting.is_full("l", 500));
         assert_eq!(full(151), [false, false, false]);
     }
 }

@@ -111,7 +111,7 @@ impl PolicyInfo {
                             let before = known.and_then(|known| known.rule(&rule.name)).map(|rule| &rule.activation);
                             RuleActivation::of(document).begun(&rule.name, policy, before, &now)
                         },
-                        downstream_kinds: downstream_kinds(document),
+                        downstream_kinds: rule.demands.downstreams.clone(),
                         copies: body.targets.iter().any(|t| !matches!(t.what, GenerateWhat::Data(_))),
                     });
                 }
@@ -225,23 +225,4 @@ fn references(rule: &Value) -> String {
     let mut parts = vec![part(&generate)];
     parts.extend(loops.iter().map(part));
     fingerprint(&Value::array(parts))
-}
-
-fn downstream_kinds(rule: &Value) -> BTreeSet<(Str, Str)> {
-    let generate = rule.get("generate").cloned().unwrap_or_default();
-    let loops = generate.get("foreach").and_then(Value::as_array).unwrap_or_default();
-    let mut kinds = BTreeSet::new();
-    for block in std::iter::once(&generate).chain(loops) {
-        let text = |key: &str| block.str_at(&[key]).filter(|text| !text.is_empty() && !text.contains("{{"));
-        if let Some(kind) = text("kind") {
-            kinds.insert((Str::new(block.str_at(&["apiVersion"]).unwrap_or_default()), Str::new(kind)));
-        }
-        let listed = block.at(&["cloneList", "kinds"]).and_then(Value::as_array).unwrap_or_default();
-        for kind in listed.iter().filter_map(Value::as_str).filter(|kind| !kind.contains("{{")) {
-            let (api_version, kind) = kind.rsplit_once('/').unwrap_or(("v1", kind));
-            kinds.insert((api_version.into(), kind.into()));
-        }
-    }
-    kinds.retain(|(version, _)| !version.contains("{{"));
-    kinds
 }

@@ -19,6 +19,7 @@ use ephor_cluster::Discovery;
 use ephor_engine::outcome::Verdict;
 use ephor_expr::yaml::{Limits, parse_value, parse_values};
 use ephor_expr::{Map, Value};
+use ephor_runtime::policies::StoredPolicy;
 use jiff::Timestamp;
 
 /// What an example is.
@@ -141,9 +142,9 @@ fn policy_of(rules: Value) -> Value {
 
 /// The rules of `status.autogen` as Ephor writes them.
 fn autogen(policy: &Value) -> Vec<Value> {
-    let status =
-        describe(&Description::of(policy), &Readiness::Ready { failing: None }, None, None, Timestamp::UNIX_EPOCH)
-            .unwrap();
+    let description = Description::of(&StoredPolicy::new(policy.clone()));
+    let ready = Readiness::Ready { failing: None };
+    let status = describe(&description, &ready, None, None, Timestamp::UNIX_EPOCH).unwrap();
     status.at(&["autogen", "rules"]).and_then(Value::as_array).unwrap_or_default().to_vec()
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ephor_cluster::{Cluster, ClusterError, ErrorKind, WriteOptions};
+use ephor_engine::compile::PolicyDescription;
 use ephor_expr::{Str, Value};
 use ephor_runtime::lease::Term;
 use ephor_runtime::metrics::{Metrics, Reconciled};
@@ -40,8 +41,8 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// What is remembered from one look to the next.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// Descriptions with the documents that they were made of.
-    descriptions: BTreeMap<PolicyId, (Arc<StoredPolicy>, Arc<Description>)>,
+    /// Descriptions with what they were made of.
+    descriptions: BTreeMap<PolicyId, (Arc<PolicyDescription>, Arc<Description>)>,
     /// The versions over which a status was written: what the store shows is older than that write.
     written: BTreeMap<PolicyId, Str>,
 }
@@ -181,20 +182,14 @@ fn is_passed_by(error: &ClusterError) -> bool {
 
 impl Memory {
     fn description(&mut self, key: &PolicyId, policy: &Arc<StoredPolicy>) -> Arc<Description> {
-        if let Some((known, description)) = self.descriptions.get_mut(key)
-            && (Arc::ptr_eq(known, policy) || same(known, policy))
+        // The store keeps the one that it has until the policy compiles to something else.
+        if let Some((known, description)) = self.descriptions.get(key)
+            && Arc::ptr_eq(known, &policy.description)
         {
-            *known = Arc::clone(policy);
             return Arc::clone(description);
         }
-        let description = Arc::new(Description::of(&policy.document));
-        self.descriptions.insert(key.clone(), (Arc::clone(policy), Arc::clone(&description)));
+        let description = Arc::new(Description::of(policy));
+        self.descriptions.insert(key.clone(), (Arc::clone(&policy.description), Arc::clone(&description)));
         description
     }
-}
-
-/// Whether two documents of one policy are described alike.
-fn same(one: &StoredPolicy, other: &StoredPolicy) -> bool {
-    one.document.get("spec") == other.document.get("spec")
-        && one.document.at(&["metadata", "annotations"]) == other.document.at(&["metadata", "annotations"])
 }

@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 
-use ephor_engine::autogen;
-use ephor_engine::policy::Policy;
-use ephor_expr::value::decode_rest;
+use ephor_engine::compile::PolicyDescription;
 use ephor_expr::{Map, Value};
+use ephor_runtime::policies::StoredPolicy;
 use jiff::Timestamp;
 
 use super::readiness::Readiness;
@@ -26,23 +25,20 @@ pub struct Description {
 }
 
 impl Description {
-    /// Describes a policy document.
-    pub fn of(document: &Value) -> Self {
-        let (policy, _) = decode_rest::<Policy>(document);
-        let policy = policy.unwrap_or_default();
-        let rules: Vec<Value> =
-            autogen::expand(document, &policy).into_iter().map(|made| defaulted(made.rule)).collect();
-        let count = |is: fn(&ephor_engine::policy::Rule) -> bool| policy.spec.rules.iter().filter(|r| is(r)).count();
+    /// Describes a stored policy.
+    pub fn of(policy: &StoredPolicy) -> Self {
+        let PolicyDescription { counts, generated } = &*policy.description;
+        let rules: Vec<Value> = generated.iter().cloned().map(defaulted).collect();
         let shown = Value::from([("rules", Value::array(rules))]);
-        let fits = || shown.to_json().len().saturating_add(document.to_json().len()) <= MAX_POLICY;
+        let fits = || shown.to_json().len().saturating_add(policy.document.to_json().len()) <= MAX_POLICY;
         let is_empty = shown.get("rules").and_then(Value::as_array).unwrap_or_default().is_empty();
         Self {
             autogen: if is_empty || !fits() { Value::object(Map::new()) } else { shown },
             counts: Value::from([
-                ("generate", count(|rule| rule.generate.is_some()).into()),
-                ("mutate", count(|rule| rule.mutate.is_some()).into()),
-                ("validate", count(|rule| rule.validate.is_some()).into()),
-                ("verifyimages", count(|rule| rule.verify_images.is_some()).into()),
+                ("generate", i64::from(counts.generate).into()),
+                ("mutate", i64::from(counts.mutate).into()),
+                ("validate", i64::from(counts.validate).into()),
+                ("verifyimages", i64::from(counts.verifyimages).into()),
             ]),
         }
     }

@@ -9,7 +9,7 @@ use ephor_expr::yaml::{parse_value, to_yaml};
 use ephor_faults::FaultyCluster;
 use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::lease::Term;
-use ephor_runtime::policies::{ExceptionScope, PolicyId, PolicyStore};
+use ephor_runtime::policies::{ExceptionScope, PolicyId, PolicyStore, StoredPolicy};
 use jiff::Timestamp;
 
 use super::controller::{Memory, RoundResult};
@@ -36,7 +36,7 @@ fn now() -> Timestamp {
 fn a_status_holds_the_generated_rules_whole() {
     let rule = "{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {message: '{{ request.object.spec.x }}', pattern: {spec: {a: b}}}}";
     let mutate = "{name: m, match: {any: [{resources: {kinds: [Secret]}}]}, mutate: {patchStrategicMerge: {a: b}}}";
-    let description = Description::of(&policy("p", &format!("{rule}, {mutate}")));
+    let description = Description::of(&StoredPolicy::new(policy("p", &format!("{rule}, {mutate}"))));
     let status = describe(&description, &Readiness::Ready { failing: None }, None, None, now()).unwrap();
     insta::assert_snapshot!(to_yaml(&status));
 }
@@ -44,7 +44,7 @@ fn a_status_holds_the_generated_rules_whole() {
 #[test]
 fn generated_rules_that_the_api_server_would_not_store_are_left_out() {
     let long = SOUND.replace("message: m", &format!("message: '{}'", "m".repeat(400 << 10)));
-    let description = Description::of(&policy("p", &long));
+    let description = Description::of(&StoredPolicy::new(policy("p", &long)));
     let status = describe(&description, &Readiness::Ready { failing: None }, None, None, now()).unwrap();
     assert!(status.to_json().len() < 10_000, "{} bytes", status.to_json().len());
     assert!(status.get("conditions").is_some());
@@ -52,7 +52,7 @@ fn generated_rules_that_the_api_server_would_not_store_are_left_out() {
 
 #[test]
 fn the_time_of_a_condition_is_that_of_its_last_change() {
-    let description = Description::of(&policy("p", SOUND));
+    let description = Description::of(&StoredPolicy::new(policy("p", SOUND)));
     let later: Timestamp = "2026-11-21T13:00:00Z".parse().unwrap();
     let first = describe(&description, &Readiness::Ready { failing: None }, None, None, now()).unwrap();
     assert_eq!(describe(&description, &Readiness::Ready { failing: None }, None, Some(&first), later).unwrap(), first);

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use ephor_engine::policy::Operations;
 use ephor_expr::{Str, Value};
 
 use super::kinds::{Scope, Target};
-use super::operations::Operations;
 
 /// Wanted resources with their operations. What several policies want is wanted once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_cluster::Discovery;
-use ephor_engine::policy::FailurePolicy;
+use ephor_engine::compile::Hook;
+use ephor_engine::policy::{FailurePolicy, Operations};
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::config::Config;
 use ephor_runtime::decision::proof::PathToken;
 use ephor_runtime::policies::PolicyId;
 
 use super::cover::Wanted;
-use super::demand::{Demand, Hook};
+use super::demand::Demand;
 use super::fixed;
 use super::kinds::{Scope, targets};
 use super::names::{Names, failure_segment, fine_grained, paths};
-use super::operations::Operations;
 use super::quota::{OverQuota, over_quota};
 use super::render::{Webhook, keep_inside, outside_of, rule};
 use super::settings::{BootstrapRequests, FailureMode, RegisteredFrom, Serving, WebhookSettings};
@@ -189,20 +189,20 @@ fn from_policies(inputs: &Inputs<'_>, hook: Hook) -> Vec<OwnedWebhook> {
         if wanted.is_empty() {
             continue;
         }
-        let failure = failure(settings, demand.failure_policy);
-        if demand.match_conditions.is_empty() {
+        let failure = failure(settings, demand.demands.failure_policy);
+        if demand.demands.match_conditions.is_empty() {
             let new = || (failure, Wanted::default(), settings.timeout);
             let (_, all, timeout) = shared.entry(failure_segment(failure)).or_insert_with(new);
             all.extend(wanted);
-            *timeout = (*timeout).max(demand.timeout.unwrap_or(0));
+            *timeout = (*timeout).max(demand.demands.timeout.unwrap_or(0));
         } else {
-            let timeout = demand.timeout.unwrap_or(settings.timeout);
+            let timeout = demand.demands.timeout.unwrap_or(settings.timeout);
             let (mut name, path) = fine_grained(&demand.policy);
             // `a-b/c` and `a/b-c` would be called alike, and the API server refuses that.
             while !names.insert((failure_segment(failure), name.clone())) {
                 name.push_str("-2");
             }
-            let conditions = bootstrap(settings, failure, &demand.match_conditions);
+            let conditions = bootstrap(settings, failure, &demand.demands.match_conditions);
             let mut webhook = webhook(inputs, hook, failure, (&name, &path), timeout, &conditions, wanted.rules());
             if let Some(namespace) = &demand.policy.namespace {
                 keep_inside(namespace, &mut webhook);
@@ -225,9 +225,9 @@ fn from_policies(inputs: &Inputs<'_>, hook: Hook) -> Vec<OwnedWebhook> {
 fn wanted(demand: &Demand, hook: Hook, discovery: &Discovery) -> Wanted {
     let within = if demand.policy.namespace.is_some() { Scope::Namespaced } else { Scope::Any };
     let mut wanted = Wanted::default();
-    for want in demand.wants.iter().filter(|want| want.hook == hook) {
-        for target in targets(&want.kind, within, discovery) {
-            wanted.add(target, want.operations);
+    for request in demand.demands.requests.iter().filter(|request| request.hook == hook) {
+        for target in targets(&request.kind, within, discovery) {
+            wanted.add(target, request.operations);
         }
     }
     wanted

@@ -69,19 +69,12 @@ pub(super) fn over_quota(demands: &[&Demand], bytes: &BTreeMap<&PolicyId, usize>
 
 #[cfg(test)]
 mod tests {
-    use ephor_engine::policy::FailurePolicy;
+    use ephor_engine::compile::Demands;
 
     use super::*;
 
     fn demand(namespace: &str, name: &str, created: &str) -> Demand {
-        Demand {
-            policy: PolicyId::kyverno(namespace, name),
-            created: created.into(),
-            failure_policy: FailurePolicy::Fail,
-            timeout: None,
-            match_conditions: Vec::new(),
-            wants: Vec::new(),
-        }
+        Demand { policy: PolicyId::kyverno(namespace, name), created: created.into(), demands: Demands::default() }
     }
 
     fn over(demands: &[Demand], size: usize) -> Vec<(String, OverQuota)> {

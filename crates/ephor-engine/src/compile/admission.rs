@@ -8,6 +8,7 @@ use ephor_expr::{Str, Value};
 
 use super::Compiled;
 use super::action::FailureActions;
+use super::demands::RuleDemands;
 use super::policy::decode_finding;
 use super::program::{Program, Scoring};
 use super::rule::{Body, CompiledRule, ValidateBody, ValidateCheck};
@@ -110,7 +111,7 @@ struct Common<'p> {
 fn compile_validating(document: &Value, bindings: &[AdmissionBinding]) -> Compiled {
     let (policy, faults) = decode_rest::<ValidatingAdmissionPolicy>(document);
     let mut findings: Vec<Diagnostic> = faults.into_iter().map(decode_finding).collect();
-    let Some(policy) = policy else { return Compiled { program: None, rest: None, findings } };
+    let Some(policy) = policy else { return Compiled::refused(findings) };
     check_version(&policy.api_version, &mut findings);
     let (spec, path) = (&policy.spec, Path::root().key("spec"));
     if spec.validations.is_empty() && spec.audit_annotations.is_empty() {
@@ -154,7 +155,7 @@ fn compile_validating(document: &Value, bindings: &[AdmissionBinding]) -> Compil
 fn compile_mutating(document: &Value, bindings: &[AdmissionBinding]) -> Compiled {
     let (policy, faults) = decode_rest::<MutatingAdmissionPolicy>(document);
     let mut findings: Vec<Diagnostic> = faults.into_iter().map(decode_finding).collect();
-    let Some(policy) = policy else { return Compiled { program: None, rest: None, findings } };
+    let Some(policy) = policy else { return Compiled::refused(findings) };
     check_version(&policy.api_version, &mut findings);
     let (spec, path) = (&policy.spec, Path::root().key("spec"));
     if spec.mutations.is_empty() {
@@ -196,7 +197,7 @@ impl Common<'_> {
     ) -> Compiled {
         let selection = self.selection(source, bindings, &mut findings);
         let selection = selection.filter(|_| !findings.iter().any(Diagnostic::is_error));
-        Compiled { program: selection.map(|selection| self.program(body(selection))), rest: None, findings }
+        Compiled { program: selection.map(|selection| self.program(body(selection))), ..Compiled::refused(findings) }
     }
 
     fn selection(
@@ -258,6 +259,8 @@ impl Common<'_> {
             preconditions: None,
             properties: Vec::new(),
             skip_background_requests: false,
+            // The API server asks these policies by itself.
+            demands: RuleDemands::default(),
             body,
         };
         Program {
@@ -267,6 +270,7 @@ impl Common<'_> {
             background: true,
             apply_rules: ApplyRules::All,
             failure_policy: self.failure_policy.unwrap_or_default(),
+            webhook_timeout: None,
             match_conditions: Vec::new(),
             requests: cel::Body::default(),
             emit_warning: false,

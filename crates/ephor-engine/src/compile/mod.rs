@@ -5,6 +5,7 @@
 
 mod action;
 mod admission;
+mod demands;
 mod generate;
 mod mutate;
 mod policy;
@@ -14,7 +15,8 @@ mod validate;
 
 pub use action::FailureActions;
 pub use admission::{ADMISSION_GROUP, AdmissionBinding, compile_admission_policy};
-pub use policy::{Compiled, compile, decode_finding};
+pub use demands::{Demands, Hook, RequestDemand, RuleDemands};
+pub use policy::{Compiled, PolicyDescription, compile, decode_finding};
 pub use program::{Program, Scoring};
 pub(crate) use rule::selector_of;
 pub use rule::{

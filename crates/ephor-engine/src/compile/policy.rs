@@ -6,6 +6,7 @@ use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::value::{DecodeError, Path, Segment, decode, decode_rest};
 use ephor_expr::{Str, Value};
 
+use super::demands::RuleDemands;
 use super::generate::generate_body;
 use super::mutate::mutate_body;
 use super::program::{Program, Scoring};
@@ -16,7 +17,7 @@ use crate::check;
 use crate::conditions::{CompiledConditions, ConditionError};
 use crate::diagnostic::Diagnostic;
 use crate::matching::{MatchMode, Matcher, SelectorError};
-use crate::policy::{Conditions, Generate, Match, Policy, PolicyId, Rule, Spec};
+use crate::policy::{Conditions, Generate, Match, Policy, PolicyId, Rule, RuleCount, Spec};
 use crate::scope::{AtBase, Compiler, Entry, Expr, Template, expression_diagnostic};
 
 /// What compiling a document gives: a program unless there is an error among the findings.
@@ -29,6 +30,39 @@ pub struct Compiled {
     pub rest: Option<Program>,
     /// Errors and warnings, in document order as far as one pass finds them.
     pub findings: Vec<Diagnostic>,
+    /// What its status says of the policy, refused or not.
+    pub description: PolicyDescription,
+}
+
+impl Compiled {
+    /// A document that is no policy.
+    pub(super) fn refused(findings: Vec<Diagnostic>) -> Self {
+        Self { program: None, rest: None, findings, description: PolicyDescription::default() }
+    }
+}
+
+/// What the status of a policy says of the policy itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PolicyDescription {
+    /// How many rules of each kind it declares.
+    pub counts: RuleCount,
+    /// The rules that auto-gen made, as documents.
+    pub generated: Vec<Value>,
+}
+
+impl PolicyDescription {
+    fn of(policy: &Policy, generated: &[autogen::Generated]) -> Self {
+        let count = |is: fn(&Rule) -> bool| {
+            u32::try_from(policy.spec.rules.iter().filter(|rule| is(rule)).count()).unwrap_or(u32::MAX)
+        };
+        let counts = RuleCount {
+            validate: count(|rule| rule.validate.is_some()),
+            generate: count(|rule| rule.generate.is_some()),
+            mutate: count(|rule| rule.mutate.is_some()),
+            verifyimages: count(|rule| rule.verify_images.is_some()),
+        };
+        Self { counts, generated: generated.iter().map(|generated| generated.rule.clone()).collect() }
+    }
 }
 
 /// Compiles a `ClusterPolicy` or `Policy` document.
@@ -36,18 +70,25 @@ pub fn compile(document: &Value) -> Compiled {
     // What is left beside faulty fields is checked too, so that one run tells everything.
     let (policy, faults) = decode_rest::<Policy>(document);
     let mut findings: Vec<Diagnostic> = faults.into_iter().map(decode_finding).collect();
-    let Some(policy) = policy else { return Compiled { program: None, rest: None, findings } };
+    let Some(policy) = policy else { return Compiled::refused(findings) };
     findings.extend(check::check_policy(&policy, document));
-    let program = program(&policy, document, &mut findings);
+    let generated = autogen::expand(document, &policy);
+    let description = PolicyDescription::of(&policy, &generated);
+    let program = program(&policy, &generated, &mut findings);
     if findings.iter().any(Diagnostic::is_error) {
-        let rest = rest(program, &policy, document, &findings);
-        return Compiled { program: None, rest, findings };
+        let rest = rest(program, &policy, generated, &findings);
+        return Compiled { program: None, rest, findings, description };
     }
-    Compiled { program: Some(program), rest: None, findings }
+    Compiled { program: Some(program), rest: None, findings, description }
 }
 
 /// A refused policy without its faulty rules; `None` if there is an error outside of rules, or no rule is left.
-fn rest(program: Program, policy: &Policy, document: &Value, findings: &[Diagnostic]) -> Option<Program> {
+fn rest(
+    program: Program,
+    policy: &Policy,
+    generated: Vec<autogen::Generated>,
+    findings: &[Diagnostic],
+) -> Option<Program> {
     // A word of the annotation makes no rule faulty: on Pods they still work.
     let errors = findings.iter().filter(|finding| finding.is_error() && finding.code != check::AUTOGEN_KIND);
     let faulty: BTreeSet<usize> = errors.map(|finding| rule_of(&finding.path)).collect::<Option<_>>()?;
@@ -56,7 +97,7 @@ fn rest(program: Program, policy: &Policy, document: &Value, findings: &[Diagnos
     let mut rules: Vec<CompiledRule> = program.rules.into_iter().filter(|rule| declared(rule) && sound(rule)).collect();
     // Expanding may have stopped at the faults.
     let rules_path = Path::root().keys(&["spec", "rules"]);
-    for generated in autogen::expand(document, policy) {
+    for generated in generated {
         if !faulty.contains(&generated.source) {
             rules.extend(generated_rule(&policy.spec, generated, &rules_path, &mut Vec::new()));
         }
@@ -92,7 +133,7 @@ pub fn decode_finding(fault: DecodeError) -> Diagnostic {
     }
 }
 
-fn program(policy: &Policy, document: &Value, findings: &mut Vec<Diagnostic>) -> Program {
+fn program(policy: &Policy, generated: &[autogen::Generated], findings: &mut Vec<Diagnostic>) -> Program {
     let spec = &policy.spec;
     let rules_path = Path::root().keys(&["spec", "rules"]);
     let mut rules = Vec::with_capacity(spec.rules.len());
@@ -101,8 +142,8 @@ fn program(policy: &Policy, document: &Value, findings: &mut Vec<Diagnostic>) ->
     }
     // A refused policy needs no rules for controllers, and their faults would repeat its own.
     if !findings.iter().any(Diagnostic::is_error) {
-        for generated in autogen::expand(document, policy) {
-            rules.extend(generated_rule(spec, generated, &rules_path, findings));
+        for generated in generated {
+            rules.extend(generated_rule(spec, generated.clone(), &rules_path, findings));
         }
     }
     let metadata = &policy.metadata;
@@ -118,6 +159,7 @@ fn program(policy: &Policy, document: &Value, findings: &mut Vec<Diagnostic>) ->
         background: spec.background.unwrap_or(true),
         apply_rules: spec.apply_rules.unwrap_or_default(),
         failure_policy: webhook.and_then(|w| w.failure_policy).or(spec.failure_policy).unwrap_or_default(),
+        webhook_timeout: webhook.and_then(|w| w.timeout_seconds).or(spec.webhook_timeout_seconds),
         match_conditions,
         requests,
         emit_warning: spec.emit_warning.unwrap_or(false),
@@ -193,6 +235,7 @@ fn compile_rule(
         declared: declared.clone(),
         matches: matcher(Some(&rule.matches), &path.key("match"), &mut compiler)?,
         exclude: matcher(rule.exclude.as_ref(), &path.key("exclude"), &mut compiler),
+        demands: RuleDemands::of(rule),
         path: path.clone(),
         autogen,
         context,

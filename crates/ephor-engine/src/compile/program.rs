@@ -21,6 +21,8 @@ pub struct Program {
     pub apply_rules: ApplyRules,
     /// What an error means for an admission request.
     pub failure_policy: FailurePolicy,
+    /// How many seconds the API server waits for an answer, if the policy says so.
+    pub webhook_timeout: Option<i64>,
     /// CEL conditions on requests, each with `name` and `expression`. The API server evaluates them before it calls
     /// the policy's own webhook.
     pub match_conditions: Vec<Value>,

@@ -4,6 +4,7 @@ use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
 use super::action::FailureActions;
+use super::demands::RuleDemands;
 use crate::conditions::CompiledConditions;
 use crate::matching::{Matcher, Selector};
 use crate::outcome::RuleKind;
@@ -41,6 +42,8 @@ pub struct CompiledRule {
     pub properties: Vec<(Str, Template, Str)>,
     /// Whether requests of the background service account are ignored.
     pub skip_background_requests: bool,
+    /// What it demands of admission and of watches.
+    pub demands: RuleDemands,
     /// What it does.
     pub body: Body,
 }

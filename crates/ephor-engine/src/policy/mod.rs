@@ -17,6 +17,7 @@ mod global_context;
 mod id;
 mod meta;
 mod mutate;
+mod operations;
 mod rule;
 mod selection;
 mod spec;
@@ -46,6 +47,7 @@ pub use global_context::{GlobalApiCall, GlobalContextEntry, GlobalContextSpec, P
 pub use id::{PolicyId, ProgramKind};
 pub use meta::Metadata;
 pub use mutate::{Mutate, MutateForEach, Order, Target};
+pub use operations::Operations;
 pub use rule::Rule;
 pub use selection::{
     LabelSelector, Match, Operation, Requirement, ResourceFilter, ResourceSelection, SelectorOperator, Subject,

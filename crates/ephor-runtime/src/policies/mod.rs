@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use ephor_cluster::Cluster;
-use ephor_engine::compile::{Program, compile};
+use ephor_engine::compile::{PolicyDescription, Program, compile};
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::exceptions::{Exception, ExceptionSet};
 pub use ephor_engine::policy::PolicyId;
@@ -58,6 +58,8 @@ pub struct StoredPolicy {
     pub program: Option<Arc<Program>>,
     /// Errors and warnings.
     pub findings: Vec<Diagnostic>,
+    /// What its status says of it, refused or not.
+    pub description: Arc<PolicyDescription>,
     /// Since when its spec is as it is (RFC 3339); empty if that is not known.
     pub since: Str,
     /// The version in which it was first seen so: it tells what came before and after within that second.
@@ -80,6 +82,7 @@ impl StoredPolicy {
             document,
             program: compiled.program.or(compiled.rest).map(Arc::new),
             findings: compiled.findings,
+            description: Arc::new(compiled.description),
             since,
             since_version,
         }
@@ -310,6 +313,7 @@ impl State {
                 key: key.clone(),
                 program: old.program.clone(),
                 findings: old.findings.clone(),
+                description: Arc::clone(&old.description),
                 since: old.since.clone(),
                 since_version: old.since_version.clone(),
                 document,

@@ -1,7 +1,8 @@
 //! Sets of operations.
 
-use ephor_engine::policy::Operation;
 use ephor_expr::Value;
+
+use super::Operation;
 
 /// A set of operations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

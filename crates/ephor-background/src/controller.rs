@@ -103,7 +103,7 @@ impl Controller {
     pub fn step(&self, now: Moment) -> Step {
         let (task, policy) = {
             let mut state = self.state();
-            match state.queue.take(now) {
+            match state.take(now) {
                 Some(task) => {
                     let policy = state.policy_of(&task);
                     (task, policy)

@@ -208,7 +208,7 @@ impl Controller {
     pub fn step(&self, now: Moment) -> Step {
         let task = {
             let mut state = self.lock();
-            match state.queue.take(now) {
+            match state.take(now) {
                 Some(task) => task,
                 None => return Step::Idle(state.queue.next_due()),
             }

@@ -121,6 +121,18 @@ pub struct State {
 }
 
 impl State {
+    /// The next task that is due. Namespaces of objects take turns.
+    pub fn take(&mut self, now: Moment) -> Option<Task> {
+        let Self { queue, objects, .. } = self;
+        let of_object = |uid: &Str| objects.get(uid).map(|known| known.namespace.clone()).unwrap_or_default();
+        queue.take(now, |task| match task {
+            Task::Settle(uid) | Task::Requests(uid) => of_object(uid),
+            Task::Adopt(key) => Str::new(key.split_once('/').map_or("", |(namespace, _)| namespace)),
+            Task::Rescan(_, namespace) => namespace.clone(),
+            Task::Sweep | Task::Facts => Str::default(),
+        })
+    }
+
     /// The digest of a text.
     pub fn digest(&self, text: &str) -> u64 {
         self.hasher.hash_one(text)

@@ -83,6 +83,22 @@ pub struct State {
 }
 
 impl State {
+    /// The next task that is due. Namespaces take turns: that of the policy, or that of the trigger of a cluster policy.
+    pub fn take(&mut self, now: Moment) -> Option<Task> {
+        let Self { queue, requests, index, .. } = self;
+        queue.take(now, |task| match task {
+            Task::Request(name) | Task::Collect(name) => requests.namespace(name),
+            Task::Reconcile(WorkKey { policy, trigger }) => policy.namespace.clone().unwrap_or_else(|| {
+                index.with_uid(index.kinds(), trigger).map(|seen| seen.id.namespace.clone()).unwrap_or_default()
+            }),
+            Task::Existing(policy) | Task::Report(policy) | Task::Note(policy) => {
+                policy.namespace.clone().unwrap_or_default()
+            }
+            Task::NamespaceLabels(namespace) => namespace.clone(),
+            Task::Sweep => Str::default(),
+        })
+    }
+
     /// Forgets what there was to know about a key besides what it renders.
     pub fn forget_key(&mut self, key: &WorkKey, now: Moment) {
         self.forget_reads(key);

@@ -6,10 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_expr::{Str, Value};
+use ephor_runtime::policies::PolicyId;
 use ephor_runtime::queue::Moment;
 use ephor_runtime::watcher::version_of;
 
 use super::given_up::GivenUp;
+use super::requests::trigger_namespace;
 use super::tombstones::Tombstones;
 
 /// An `UpdateRequest` that is not done.
@@ -69,6 +71,16 @@ impl RequestIndex {
     /// A request that is tried no more.
     pub fn given_up(&self, name: &str) -> Option<&GivenUp> {
         self.given_up.get(name)
+    }
+
+    /// The namespace of a request's policy, or that of its trigger if the policy is a cluster policy; empty if neither
+    /// has one.
+    pub fn namespace(&self, name: &str) -> Str {
+        if let Some(pending) = self.pending.get(name) {
+            let policy = pending.object.str_at(&["spec", "policy"]).map(PolicyId::parse);
+            return policy.and_then(|id| id.namespace).unwrap_or_else(|| trigger_namespace(&pending.object));
+        }
+        self.finished.get(name).map(|finished| finished.namespace.clone()).unwrap_or_default()
     }
 
     /// The UID of the request that is known by a name.

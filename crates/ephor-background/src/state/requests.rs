@@ -173,7 +173,7 @@ fn name_of(object: &Value) -> Str {
 }
 
 /// Mutate requests name their trigger once, generate requests for each rule.
-fn trigger_namespace(object: &Value) -> Str {
+pub(super) fn trigger_namespace(object: &Value) -> Str {
     let of_rule = || object.at(&["spec", "ruleContext"])?.as_array()?.first()?.str_at(&["trigger", "namespace"]);
     let named = object.str_at(&["spec", "resource", "namespace"]).filter(|namespace| !namespace.is_empty());
     Str::new(named.or_else(of_rule).unwrap_or_default())

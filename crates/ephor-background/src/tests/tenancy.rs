@@ -295,3 +295,41 @@ fn a_label_of_another_namespaces_policy_is_not_its_word() {
     assert_eq!(crate::plan::Claim::of(&document(object)), None);
     assert!(crate::plan::Claim::of(&document(&object.replace("namespace: team-b", "namespace: team-a"))).is_some());
 }
+
+#[test]
+fn namespaces_take_turns_however_much_work_one_of_them_has() {
+    let mut harness = Harness::new();
+    for namespace in ["team-a", "team-b"] {
+        harness.apply(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}"));
+    }
+    harness.apply(
+        "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, \
+         match: {any: [{resources: {kinds: [ConfigMap], names: ['t-*']}}]}, \
+         generate: {synchronize: true, generateExisting: true, apiVersion: v1, kind: Secret, \
+         name: '{{ request.object.metadata.name }}', namespace: '{{ request.namespace }}', data: {}}}]}}",
+    );
+    harness.settle();
+    let trigger = |namespace: &str, number: usize| {
+        format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: t-{number}, namespace: {namespace}}}}}")
+    };
+    for number in 0..50 {
+        harness.apply(&trigger("team-a", number));
+    }
+    harness.apply(&trigger("team-b", 0));
+    while harness.pump() {}
+    let made = |harness: &Harness| {
+        let of = |namespace: &str| {
+            harness
+                .list("v1", "Secret")
+                .iter()
+                .filter(|s| s.str_at(&["metadata", "namespace"]) == Some(namespace))
+                .count()
+        };
+        (of("team-a"), of("team-b"))
+    };
+    assert_eq!(made(&harness), (0, 0));
+    while made(&harness).1 == 0 {
+        assert_eq!(harness.controller.step(harness.now), crate::controller::Step::Worked);
+    }
+    assert!(made(&harness).0 < 5, "{:?}", made(&harness));
+}

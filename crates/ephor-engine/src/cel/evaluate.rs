@@ -376,9 +376,6 @@ impl Host for Evaluator<'_> {
 impl Evaluator<'_> {
     /// The review of access that answers a check. The one of a namespaced policy is about its own namespace alone.
     fn access_review(&self, attributes: &Attributes) -> Result<Value, EvalError> {
-        if attributes.field_selector.is_some() || attributes.label_selector.is_some() {
-            return Err(EvalError::Other("checks of access with selectors are not supported yet".to_owned()));
-        }
         let own = self.inputs.world.namespace();
         if let Some(own) = own.filter(|own| !attributes.path.is_empty() || attributes.namespace != **own) {
             let text = format!("a Policy of namespace `{own}` may only check access to resources of that namespace");
@@ -398,7 +395,7 @@ impl Evaluator<'_> {
             Value::object(filled.map(|(key, text)| (Str::new(key), Value::from(*text))).collect())
         };
         let (key, what) = if attributes.path.is_empty() {
-            let resource = texts(&[
+            let mut resource = texts(&[
                 ("verb", &attributes.verb),
                 ("group", &attributes.group),
                 ("version", &attributes.version),
@@ -407,6 +404,16 @@ impl Evaluator<'_> {
                 ("namespace", &attributes.namespace),
                 ("name", &attributes.name),
             ]);
+            // The API server parses them, and leaves out one that it cannot parse, as for checks of its own.
+            let selectors =
+                [("fieldSelector", &attributes.field_selector), ("labelSelector", &attributes.label_selector)];
+            for (key, selector) in selectors {
+                if let (Some(raw), Some(map)) =
+                    (selector.as_deref().filter(|raw| !raw.is_empty()), resource.as_object_mut())
+                {
+                    map.insert(key, Value::from([("rawSelector", Value::from(raw))]));
+                }
+            }
             ("resourceAttributes", resource)
         } else {
             ("nonResourceAttributes", texts(&[("verb", &attributes.verb), ("path", &attributes.path)]))

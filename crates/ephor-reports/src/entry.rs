@@ -9,6 +9,8 @@ use jiff::Timestamp;
 
 /// The `source` of results of `ClusterPolicy` and `Policy`.
 pub const SOURCE: &str = "kyverno";
+/// The source of results of validating policies of `policies.kyverno.io`.
+const VALIDATING_SOURCE: &str = "KyvernoValidatingPolicy";
 
 /// What a report says about the policy of a result.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +49,7 @@ pub fn source(kind: ProgramKind) -> &'static str {
         ProgramKind::ClusterPolicy | ProgramKind::Policy => SOURCE,
         ProgramKind::ValidatingAdmissionPolicy => "ValidatingAdmissionPolicy",
         ProgramKind::MutatingAdmissionPolicy => "MutatingAdmissionPolicy",
+        ProgramKind::ValidatingPolicy | ProgramKind::NamespacedValidatingPolicy => VALIDATING_SOURCE,
     }
 }
 
@@ -58,6 +61,8 @@ fn kind_of_source(source: &str, namespaced: bool) -> Option<ProgramKind> {
         SOURCE => Some(ProgramKind::ClusterPolicy),
         "ValidatingAdmissionPolicy" => Some(ProgramKind::ValidatingAdmissionPolicy),
         "MutatingAdmissionPolicy" => Some(ProgramKind::MutatingAdmissionPolicy),
+        VALIDATING_SOURCE if namespaced => Some(ProgramKind::NamespacedValidatingPolicy),
+        VALIDATING_SOURCE => Some(ProgramKind::ValidatingPolicy),
         _ => None,
     }
 }

@@ -81,6 +81,8 @@ impl Ephemeral {
                 ProgramKind::Policy => "pol",
                 ProgramKind::ValidatingAdmissionPolicy => "vap",
                 ProgramKind::MutatingAdmissionPolicy => "map",
+                ProgramKind::ValidatingPolicy => "vpol",
+                ProgramKind::NamespacedValidatingPolicy => "nvpol",
             };
             if policy.name.len() <= LONGEST_LABEL {
                 labels.insert(format!("{prefix}.kyverno.io/{}", policy.name), version.clone());

@@ -192,6 +192,7 @@ fn apply(policy: &str, resources: &str) -> Applied {
         targets: &[],
         values: None,
         set: &[],
+        context: None,
         user: None,
         exceptions: &[],
         exceptions_with_resources: false,

@@ -177,7 +177,8 @@ impl AdmissionPolicyController {
         let discovery = self.sources.cluster.discovery()?;
         let config = self.sources.config.get();
         let namespaces = outside_of(&self.settings.namespace, config.webhooks.namespace_selector.as_ref());
-        let exceptions: Vec<&PolicyException> = snapshot.exceptions.iter().map(|known| &known.declared).collect();
+        let exceptions: Vec<&PolicyException> =
+            snapshot.exceptions.iter().filter_map(|known| known.declared()).collect();
         let around = Surroundings {
             exceptions: &exceptions,
             discovery: &discovery,

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use ephor_cluster::query::Filter;
 use ephor_cluster::{Cluster, ClusterError, Discovery, ListQuery, Resource};
-use ephor_engine::matching::{Gvk, KindSelector, RequestResource};
-use ephor_engine::rules::admission::AdmissionSelection;
+use ephor_engine::matching::{Gvk, KindSelector, RequestMatcher, RequestResource};
 use ephor_expr::{Str, Value};
 
 use super::plan::Plan;
@@ -122,8 +121,8 @@ fn wanted(plan: &Plan, discovery: &Discovery) -> Vec<Resource> {
     let mut chosen = BTreeSet::new();
     let mut kinds = Vec::new();
     for rule in rules {
-        match rule.body.admission() {
-            Some(selection) => choose_resources(selection, discovery, &mut chosen),
+        match rule.body.constraints() {
+            Some(constraints) => choose_resources(constraints, discovery, &mut chosen),
             None => kinds.push(rule.matches.kinds()),
         }
     }
@@ -137,8 +136,8 @@ fn wanted(plan: &Plan, discovery: &Discovery) -> Vec<Resource> {
     discovery.iter().enumerate().filter(|(i, _)| chosen.contains(i)).map(|(_, r)| r.clone()).collect()
 }
 
-/// The resources that an admission policy names.
-fn choose_resources(selection: &AdmissionSelection, discovery: &Discovery, chosen: &mut BTreeSet<usize>) {
+/// The resources that the constraints of a policy name.
+fn choose_resources(constraints: &RequestMatcher, discovery: &Discovery, chosen: &mut BTreeSet<usize>) {
     let mut seen = BTreeSet::new();
     for (i, resource) in discovery.iter().enumerate().filter(|(_, resource)| resource.stored) {
         let named = RequestResource {
@@ -147,7 +146,7 @@ fn choose_resources(selection: &AdmissionSelection, discovery: &Discovery, chose
             resource: &resource.plural,
             subresource: "",
         };
-        if selection.may_match(&named) && seen.insert((&resource.group, &resource.plural)) {
+        if constraints.may_match(&named) && seen.insert((&resource.group, &resource.plural)) {
             chosen.insert(i);
         }
     }

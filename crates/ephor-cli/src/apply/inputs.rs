@@ -21,7 +21,8 @@ use super::plan::{Keep, Plan, PolicyBatch, PolicySummary};
 use crate::host::{AllowedHost, Host, Live, Network};
 use crate::load::{
     LoadedExceptions, LoadedPolicies, LoadedPolicy, Refused, STDIN, Values, expand, expand_lists, load_exceptions,
-    load_policies, misspelt, pick_exceptions, pick_exceptions_in, read, read_objects, read_user, read_values, strays,
+    load_policies, misspelt, normalise, pick_exceptions, pick_exceptions_in, read, read_context, read_objects,
+    read_user, read_values, strays,
 };
 use crate::locate::{Located, SourceFile};
 
@@ -41,6 +42,8 @@ pub struct Selected<'a> {
     pub values: Option<&'a Path>,
     /// Single values, `name=value`.
     pub set: &'a [String],
+    /// A `Context` file.
+    pub context: Option<&'a Path>,
     /// A `UserInfo` file.
     pub user: Option<&'a Path>,
     /// Exceptions.
@@ -95,6 +98,14 @@ impl Inputs {
                 Err(faults) => findings.extend(faults),
             }
         }
+        others.extend(plan.values.iter().flat_map(|values| values.namespaces.iter().flatten().cloned()));
+        let context = selected.context.map(read_context).transpose().unwrap_or_else(|faults| {
+            findings.extend(faults);
+            None
+        });
+        let context = context.unwrap_or_default();
+        let known = |version: &str, kind: &str| of_cluster(&cluster_scoped, version, kind);
+        others.extend(context.resources.into_iter().map(|object| normalise(object, known)));
         plan.host = match selected.cluster {
             None => Host::new().with(AtHand::new(resources.clone(), others, cluster_scoped.clone())),
             Some(existing) => {
@@ -112,6 +123,7 @@ impl Inputs {
         if !selected.allow_net.is_empty() {
             plan.host = plan.host.with(Network::of(selected.allow_net.to_vec()));
         }
+        plan.host = plan.host.with(context.images);
         plan.cluster_scoped = cluster_scoped;
         Self { plan, resources, refused: policies.refused, exception_count, findings }
     }

@@ -37,6 +37,9 @@ pub(super) struct Args {
     /// Values for variables: `request.operation=UPDATE,cm.data.key=x`.
     #[arg(long, short, value_delimiter = ',', value_name = "NAME=VALUE")]
     set: Vec<String>,
+    /// Objects and images that functions in CEL find (kind `Context`).
+    #[arg(long, value_name = "FILE")]
+    context_file: Option<PathBuf>,
     /// The user who makes the request (kind `UserInfo`).
     #[arg(long, short, value_name = "FILE")]
     userinfo: Option<PathBuf>,
@@ -126,8 +129,6 @@ struct NotBuilt {
     #[arg(long, hide = true)]
     registry: bool,
     #[arg(long, hide = true, value_name = "PATH")]
-    context_file: Option<String>,
-    #[arg(long, hide = true, value_name = "PATH")]
     parameter_resource: Vec<String>,
     #[arg(long, hide = true, value_name = "PATH")]
     json: Vec<String>,
@@ -142,11 +143,10 @@ struct NotBuilt {
 impl NotBuilt {
     /// The first of them that is given, and what to do instead.
     fn refusal(&self) -> Option<String> {
-        let cel_only = "it serves policies of `policies.kyverno.io`, which are not supported yet";
+        let cel_only = "it serves policies of `policies.kyverno.io` in modes that are not supported yet";
         let no_registry = "image registries are not used yet: give the data in a values file (`--values-file`)";
         let asked = [
             ("--registry", self.registry, no_registry),
-            ("--context-file", self.context_file.is_some(), cel_only),
             ("--parameter-resource", !self.parameter_resource.is_empty(), cel_only),
             ("--json", !self.json.is_empty(), cel_only),
             ("--http-payload", !self.http_payload.is_empty(), cel_only),
@@ -307,6 +307,7 @@ fn selected<'a>(args: &'a Args, cluster: Option<&'a Existing>) -> Selected<'a> {
         targets: &args.targets,
         values: args.values_file.as_deref(),
         set: &args.set,
+        context: args.context_file.as_deref(),
         user: args.userinfo.as_deref(),
         exceptions: &args.exceptions,
         exceptions_with_resources: args.exceptions_with_resources,

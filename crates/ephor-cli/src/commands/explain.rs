@@ -128,10 +128,12 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
             return Err(anyhow::anyhow!("no rule of `{}` is called `{wanted}`{hint}", args.policy).into());
         }
     }
+    let namespaces = values.iter().flat_map(|values| values.namespaces.iter().flatten());
+    let at_hand = objects.iter().chain(namespaces).cloned().collect();
     let explaining = Explaining {
         batches: batches(programs, values.as_ref()),
         exceptions: ExceptionSet::new(all.into_iter().map(|loaded| loaded.exception).collect()),
-        host: Host::new().with(ObjectsAtHand::new(objects.clone()).with_api()),
+        host: Host::new().with(ObjectsAtHand::new(at_hand).with_api()),
         rule: args.rule.as_deref(),
         colour: ui.colour(),
         loaded: &loaded,
@@ -286,7 +288,13 @@ impl Explaining<'_> {
             None => ("does not apply", Colour::Dim),
         };
         let place = line(origin, &rule.path);
-        let _ = writeln!(out, "  {place:>5}  rule {}: {}", plain::line(&rule.name), paint(word, colour, self.colour));
+        // Rules of policies in CEL have no names.
+        let name = match rule.name.as_str() {
+            "" if rule.for_others => "for controllers of Pods".to_owned(),
+            "" => "for what the policy names".to_owned(),
+            name => plain::line(name).to_string(),
+        };
+        let _ = writeln!(out, "  {place:>5}  rule {name}: {}", paint(word, colour, self.colour));
         for step in &rule.steps {
             let place = step.path.as_ref().map(|path| line(origin, path)).unwrap_or_default();
             let _ = writeln!(out, "  {place:>5}    {}", plain::block(&step.text, "           "));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ephor_engine::compile::POLICIES_GROUP;
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::exceptions::Exception;
 use ephor_expr::Value;
@@ -90,7 +91,7 @@ fn load_object(object: Value, origin: &Origin, others: bool, loaded: &mut Loaded
     let api_version = object.str_at(&["apiVersion"]).unwrap_or_default();
     let at_kind = Path::root().key("kind");
     let finding = match (api_version.split('/').next().unwrap_or_default(), kind) {
-        ("kyverno.io", "PolicyException") => match Exception::compile(&object) {
+        ("kyverno.io" | POLICIES_GROUP, "PolicyException") => match Exception::compile(&object) {
             Ok(exception) => {
                 let origin = origin.clone();
                 return loaded.exceptions.push(LoadedException { exception, document: object, origin });
@@ -100,10 +101,6 @@ fn load_object(object: Value, origin: &Origin, others: bool, loaded: &mut Loaded
                 return loaded.findings.extend(located);
             }
         },
-        ("policies.kyverno.io", "PolicyException") => {
-            let message = format!("`{api_version}` `{kind}` is not supported yet");
-            Diagnostic::error("not-supported", at_kind, message)
-        }
         _ if others => return,
         (_, "") => Diagnostic::error("not-an-exception", Path::root(), "not an exception: the document has no `kind`"),
         _ => {

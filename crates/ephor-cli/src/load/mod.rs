@@ -1,5 +1,6 @@
 //! Files, and policies of a cluster, into what the engine takes.
 
+mod context;
 mod exceptions;
 mod files;
 mod lists;
@@ -12,6 +13,7 @@ mod typed;
 mod userinfo;
 mod values;
 
+pub use context::{ContextFile, Images, read_context};
 pub use exceptions::{LoadedExceptions, load_exceptions, pick_exceptions, pick_exceptions_in};
 pub use files::{ReadError, STDIN, expand, is_manifest, read};
 pub use lists::expand_lists;

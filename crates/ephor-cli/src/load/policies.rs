@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use ephor_cluster::Discovery;
 use ephor_engine::check::{check_cleanup, check_exception, check_global_context};
-use ephor_engine::compile::{ADMISSION_GROUP, AdmissionBinding, Compiled, Program, compile, compile_admission_policy};
+use ephor_engine::compile::{
+    ADMISSION_GROUP, AdmissionBinding, Compiled, POLICIES_GROUP, Program, compile, compile_admission_policy,
+};
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::exceptions::Exception;
 use ephor_expr::Value;
@@ -97,22 +99,23 @@ const ADMISSION: [&str; 4] = [
 ];
 
 /// The kinds of `policies.kyverno.io` and Kubernetes that are recognised so that they are refused by name.
-const NOT_BUILT: [&str; 10] = [
-    "ValidatingPolicy",
+const NOT_BUILT: [&str; 8] = [
     "MutatingPolicy",
     "GeneratingPolicy",
     "DeletingPolicy",
     "ImageValidatingPolicy",
-    "NamespacedValidatingPolicy",
     "NamespacedMutatingPolicy",
     "NamespacedGeneratingPolicy",
     "NamespacedDeletingPolicy",
     "NamespacedImageValidatingPolicy",
 ];
 
+/// The kinds of `policies.kyverno.io` that are evaluated.
+const CEL: [&str; 2] = ["ValidatingPolicy", "NamespacedValidatingPolicy"];
+
 /// Whether [`load_policies`] knows what to do with a kind.
 pub(super) fn is_policy_kind(kind: &str) -> bool {
-    KNOWN.contains(&kind) || ADMISSION.contains(&kind) || NOT_BUILT.contains(&kind)
+    KNOWN.contains(&kind) || CEL.contains(&kind) || ADMISSION.contains(&kind) || NOT_BUILT.contains(&kind)
 }
 
 /// Loads the policies that `arguments` (files, directories, globs, `-`) hold, for where `served` is
@@ -184,6 +187,13 @@ fn load_document(document: Value, origin: Origin, foreign: Foreign, loaded: &mut
             loaded.report(check_global_context(&document), &origin);
             loaded.globals.push((document, origin));
         }
+        (POLICIES_GROUP, "ValidatingPolicy" | "NamespacedValidatingPolicy") => {
+            loaded.add(compile(&document), document, origin);
+        }
+        (POLICIES_GROUP, "PolicyException") => match Exception::compile(&document) {
+            Ok(exception) => loaded.exceptions.push(LoadedException { exception, document, origin }),
+            Err(findings) => loaded.report(findings, &origin),
+        },
         ("kyverno.io", "PolicyException") => match Exception::compile(&document) {
             Ok(exception) => {
                 loaded.report(check_exception(&document), &origin);

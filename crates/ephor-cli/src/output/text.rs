@@ -89,7 +89,9 @@ fn findings(out: &mut String, results: &Results, colour: bool) {
             let _ = writeln!(out, "{INDENT}at {}", plain::line(&place));
         }
         for (i, row) in group.iter().enumerate() {
-            let _ = writeln!(out, "{} - {} {}", i + 1, plain::line(&row.rule), plain::block(row.text(), INDENT));
+            // Rules of policies in CEL have no names.
+            let rule = if row.rule.is_empty() { String::new() } else { format!("{} ", plain::line(&row.rule)) };
+            let _ = writeln!(out, "{} - {rule}{}", i + 1, plain::block(row.text(), INDENT));
             if let Some(fault) = row.fault(policy) {
                 let place = format!("{} ({})", fault.place(), fault.path);
                 let _ = writeln!(out, "{INDENT}at {}", plain::line(&place));

@@ -16,8 +16,8 @@ use super::find::TestFile;
 use super::mocks::Mocks;
 use super::suite::{Expectation, Suite};
 use crate::load::{
-    FREE, LoadedPolicies, Shape, Typed, Values, load_exceptions, load_policies, misspelt, read_objects, read_one,
-    read_user, read_values, strays,
+    ContextFile, FREE, LoadedPolicies, Shape, Typed, Values, load_exceptions, load_policies, misspelt, read_context,
+    read_objects, read_one, read_user, read_values, strays,
 };
 use crate::locate::{Located, Origin};
 
@@ -40,6 +40,8 @@ pub struct Case {
     pub(super) params: Vec<Value>,
     /// An imagined cluster, if the test has one.
     pub(super) cluster: Option<Vec<Value>>,
+    /// What functions in CEL find, if the test says so.
+    pub(super) context: Option<ContextFile>,
     /// Kinds without namespaces, by group and kind.
     cluster_kinds: Vec<(Str, Str)>,
     pub(super) exceptions: ExceptionSet,
@@ -89,6 +91,7 @@ impl Case {
             targets: Vec::new(),
             params: Vec::new(),
             cluster: None,
+            context: None,
             cluster_kinds: Vec::new(),
             exceptions: ExceptionSet::default(),
             exception_count: 0,
@@ -99,6 +102,7 @@ impl Case {
         };
         case.refuse_payloads(&suite);
         case.load_cluster(&suite);
+        case.load_context(&suite);
         case.load_policies(&suite);
         case.triggers = case.objects("resources", suite.resources.as_deref());
         case.targets = case.objects("targetResources", suite.target_resources.as_deref());
@@ -178,6 +182,21 @@ impl Case {
         if !files.is_empty() {
             let objects = objects.into_iter().map(|o| crate::load::normalise(o, |g, k| self.is_cluster_kind(g, k)));
             self.cluster = Some(objects.collect());
+        }
+    }
+
+    fn load_context(&mut self, suite: &Suite) {
+        let Some(path) = suite.context.as_ref().filter(|file| !file.is_empty()).and_then(|file| self.path(file)) else {
+            return;
+        };
+        match read_context(&path) {
+            Ok(mut context) => {
+                let known = |group: &str, kind: &str| self.is_cluster_kind(group, kind);
+                let objects = context.resources.into_iter().map(|object| crate::load::normalise(object, known));
+                context.resources = objects.collect();
+                self.context = Some(context);
+            }
+            Err(findings) => self.findings.extend(findings),
         }
     }
 

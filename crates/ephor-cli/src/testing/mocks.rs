@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ephor_engine::fetch::{Fact, Fetch};
+use ephor_engine::fetch::{Fact, Fetch, ServiceAnswer};
 use ephor_engine::gate::ApiPath;
 use ephor_engine::policy::HttpMethod;
 use ephor_expr::jmespath::{Expression, FixedRuntime};
@@ -67,13 +67,17 @@ impl Mocks {
         Self { calls: Arc::new(calls), globals: Arc::new(globals) }
     }
 
-    fn call(&self, method: HttpMethod, address: &Str) -> Option<Fact> {
+    fn call(&self, method: HttpMethod, address: &Str, answer: ServiceAnswer) -> Option<Fact> {
         let name = match method {
             HttpMethod::Get => "GET",
             HttpMethod::Post => "POST",
         };
         let exact = self.calls.get(&(Some(Str::new_static(name)), address.clone()));
         let response = exact.or_else(|| self.calls.get(&(None, address.clone())))?;
+        if answer == ServiceAnswer::Response {
+            let status = Value::Int(response.status_code);
+            return Some(Fact::Found(Value::from([("body", response.body.clone()), ("statusCode", status)])));
+        }
         Some(if (200..300).contains(&response.status_code) {
             Fact::Found(response.body.clone())
         } else {
@@ -85,8 +89,8 @@ impl Mocks {
 impl Source for Mocks {
     fn answer(&self, fetch: &Fetch) -> Option<Fact> {
         match fetch {
-            Fetch::Api { method, path, .. } => self.call(*method, &path.to_string().into()),
-            Fetch::Service { method, url, .. } => self.call(*method, url),
+            Fetch::Api { method, path, .. } => self.call(*method, &path.to_string().into(), ServiceAnswer::Document),
+            Fetch::Service { method, url, answer, .. } => self.call(*method, url, *answer),
             Fetch::Global { name } => self.globals.get(name).cloned().map(Fact::Found),
             _ => None,
         }

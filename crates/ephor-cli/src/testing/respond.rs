@@ -118,13 +118,16 @@ fn batches(case: &mut Case) -> Vec<PolicyBatch> {
             files.extend(result.clone_source_resource.clone().filter(|f| !f.is_empty() && !files.contains(f)));
         }
         let sources = files.iter().flat_map(|file| case.read(file)).collect();
-        let at_hand = [&case.triggers, &case.targets, &case.params].into_iter().chain(&case.cluster);
+        let of_context = case.context.iter().map(|context| &context.resources);
+        let objects_of_case = [&case.triggers, &case.targets, &case.params].into_iter();
+        let at_hand = objects_of_case.chain(&case.cluster).chain(of_context).chain(&case.values.namespaces);
         let at_hand = objects(case, at_hand.flatten().cloned().collect());
+        let images = case.context.as_ref().map(|context| context.images.clone()).unwrap_or_default();
         batches.push(PolicyBatch {
             name: program.id.name.clone(),
             set: PolicySet::new(vec![program]),
             phases,
-            at_hand: Host::new().with(case.mocks.clone()).with(at_hand),
+            at_hand: Host::new().with(case.mocks.clone()).with(images).with(at_hand),
             sources,
         });
     }
@@ -137,10 +140,10 @@ fn generating_host(case: &Case, batch: &PolicyBatch, trigger: &Value) -> Host {
     Host::new().with(case.mocks.clone()).with(objects(case, at_hand.collect()))
 }
 
-/// Only an imagined cluster answers calls of the API.
+/// Only an imagined cluster and a context answer calls of the API.
 fn objects(case: &Case, at_hand: Vec<Value>) -> ObjectsAtHand {
     let objects = ObjectsAtHand::new(at_hand);
-    if case.cluster.is_some() { objects.with_api() } else { objects }
+    if case.cluster.is_some() || case.context.is_some() { objects.with_api() } else { objects }
 }
 
 /// The part of a policy's name after its namespace.

@@ -109,7 +109,8 @@ impl<'j> Judge<'j> {
         let wanted = self.result.rule()?;
         let programs = policies.iter().filter_map(|i| self.case.policies.policies.get(*i)).map(|p| &p.program);
         let rules: Vec<_> = programs.flat_map(|program| &program.rules).collect();
-        if rules.iter().any(|rule| rule.declared == wanted || rule.name == wanted) {
+        // Rules of policies in CEL have no names: upstream takes any.
+        if rules.iter().any(|rule| rule.declared == wanted || rule.name == wanted || rule.name.is_empty()) {
             return None;
         }
         let text = format!("policy `{}` has no rule `{wanted}`", self.result.policy);

@@ -7,8 +7,10 @@
 mod controllers;
 mod eligible;
 mod expand;
+mod policies;
 mod rewrite;
 
 pub use controllers::{ANNOTATION, Controllers, Fault, Misnamed, controllers, misnamed};
 pub use eligible::{Ineligible, eligible, is_on_pods};
 pub use expand::{Generated, expand};
+pub use policies::{GeneratedSpec, UnknownController, expand_spec, unknown_controllers};

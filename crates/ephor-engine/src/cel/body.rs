@@ -1,10 +1,11 @@
 //! Compiling bodies: every expression with the variables of its place and the type that it must have.
 
 use ephor_expr::Str;
-use ephor_expr::cel::profile::{Kubernetes, VARIABLES};
+use ephor_expr::cel::profile::{KYVERNO_VARIABLES, Kubernetes, Kyverno, VARIABLES};
 use ephor_expr::cel::{CompileError, Environment, Program, Type};
 use ephor_expr::value::Path;
 
+use crate::diagnostic::Diagnostic;
 use crate::policy::{AuditAnnotation, CelValidation, CelVariable, MatchCondition};
 
 /// Where a body stands. It decides which variables and functions the expressions have.
@@ -22,12 +23,35 @@ pub enum Place {
     },
     /// A webhook, which has match conditions only.
     Webhook,
+    /// A `ValidatingPolicy` or an exception from one.
+    ValidatingPolicy {
+        /// Whether it is a `NamespacedValidatingPolicy`.
+        namespaced: bool,
+    },
+}
+
+/// Whose rules hold for messages, errors and limits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// Those of an API server.
+    #[default]
+    Kubernetes,
+    /// Those of `policies.kyverno.io`.
+    Kyverno,
 }
 
 impl Place {
+    fn dialect(self) -> Dialect {
+        match self {
+            Place::ValidatingPolicy { .. } => Dialect::Kyverno,
+            Place::Validation { .. } | Place::Mutation { .. } | Place::Webhook => Dialect::Kubernetes,
+        }
+    }
+
     /// The environment of messages, which cannot ask the authorizer.
     fn messages(self) -> Environment {
         let profile = match self {
+            Place::ValidatingPolicy { .. } => return self.environment(),
             Place::Validation { params: true } | Place::Mutation { params: true } => Kubernetes::Message,
             _ => Kubernetes::MessageWithoutParams,
         };
@@ -41,6 +65,8 @@ impl Place {
             Place::Mutation { params: true } => Kubernetes::Mutation,
             Place::Mutation { params: false } => Kubernetes::MutationWithoutParams,
             Place::Webhook => Kubernetes::Webhook,
+            Place::ValidatingPolicy { namespaced: false } => return Kyverno::Validating.environment(),
+            Place::ValidatingPolicy { namespaced: true } => return Kyverno::NamespacedValidating.environment(),
         };
         profile.environment()
     }
@@ -130,6 +156,13 @@ pub struct Fault {
     pub message: String,
 }
 
+impl Fault {
+    /// The fault as a finding.
+    pub fn diagnostic(self) -> Diagnostic {
+        Diagnostic { offset: self.offset, ..Diagnostic::error("cel", self.path, self.message) }
+    }
+}
+
 /// A compiled expression and where it stands.
 #[derive(Debug)]
 pub(super) struct Expression {
@@ -177,6 +210,7 @@ pub(super) struct Patch {
 /// A compiled body: immutable, shared by all evaluations.
 #[derive(Debug, Default)]
 pub struct Body {
+    pub(super) dialect: Dialect,
     pub(super) variables: Vec<Variable>,
     pub(super) conditions: Vec<Condition>,
     pub(super) validations: Vec<Validation>,
@@ -189,19 +223,25 @@ impl Body {
     pub fn compile(source: &Source<'_>) -> Result<Self, Vec<Fault>> {
         let mut compiler = Compiler { environment: source.place.environment(), faults: Vec::new() };
         let mut messages = None;
-        let mut body = Self::default();
+        let mut body = Self { dialect: source.place.dialect(), ..Self::default() };
+        let variables = match body.dialect {
+            Dialect::Kubernetes => VARIABLES,
+            Dialect::Kyverno => KYVERNO_VARIABLES,
+        };
+        // In `policies.kyverno.io` conditions come before variables, and do not know them.
+        if body.dialect == Dialect::Kyverno {
+            body.conditions = compiler.conditions(source);
+        }
         let mut fields: Vec<(Str, Type)> = Vec::new();
         for (variable, path) in source.variables.iter("expression") {
             let Some(expression) = compiler.compile(&variable.expression, path, &[]) else { continue };
             let field = (variable.name.clone(), visible_type(expression.program.kind()));
-            compiler.environment.extend_object(VARIABLES, [field.clone()]);
+            compiler.environment.extend_object(variables, [field.clone()]);
             fields.push(field);
             body.variables.push(Variable { name: variable.name.clone(), expression });
         }
-        for (condition, path) in source.conditions.iter("expression") {
-            if let Some(expression) = compiler.compile(&condition.expression, path, &[Type::Bool]) {
-                body.conditions.push(Condition { name: condition.name.clone(), expression });
-            }
+        if body.dialect == Dialect::Kubernetes {
+            body.conditions = compiler.conditions(source);
         }
         for (i, (validation, path)) in source.validations.iter("expression").enumerate() {
             let expression = compiler.compile(&validation.expression, path, &[Type::Bool]);
@@ -209,7 +249,7 @@ impl Body {
             let message_expression = text.and_then(|text| {
                 let environment = messages.get_or_insert_with(|| {
                     let mut environment = source.place.messages();
-                    environment.extend_object(VARIABLES, fields.iter().cloned());
+                    environment.extend_object(variables, fields.iter().cloned());
                     environment
                 });
                 let path = source.validations.path.index(i).key("messageExpression");
@@ -257,6 +297,16 @@ struct Compiler {
 }
 
 impl Compiler {
+    fn conditions(&mut self, source: &Source<'_>) -> Vec<Condition> {
+        let mut conditions = Vec::with_capacity(source.conditions.items.len());
+        for (condition, path) in source.conditions.iter("expression") {
+            if let Some(expression) = self.compile(&condition.expression, path, &[Type::Bool]) {
+                conditions.push(Condition { name: condition.name.clone(), expression });
+            }
+        }
+        conditions
+    }
+
     fn compile(&mut self, text: &str, path: Path, wanted: &[Type]) -> Option<Expression> {
         compile(text, path, wanted, &self.environment, &mut self.faults)
     }

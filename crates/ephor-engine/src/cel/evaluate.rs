@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use ephor_expr::budget::BudgetError;
 use ephor_expr::cel::library::{Attributes, Decision, Host, Question, authorizer, context, request_resource};
-use ephor_expr::cel::profile::{COST_LIMIT, VARIABLES};
+use ephor_expr::cel::profile::{CONTEXTS, COST_LIMIT, KYVERNO_VARIABLES, VARIABLES};
 use ephor_expr::cel::{EvalError, MEMBERS, Run, Scope, Usage, Val};
 use ephor_expr::jmespath::Runtime as _;
 use ephor_expr::{Map, Str, Value};
 
-use super::body::{Body, Expression, PatchKind, Validation};
+use super::body::{Body, Dialect, Expression, PatchKind, Validation};
 use super::inputs::Inputs;
 use super::questions;
 use crate::fetch::{Fact, Fetch};
@@ -85,6 +85,8 @@ pub struct Evaluator<'v> {
     body: &'v Body,
     inputs: &'v Inputs<'v>,
     params: &'v Value,
+    /// What exceptions allow: `exceptions` in policies of `policies.kyverno.io`.
+    exceptions: &'v Value,
     variables: RefCell<Vec<Option<Result<Val<'v>, EvalError>>>>,
     /// What is left for all expressions together.
     left: Cell<u64>,
@@ -120,16 +122,23 @@ impl<'v> Evaluator<'v> {
             body,
             inputs,
             params,
+            exceptions: &Value::Null,
             variables: RefCell::new(vec![None; body.variables.len()]),
             left: Cell::new(0),
             sees_namespace: Cell::new(true),
         }
     }
 
+    /// The same with what exceptions allow.
+    #[must_use]
+    pub fn with_exceptions(self, exceptions: &'v Value) -> Self {
+        Self { exceptions, ..self }
+    }
+
     /// Whether the request meets the match conditions. One that is false decides, whatever fails beside it.
     pub fn matches(&self) -> Result<Matched, Stop> {
         self.begin(CONDITIONS_COST);
-        self.sees_namespace.set(false);
+        self.sees_namespace.set(self.body.dialect == Dialect::Kyverno);
         let mut errors = BTreeSet::new();
         let mut unmet = None;
         for condition in &self.body.conditions {
@@ -177,6 +186,40 @@ impl<'v> Evaluator<'v> {
         Ok(rulings)
     }
 
+    /// The first validation that is not true, and its place among them: that decides in `policies.kyverno.io`.
+    pub fn first_violation(&self) -> Result<Option<(usize, Ruling)>, Stop> {
+        self.begin(VALIDATIONS_COST);
+        for (index, validation) in self.body.validations.iter().enumerate() {
+            let ruling = match self.value(&validation.expression) {
+                Ok(Val::Bool(true)) => continue,
+                Ok(_) => match self.violation(index, validation) {
+                    Ok(message) => Ruling::Deny { message, reason: validation.reason.clone() },
+                    Err(stop) => return Err(stop),
+                },
+                Err(Failure::Stop(stop)) => return Err(stop),
+                Err(Failure::CostSpent) => Ruling::Fail(Str::new_static(COST_SPENT)),
+                Err(Failure::Error(text)) => Ruling::Fail(text.into()),
+            };
+            return Ok(Some((index, ruling)));
+        }
+        Ok(None)
+    }
+
+    /// The text of a violation in `policies.kyverno.io`. A message expression that gives nothing leaves the text that
+    /// names the validation, whatever the message says.
+    fn violation(&self, index: usize, validation: &Validation) -> Result<Str, Stop> {
+        let unnamed = || Str::from(format!("CEL expression validation failed at index {index}"));
+        if let Some(expression) = &validation.message_expression {
+            return match self.value(expression) {
+                Ok(value) => Ok(value.as_str().filter(|text| !text.is_empty()).map_or_else(unnamed, Str::new)),
+                Err(Failure::Stop(stop)) => Err(stop),
+                Err(Failure::CostSpent) => Ok(Str::new_static(COST_SPENT)),
+                Err(Failure::Error(text)) => Ok(format!("failed to evaluate message expression: {text}").into()),
+            };
+        }
+        Ok(validation.message.clone().filter(|message| !message.is_empty()).unwrap_or_else(unnamed))
+    }
+
     /// The audit annotations. One whose expression gives null or an empty text does not exist.
     pub fn annotations(&self) -> Result<Vec<Annotation>, Stop> {
         self.begin(VALIDATIONS_COST);
@@ -213,7 +256,8 @@ impl<'v> Evaluator<'v> {
     }
 
     fn begin(&self, limit: u64) {
-        self.left.set(limit);
+        // Kyverno bounds each expression, not all together; the budget of the evaluation bounds these.
+        self.left.set(if self.body.dialect == Dialect::Kyverno { u64::MAX } else { limit });
         self.sees_namespace.set(true);
         // As in Kubernetes each list of expressions evaluates variables anew: conditions see another namespace.
         self.variables.borrow_mut().fill(None);
@@ -252,6 +296,7 @@ impl<'v> Evaluator<'v> {
             // Only a variable can have gone on when all together cost too much.
             _ if !self.spend(usage.spent()) => Err(Failure::CostSpent),
             Ok(value) => Ok(value),
+            Err(error) if self.body.dialect == Dialect::Kyverno => Err(Failure::Error(error.to_string())),
             Err(error) => {
                 let text = expression.program.text();
                 Err(Failure::Error(format!("expression '{text}' resulted in error: {error}")))
@@ -292,14 +337,20 @@ impl<'v> Scope<'v> for Evaluator<'v> {
         Some(match name {
             "object" => Ok(Val::from_json(&inputs.review.object)),
             "oldObject" => Ok(Val::from_json(&inputs.review.old_object)),
+            "request" if self.body.dialect == Dialect::Kyverno => Ok(Val::from_json(inputs.request_with_objects())),
             "request" => Ok(Val::from_json(inputs.request())),
+            "exceptions" if self.body.dialect == Dialect::Kyverno => Ok(Val::from_json(self.exceptions)),
             "params" => Ok(Val::from_json(self.params)),
             "namespaceObject" if self.sees_namespace.get() => inputs.namespace(),
             "namespaceObject" => Ok(Val::Null),
             "authorizer" => Ok(authorizer()),
             "authorizer.requestResource" => Ok(request_resource(inputs.request_resource())),
+            MEMBERS if self.body.dialect == Dialect::Kyverno => Ok(context(KYVERNO_VARIABLES)),
             MEMBERS => Ok(context(VARIABLES)),
-            _ => return None,
+            _ => {
+                let (_, kind) = CONTEXTS.iter().find(|(context, _)| *context == name)?;
+                Ok(context(kind))
+            }
         })
     }
 
@@ -316,6 +367,7 @@ impl<'v> Scope<'v> for Evaluator<'v> {
         self.spend(usage.spent());
         let result = match result {
             Err(error @ (EvalError::Pending | EvalError::Budget(_))) => return Some(Err(error)),
+            Err(error) if self.body.dialect == Dialect::Kyverno => Err(error),
             Err(error) => Err(EvalError::Other(format!("composited variable \"{field}\" fails to evaluate: {error}"))),
             Ok(value) => Ok(value),
         };

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use ephor_expr::cel::library::Attributes;
 use ephor_expr::cel::{EvalError, Val};
+use ephor_expr::jmespath::Runtime as _;
 use ephor_expr::{Map, Str, Value};
 
 use crate::fetch::{Fact, Fetch};
@@ -17,18 +18,40 @@ pub struct Inputs<'e> {
     pub(super) review: &'e Review,
     pub(super) world: &'e World<'e>,
     request: OnceCell<Value>,
+    request_with_objects: OnceCell<Value>,
     namespace: OnceCell<Value>,
 }
 
 impl<'e> Inputs<'e> {
     /// What expressions read of `review`. They ask `world` for the rest.
     pub fn new(review: &'e Review, world: &'e World<'e>) -> Self {
-        Self { review, world, request: OnceCell::new(), namespace: OnceCell::new() }
+        Self {
+            review,
+            world,
+            request: OnceCell::new(),
+            request_with_objects: OnceCell::new(),
+            namespace: OnceCell::new(),
+        }
+    }
+
+    /// The present.
+    pub(crate) fn now(&self) -> jiff::Timestamp {
+        self.world.now()
     }
 
     /// `request`.
     pub(super) fn request(&self) -> &Value {
         self.request.get_or_init(|| Value::object(request(self.review)))
+    }
+
+    /// `request` of `policies.kyverno.io`, which holds the objects too.
+    pub(super) fn request_with_objects(&self) -> &Value {
+        self.request_with_objects.get_or_init(|| {
+            let mut request = request(self.review);
+            request.insert("object", self.review.object.clone());
+            request.insert("oldObject", self.review.old_object.clone());
+            Value::object(request)
+        })
     }
 
     /// `namespaceObject`: the Namespace of the object, null if it has none.

@@ -187,8 +187,8 @@ fn resource_of_kind(world: &World<'_>, arguments: &[Value]) -> Result<Value, Eva
 
 fn global(world: &World<'_>, arguments: &[Value]) -> Result<Value, EvalError> {
     let name = match arguments {
-        [name, projection, ..] => {
-            format!("{}.{}", name.as_str().unwrap_or_default(), projection.as_str().unwrap_or_default()).into()
+        [name, Value::String(projection), ..] if !projection.is_empty() => {
+            format!("{}.{projection}", name.as_str().unwrap_or_default()).into()
         }
         _ => Str::new(text(arguments, 0)),
     };
@@ -226,13 +226,19 @@ fn call(world: &World<'_>, method: HttpMethod, arguments: &[Value]) -> Result<Va
     headers.sort();
     let asked = Fetch::Service { method, url, headers, body, ca_bundle, answer: ServiceAnswer::Response };
     let response = with_doubles(&fetch(world, asked, "request failed")?.unwrap_or_default());
-    // An object is shown with the status as one of its members.
+    // An object is shown with the status as one of its members, and as the body too: that is where policies find it
+    // that were written for the answers of upstream's command line.
     let status = response.get("statusCode").cloned().unwrap_or_default();
     let status = status.as_f64().map_or(status, |code| Value::Int(code as i64));
     let body = response.get("body").cloned().unwrap_or_default();
-    let mut shown = match body {
-        Value::Object(members) => (*members).clone(),
-        other => Map::from_iter([(Str::new_static("body"), other)]),
+    let mut shown = match &body {
+        Value::Object(members) if members.get("body").is_none() => {
+            let mut shown = (**members).clone();
+            shown.insert("body", body.clone());
+            shown
+        }
+        Value::Object(members) => (**members).clone(),
+        other => Map::from_iter([(Str::new_static("body"), other.clone())]),
     };
     shown.insert("statusCode", status);
     Ok(Value::object(shown))

@@ -12,7 +12,7 @@ use super::demands::RuleDemands;
 use super::policy::decode_finding;
 use super::program::{Program, Scoring};
 use super::rule::{Body, CompiledRule, ValidateBody, ValidateCheck};
-use crate::cel::{self, Listed, Params, PatchKind, PatchSource, Place, Source};
+use crate::cel::{self, Fault, Listed, Params, PatchKind, PatchSource, Place, Source};
 use crate::diagnostic::Diagnostic;
 use crate::matching::{Matcher, RequestMatcher, SelectorError};
 use crate::policy::{
@@ -219,10 +219,7 @@ impl Common<'_> {
         let body = match cel::Body::compile(source) {
             Ok(body) => Some(body),
             Err(faults) => {
-                findings.extend(faults.into_iter().map(|fault| Diagnostic {
-                    offset: fault.offset,
-                    ..Diagnostic::error("cel", fault.path, fault.message)
-                }));
+                findings.extend(faults.into_iter().map(Fault::diagnostic));
                 None
             }
         };

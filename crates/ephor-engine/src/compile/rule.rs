@@ -6,10 +6,9 @@ use ephor_expr::{Str, Value};
 use super::action::FailureActions;
 use super::demands::RuleDemands;
 use crate::conditions::CompiledConditions;
-use crate::matching::{Matcher, Selector};
+use crate::matching::{Matcher, RequestMatcher, Selector};
 use crate::outcome::RuleKind;
 use crate::policy::Order;
-use crate::rules::admission::AdmissionSelection;
 use crate::rules::mutate::JsonPatch;
 use crate::rules::mutate::admission::AdmissionMutation;
 use crate::rules::validate::admission::AdmissionCheck;
@@ -17,6 +16,7 @@ use crate::rules::validate::cel::CelCheck;
 use crate::rules::validate::manifests::ManifestCheck;
 use crate::rules::validate::pattern::Pattern;
 use crate::rules::validate::pod_security::PodSecurityCheck;
+use crate::rules::validate::policy::PolicyCheck;
 use crate::scope::{Entry, Expr, Template};
 
 /// A rule, compiled.
@@ -69,12 +69,13 @@ pub enum Body {
 }
 
 impl Body {
-    /// Which requests it is about, if it is an admission policy of Kubernetes.
-    pub fn admission(&self) -> Option<&AdmissionSelection> {
+    /// Which requests it is about, if it is one of a policy that names resources, not kinds.
+    pub fn constraints(&self) -> Option<&RequestMatcher> {
         match self {
-            Body::Admission(mutation) => Some(mutation.selection()),
+            Body::Admission(mutation) => Some(&mutation.selection().constraints),
             Body::Validate(body) => match &body.check {
-                ValidateCheck::Admission(check) => Some(check.selection()),
+                ValidateCheck::Admission(check) => Some(&check.selection().constraints),
+                ValidateCheck::Policy(check) => Some(&check.constraints),
                 _ => None,
             },
             Body::Mutate(_) | Body::Generate(_) => None,
@@ -127,6 +128,8 @@ pub enum ValidateCheck {
     Cel(Box<CelCheck>),
     /// A `ValidatingAdmissionPolicy`.
     Admission(Box<AdmissionCheck>),
+    /// A policy of `policies.kyverno.io`.
+    Policy(Box<PolicyCheck>),
 }
 
 /// A pattern, compiled ahead if it has no variables.

@@ -293,8 +293,9 @@ impl<'e> RuleRun<'e> {
     }
 
     fn excepted(&self, scope: &mut Scope<'e>) -> Result<Option<Judgement>, Pending> {
-        // Exceptions are for policies of `kyverno.io`: an API server knows none.
-        if self.exceptions.is_empty() || self.program.id.kind.is_of_kubernetes() {
+        // An API server knows no exceptions, and policies of `policies.kyverno.io` look at theirs themselves.
+        let kind = self.program.id.kind;
+        if self.exceptions.is_empty() || kind.is_of_kubernetes() || kind.is_of_cel() {
             return Ok(None);
         }
         let scanning = self.review.mode == Mode::Scan;
@@ -327,7 +328,7 @@ impl<'e> RuleRun<'e> {
     fn body(&self, world: &'e World<'e>, scope: &mut Scope<'e>) -> Answered {
         match &self.rule.body {
             Body::Validate(body) => {
-                let run = validate::Run { rule: self.rule, body };
+                let run = validate::Run { rule: self.rule, body, exceptions: self.exceptions };
                 let Some(judgement) = run.judge(scope, &self.review.object)? else { return Ok(None) };
                 if judgement.verdict == Verdict::Fail
                     && let Some(tolerated) = self.tolerated(body, world)?
@@ -359,8 +360,13 @@ impl<'e> RuleRun<'e> {
         let review = self.review;
         let both = !review.object.is_null() && !review.old_object.is_null();
         // Without a signature the old object is no reason to admit the new one, and CEL compares the two itself.
-        let strict =
-            matches!(body.check, ValidateCheck::Manifests(_) | ValidateCheck::Cel(_) | ValidateCheck::Admission(_));
+        let strict = matches!(
+            body.check,
+            ValidateCheck::Manifests(_)
+                | ValidateCheck::Cel(_)
+                | ValidateCheck::Admission(_)
+                | ValidateCheck::Policy(_)
+        );
         if strict || !body.allow_existing_violations || !body.actions.enforces() || !both {
             return Ok(None);
         }
@@ -387,7 +393,7 @@ impl<'e> RuleRun<'e> {
         }
         let request = Value::object(old.request_value());
         let mut scope = Scope::new(world, &old, request, &self.rule.declared, &self.rule.context);
-        match (validate::Run { rule: self.rule, body }.judge(&mut scope, &old.object)) {
+        match (validate::Run { rule: self.rule, body, exceptions: self.exceptions }.judge(&mut scope, &old.object)) {
             Err(Pending) => Err(Pending),
             Ok(Some(judgement)) if judgement.verdict == Verdict::Fail => Ok(Some(Judgement::new(
                 Verdict::Skip,

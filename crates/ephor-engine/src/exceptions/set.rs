@@ -5,15 +5,19 @@ use ephor_expr::value::{Path, decode};
 use ephor_expr::{Str, Value};
 use rustc_hash::FxHashMap;
 
-use crate::compile::decode_finding;
+use super::policies::{PolicyExemption, exempted};
+use crate::cel::Inputs;
+use crate::compile::{POLICIES_GROUP, decode_finding};
 use crate::conditions::CompiledConditions;
 use crate::diagnostic::Diagnostic;
 use crate::fetch::Fetch;
 use crate::matching::{MatchError, MatchInput, MatchMode, Matcher};
-use crate::policy::{Conditions, PolicyException};
+use crate::policy::{Conditions, PolicyException, PolicyId};
+use crate::rules::admission::Halt;
 use crate::rules::conditions::{ConditionError, evaluate};
 use crate::rules::judgement::Pending;
 use crate::rules::validate::pod_security::Exclusion;
+use crate::rules::validate::policy::{Exempted, Exemptions};
 use crate::scope::{Answer, AtBase, Compiler, Scope, Template};
 
 /// One exception, compiled.
@@ -23,8 +27,22 @@ pub struct Exception {
     pub key: Str,
     /// Whether scans honour it.
     pub background: bool,
-    /// What it says, for translation into other kinds of policies.
-    pub declared: PolicyException,
+    family: Family,
+}
+
+/// Which family of policies an exception is for.
+#[derive(Debug)]
+enum Family {
+    /// `kyverno.io`.
+    Rules(Box<RuleExemption>),
+    /// `policies.kyverno.io`.
+    Policies(Box<PolicyExemption>),
+}
+
+/// An exception from rules of `kyverno.io`.
+#[derive(Debug)]
+struct RuleExemption {
+    declared: PolicyException,
     matches: Matcher,
     conditions: Option<CompiledConditions<Template>>,
     rules: Vec<(Str, Vec<Wildcard>)>,
@@ -47,8 +65,19 @@ pub(crate) struct Excepted<'e> {
 }
 
 impl Exception {
-    /// Compiles a `PolicyException` document.
+    /// Compiles a `PolicyException` document of either group.
     pub fn compile(document: &Value) -> Result<Self, Vec<Diagnostic>> {
+        let group =
+            document.str_at(&["apiVersion"]).and_then(|version| version.split_once('/')).map(|(group, _)| group);
+        if group == Some(POLICIES_GROUP) {
+            let exemption = PolicyExemption::compile(document)?;
+            let key = exemption.key().clone();
+            return Ok(Self { key, background: true, family: Family::Policies(Box::new(exemption)) });
+        }
+        Self::of_rules(document)
+    }
+
+    fn of_rules(document: &Value) -> Result<Self, Vec<Diagnostic>> {
         let exception: PolicyException =
             decode(document).map_err(|faults| faults.into_iter().map(decode_finding).collect::<Vec<_>>())?;
         let mut findings = Vec::new();
@@ -88,18 +117,45 @@ impl Exception {
         Ok(Self {
             key: format!("{}/{}", metadata.namespace.as_deref().unwrap_or_default(), metadata.name).into(),
             background: spec.background.unwrap_or(true),
-            declared: exception,
-            matches,
-            conditions,
-            rules,
-            pod_security,
+            family: Family::Rules(Box::new(RuleExemption {
+                declared: exception,
+                matches,
+                conditions,
+                rules,
+                pod_security,
+            })),
         })
+    }
+
+    /// What an exception from rules says, for translation into other kinds of policies.
+    pub fn declared(&self) -> Option<&PolicyException> {
+        self.rules().map(|rules| &rules.declared)
+    }
+
+    fn rules(&self) -> Option<&RuleExemption> {
+        match &self.family {
+            Family::Rules(rules) => Some(rules),
+            Family::Policies(_) => None,
+        }
+    }
+
+    fn policies(&self) -> Option<&PolicyExemption> {
+        match &self.family {
+            Family::Rules(_) => None,
+            Family::Policies(policies) => Some(policies),
+        }
     }
 
     /// The exception without the Policies of other namespaces than this one.
     #[must_use]
     pub fn within(mut self, namespace: &str) -> Self {
-        self.rules.retain(|(policy, _)| policy.split_once('/').is_none_or(|(other, _)| other == namespace));
+        match &mut self.family {
+            Family::Rules(exemption) => {
+                let own = |policy: &str| policy.split_once('/').is_none_or(|(other, _)| other == namespace);
+                exemption.rules.retain(|(policy, _)| own(policy));
+            }
+            Family::Policies(exemption) => exemption.restrict_to(namespace),
+        }
         self
     }
 }
@@ -109,7 +165,7 @@ impl ExceptionSet {
     pub fn new(all: Vec<Exception>) -> Self {
         let mut by_policy: FxHashMap<Str, Vec<usize>> = FxHashMap::default();
         for (i, exception) in all.iter().enumerate() {
-            for (policy, _) in &exception.rules {
+            for (policy, _) in exception.rules().iter().flat_map(|exemption| &exemption.rules) {
                 let list = by_policy.entry(policy.clone()).or_default();
                 if list.last() != Some(&i) {
                     list.push(i);
@@ -142,9 +198,10 @@ impl ExceptionSet {
         let Some(candidates) = self.by_policy.get(policy) else { return Ok(None) };
         let mut keys = Vec::new();
         let mut exclusions = Some(Vec::new());
-        for exception in candidates.iter().filter_map(|i| self.all.get(*i)) {
+        for known in candidates.iter().filter_map(|i| self.all.get(*i)) {
+            let Some(exception) = known.rules() else { continue };
             let named = exception.rules.iter().any(|(p, rules)| p == policy && rules.iter().any(|w| w.matches(rule)));
-            if !named || (scanning && !exception.background) {
+            if !named || (scanning && !known.background) {
                 continue;
             }
             match exception.matches.matches(input) {
@@ -163,7 +220,7 @@ impl ExceptionSet {
                 Ok(_) | Err(ConditionError::Failed(..) | ConditionError::Budget(_)) => continue,
                 Err(ConditionError::Pending) => return Err(Pending),
             }
-            keys.push(exception.key.clone());
+            keys.push(known.key.clone());
             if exception.pod_security.is_empty() {
                 exclusions = None;
             } else if let Some(list) = &mut exclusions {
@@ -171,5 +228,11 @@ impl ExceptionSet {
             }
         }
         Ok((!keys.is_empty()).then_some(Excepted { keys, exclusions }))
+    }
+}
+
+impl Exemptions for ExceptionSet {
+    fn exempted(&self, policy: &PolicyId, inputs: &Inputs<'_>) -> Result<Exempted, Halt> {
+        exempted(self.all.iter().filter_map(Exception::policies), policy, inputs)
     }
 }

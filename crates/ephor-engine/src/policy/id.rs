@@ -21,6 +21,10 @@ pub enum ProgramKind {
     ValidatingAdmissionPolicy,
     /// `MutatingAdmissionPolicy` of Kubernetes.
     MutatingAdmissionPolicy,
+    /// `ValidatingPolicy` of `policies.kyverno.io`.
+    ValidatingPolicy,
+    /// `NamespacedValidatingPolicy` of `policies.kyverno.io`.
+    NamespacedValidatingPolicy,
 }
 
 impl ProgramKind {
@@ -31,17 +35,37 @@ impl ProgramKind {
 
     /// Whether its policies live in namespaces.
     pub fn is_namespaced(self) -> bool {
-        matches!(self, Self::Policy)
+        matches!(self, Self::Policy | Self::NamespacedValidatingPolicy)
+    }
+
+    /// Whether it is of `policies.kyverno.io`.
+    pub fn is_of_cel(self) -> bool {
+        matches!(self, Self::ValidatingPolicy | Self::NamespacedValidatingPolicy)
     }
 
     /// The kind, as documents spell it; `None` for a kind that is no policy.
     pub fn parse(kind: &str) -> Option<Self> {
-        match kind {
-            "ClusterPolicy" => Some(Self::ClusterPolicy),
-            "Policy" => Some(Self::Policy),
-            "ValidatingAdmissionPolicy" => Some(Self::ValidatingAdmissionPolicy),
-            "MutatingAdmissionPolicy" => Some(Self::MutatingAdmissionPolicy),
-            _ => None,
+        Self::ALL.into_iter().find(|known| known.as_str() == kind)
+    }
+
+    const ALL: [Self; 6] = [
+        Self::ClusterPolicy,
+        Self::Policy,
+        Self::ValidatingAdmissionPolicy,
+        Self::MutatingAdmissionPolicy,
+        Self::ValidatingPolicy,
+        Self::NamespacedValidatingPolicy,
+    ];
+
+    /// The kind, as documents spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ClusterPolicy => "ClusterPolicy",
+            Self::Policy => "Policy",
+            Self::ValidatingAdmissionPolicy => "ValidatingAdmissionPolicy",
+            Self::MutatingAdmissionPolicy => "MutatingAdmissionPolicy",
+            Self::ValidatingPolicy => "ValidatingPolicy",
+            Self::NamespacedValidatingPolicy => "NamespacedValidatingPolicy",
         }
     }
 }

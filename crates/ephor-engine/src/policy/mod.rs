@@ -23,6 +23,7 @@ mod selection;
 mod spec;
 mod status;
 mod validate;
+mod validating;
 
 use blocks::filled;
 
@@ -59,4 +60,8 @@ pub use status::{AutogenStatus, PolicyCondition, PolicyStatus, RuleCount, Valida
 pub use validate::{
     Deny, DryRun, IgnoredFields, Manifests, ObjectReference, PodSecurity, PodSecurityExclusion, Validate,
     ValidateForEach,
+};
+pub use validating::{
+    EvaluationMode, PodControllers, PolicyAutogen, PolicyEvaluation, PolicyWebhook, Switch, ValidatingPolicy,
+    ValidatingPolicySpec,
 };

@@ -62,11 +62,6 @@ impl From<Stop> for Halt {
 }
 
 impl AdmissionSelection {
-    /// Whether the policy may be about objects of a resource.
-    pub fn may_match(&self, resource: &RequestResource<'_>) -> bool {
-        self.constraints.may_match(resource)
-    }
-
     /// The evaluations that a review asks for; none if the policy does not apply.
     pub(crate) fn occasions(&self, review: &Review, world: &World<'_>) -> Result<Vec<Occasion<'_>>, Halt> {
         let inputs = Inputs::new(review, world);
@@ -120,7 +115,7 @@ pub(crate) fn with_user(review: &Review) -> Cow<'_, Review> {
 }
 
 /// Whether a block means the request. The labels of its namespace are asked for only if they decide.
-fn applies(
+pub(crate) fn applies(
     block: &RequestMatcher,
     review: &Review,
     resource: &RequestResource<'_>,

@@ -121,7 +121,11 @@ pub(crate) fn policy(given: &Value) -> Value {
     fill(&mut document, "kind", "ClusterPolicy");
     let metadata = member(&mut document, "metadata");
     fill(metadata, "name", "p");
-    if document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.contains("Admission")) {
+    if document
+        .get("kind")
+        .and_then(Value::as_str)
+        .is_some_and(|kind| kind.contains("Admission") || kind.ends_with("ValidatingPolicy"))
+    {
         return Value::object(document);
     }
     let spec = member(&mut document, "spec");

@@ -8,6 +8,8 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::Context;
 use clap::ValueEnum;
 use ephor_cluster::{Cluster, Discovery};
+use ephor_engine::diagnostic::Diagnostic;
+use ephor_expr::value::Path as FieldPath;
 use similar::TextDiff;
 
 use super::CommandResult;
@@ -90,9 +92,16 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     Ok(exit.max(fixed))
 }
 
-/// The policies of a cluster.
+/// The policies of a cluster. Those that only the command line evaluates are errors: nothing enforces them there.
 fn stored(cluster: &dyn Cluster, namespace: Option<&str>) -> anyhow::Result<LoadedPolicies> {
-    load_stored(cluster, namespace).context("cannot read the policies of the cluster")
+    let mut loaded = load_stored(cluster, namespace).context("cannot read the policies of the cluster")?;
+    for policy in loaded.policies.iter().filter(|policy| policy.program.id.kind.is_of_cel()) {
+        let kind = policy.program.id.kind.as_str();
+        let message = format!("kind `{kind}` is not supported yet in a cluster: only the command line evaluates it");
+        let finding = Diagnostic::error("not-supported", FieldPath::root().key("kind"), message);
+        loaded.findings.push(Located::of_diagnostic(finding, &policy.origin));
+    }
+    Ok(loaded)
 }
 
 /// What a check came to.
@@ -276,7 +285,9 @@ spec:
 apiVersion: policies.kyverno.io/v1
 kind: ValidatingPolicy
 metadata: {name: cel}
-spec: {validations: [{expression: 'true'}]}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+  validations: [{expression: 'true'}]
 ",
         );
         let line = Line::try_parse_from(["check", "--cluster", "--output-format", "concise"]).unwrap();
@@ -284,7 +295,7 @@ spec: {validations: [{expression: 'true'}]}
         let Checked { text, summary, exit } = check(loaded, &line.args, &Ui::new(true, false));
         insta::assert_snapshot!(format!("{text}{summary}"), @r"
         ClusterPolicy/signed:13:5: error[not-supported]: `verifyImages` is not supported yet (spec.rules[0].verifyImages)
-        ValidatingPolicy/cel:2:7: error[not-supported]: kind `ValidatingPolicy` is not supported yet (kind)
+        ValidatingPolicy/cel:2:7: error[not-supported]: kind `ValidatingPolicy` is not supported yet in a cluster: only the command line evaluates it (kind)
         2 errors, 0 warnings in 3 stored objects
         ");
         assert_eq!(exit, Exit::Findings);

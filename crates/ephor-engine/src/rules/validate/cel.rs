@@ -3,7 +3,7 @@
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
 
-use crate::cel::{Body, Evaluator, Inputs, Listed, Matched, Params, ParamsError, Place, Ruling, Source, Stop};
+use crate::cel::{Body, Evaluator, Fault, Inputs, Listed, Matched, Params, ParamsError, Place, Ruling, Source, Stop};
 use crate::diagnostic::Diagnostic;
 use crate::matching::SelectorError;
 use crate::outcome::Verdict;
@@ -52,13 +52,8 @@ impl CelCheck {
             annotations: listed(rule.cel.audit_annotations.as_ref(), path.key("auditAnnotations")),
             ..Source::at(Place::Validation { params: rule.cel.param_kind.is_some() })
         };
-        let body = Body::compile(&source).map_err(|faults| {
-            let finding = |fault: crate::cel::Fault| {
-                let finding = Diagnostic::error("cel", fault.path, fault.message);
-                Diagnostic { offset: fault.offset, ..finding }
-            };
-            faults.into_iter().map(finding).collect::<Vec<_>>()
-        })?;
+        let body =
+            Body::compile(&source).map_err(|faults| faults.into_iter().map(Fault::diagnostic).collect::<Vec<_>>())?;
         Ok(Self { body, params })
     }
 

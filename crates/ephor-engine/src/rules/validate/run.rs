@@ -10,6 +10,7 @@ use super::manifests::ManifestOutcome;
 use super::messages;
 use super::pattern::{Mismatch, Pattern, Scalars};
 use super::pod_security::PodSecurityOutcome;
+use super::policy::Exemptions;
 use crate::compile::{CompiledRule, ForEach, PatternBody, ValidateBody, ValidateCheck};
 use crate::conditions::{BlockOutcome, CompiledConditions};
 use crate::outcome::Verdict;
@@ -26,6 +27,7 @@ const MAX_LOOPS: usize = 16;
 pub(crate) struct Run<'e> {
     pub(crate) rule: &'e CompiledRule,
     pub(crate) body: &'e ValidateBody,
+    pub(crate) exceptions: &'e dyn Exemptions,
 }
 
 /// Where a check stands: loops change both.
@@ -57,6 +59,7 @@ impl<'e> Run<'e> {
             ValidateCheck::AnyPattern(patterns) => self.any_pattern(patterns, path, subject, scope),
             ValidateCheck::Cel(check) => check.judge(scope, &self.body.pass_message),
             ValidateCheck::Admission(check) => check.judge(scope),
+            ValidateCheck::Policy(check) => check.judge(scope, self.exceptions),
             _ if deleting => Ok(None),
             ValidateCheck::PodSecurity(check) => {
                 Ok(Some(pod_security_judgement(check.evaluate(at.subject, &self.rule.name, &[]))))

@@ -1,0 +1,187 @@
+//! `PolicyException`s of `policies.kyverno.io`: they let requests off whole policies, or hand policies lists of what is
+//! allowed.
+
+use ephor_expr::value::{Path, decode};
+use ephor_expr::{Str, Value};
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::cel::{Body, Evaluator, Fault, Inputs, Listed, Matched, Place, Source};
+use crate::compile::decode_finding;
+use crate::diagnostic::Diagnostic;
+use crate::outcome::Verdict;
+use crate::policy::{MatchCondition, Metadata, PolicyId, ProgramKind};
+use crate::rules::admission::Halt;
+use crate::rules::validate::policy::Exempted;
+
+/// The label that says which exception's result counts.
+const PRIORITY: &str = "polex.kyverno.io/priority";
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+struct Document {
+    api_version: Str,
+    kind: Str,
+    metadata: Metadata,
+    spec: Spec,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+struct Spec {
+    policy_refs: Vec<PolicyRef>,
+    match_conditions: Vec<MatchCondition>,
+    images: Vec<Str>,
+    allowed_values: Vec<Str>,
+    report_result: ReportResult,
+    expires_at: Option<Str>,
+    properties: Option<Value>,
+    evaluation_mode: Option<Str>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct PolicyRef {
+    name: Str,
+    kind: Str,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ReportResult {
+    #[default]
+    Skip,
+    Pass,
+}
+
+/// One exception, compiled.
+#[derive(Debug)]
+pub(super) struct PolicyExemption {
+    key: Str,
+    /// The policies, by kind and name; in whatever namespace they are.
+    policies: Vec<(ProgramKind, Str)>,
+    body: Body,
+    images: Vec<Value>,
+    values: Vec<Value>,
+    result: ReportResult,
+    expires: Option<Timestamp>,
+    priority: i64,
+    /// The only namespace whose namespaced policies it is about; `None`: all.
+    namespace: Option<Str>,
+}
+
+impl PolicyExemption {
+    /// Compiles a document; what is wrong with it otherwise.
+    pub(super) fn compile(document: &Value) -> Result<Self, Vec<Diagnostic>> {
+        let Document { metadata, spec, .. } =
+            decode(document).map_err(|faults| faults.into_iter().map(decode_finding).collect::<Vec<_>>())?;
+        let base = Path::root().key("spec");
+        let mut findings = Vec::new();
+        let mut fault = |path: Path, text: &str| findings.push(Diagnostic::error("exception", path, text));
+        let at = base.key("policyRefs");
+        if spec.policy_refs.is_empty() {
+            fault(at.clone(), "must specify at least one policy ref");
+        }
+        let mut policies = Vec::new();
+        for (i, reference) in spec.policy_refs.iter().enumerate() {
+            if reference.name.is_empty() {
+                fault(at.index(i), "must specify policy name");
+            }
+            match reference.kind.as_str() {
+                "" => fault(at.index(i), "must specify policy kind"),
+                // References to kinds that are not evaluated yet say nothing about those that are.
+                kind => policies.extend(ProgramKind::parse(kind).map(|kind| (kind, reference.name.clone()))),
+            }
+        }
+        let expires = spec.expires_at.as_ref().map(|text| text.parse::<Timestamp>()).transpose();
+        if expires.is_err() {
+            fault(base.key("expiresAt"), "must be a time as in RFC 3339, such as 2026-01-02T15:04:05Z");
+        }
+        let source = Source {
+            conditions: Listed { items: &spec.match_conditions, path: base.key("matchConditions") },
+            ..Source::at(Place::ValidatingPolicy { namespaced: false })
+        };
+        let body = match Body::compile(&source) {
+            Ok(body) => body,
+            Err(faults) => {
+                findings.extend(faults.into_iter().map(Fault::diagnostic));
+                Body::default()
+            }
+        };
+        if findings.iter().any(Diagnostic::is_error) {
+            return Err(findings);
+        }
+        let texts = |list: Vec<Str>| list.into_iter().map(Value::from).collect();
+        let priority = metadata.labels.as_ref().and_then(|labels| labels.get(PRIORITY)?.parse().ok());
+        Ok(Self {
+            key: format!("{}/{}", metadata.namespace.as_deref().unwrap_or_default(), metadata.name).into(),
+            policies,
+            body,
+            images: texts(spec.images),
+            values: texts(spec.allowed_values),
+            result: spec.report_result,
+            expires: expires.ok().flatten(),
+            priority: priority.unwrap_or(0),
+            namespace: None,
+        })
+    }
+
+    pub(super) fn key(&self) -> &Str {
+        &self.key
+    }
+
+    /// Takes away namespaced policies of other namespaces than this one.
+    pub(super) fn restrict_to(&mut self, namespace: &str) {
+        self.namespace = Some(Str::new(namespace));
+    }
+
+    fn is_about(&self, policy: &PolicyId) -> bool {
+        let foreign = policy.namespace.as_ref().zip(self.namespace.as_ref()).is_some_and(|(of, own)| of != own);
+        !foreign && self.policies.iter().any(|(kind, name)| *kind == policy.kind && *name == policy.name)
+    }
+}
+
+/// What those of `exceptions` say that name `policy` and whose conditions the request meets.
+pub(super) fn exempted<'x>(
+    exceptions: impl Iterator<Item = &'x PolicyExemption>,
+    policy: &PolicyId,
+    inputs: &Inputs<'_>,
+) -> Result<Exempted, Halt> {
+    let now = inputs.now();
+    let (mut images, mut values) = (Vec::new(), Vec::new());
+    let mut whole: Vec<&PolicyExemption> = Vec::new();
+    let mut unclear = None;
+    let valid = |exception: &&PolicyExemption| exception.expires.is_none_or(|expires| now < expires);
+    for exception in exceptions.filter(|exception| exception.is_about(policy)).filter(valid) {
+        match Evaluator::new(&exception.body, inputs, &Value::Null).matches()? {
+            Matched::No(_) => continue,
+            Matched::Failed(text) => {
+                unclear.get_or_insert_with(|| format!("exception {}: {text}", exception.key));
+                continue;
+            }
+            Matched::Yes => {}
+        }
+        if exception.images.is_empty() && exception.values.is_empty() {
+            whole.push(exception);
+        }
+        images.extend_from_slice(&exception.images);
+        values.extend_from_slice(&exception.values);
+    }
+    // That of the highest priority decides, and of those the first.
+    let decisive =
+        whole.iter().copied().reduce(|first, next| if next.priority > first.priority { next } else { first });
+    if let Some(decisive) = decisive {
+        let keys: Vec<Str> = whole.iter().map(|exception| exception.key.clone()).collect();
+        let (verdict, word) = match decisive.result {
+            ReportResult::Skip => (Verdict::Skip, "skipped"),
+            ReportResult::Pass => (Verdict::Pass, "passed"),
+        };
+        let message = format!("rule is {word} due to policy exception: {}", keys.join(", "));
+        return Ok(Exempted::Whole { verdict, message, keys });
+    }
+    if let Some(text) = unclear {
+        return Ok(Exempted::Unclear(text));
+    }
+    let lists = [("allowedImages", Value::array(images)), ("allowedValues", Value::array(values))];
+    Ok(Exempted::Allowing(Value::from(lists)))
+}

@@ -136,6 +136,12 @@ pub enum Fact {
 pub trait Merger: Send + Sync {
     /// `object` with all that `configuration` says, or why that cannot be.
     fn merge(&self, object: &Value, configuration: &Value) -> Result<Value, String>;
+
+    /// Whether it merges as an API server does for its own admission policies. What stands in for one elsewhere serves
+    /// policies of `policies.kyverno.io` alone.
+    fn is_of_api_server(&self) -> bool {
+        true
+    }
 }
 
 /// The answers known so far.

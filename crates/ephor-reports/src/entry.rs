@@ -11,6 +11,8 @@ use jiff::Timestamp;
 pub const SOURCE: &str = "kyverno";
 /// The source of results of validating policies of `policies.kyverno.io`.
 const VALIDATING_SOURCE: &str = "KyvernoValidatingPolicy";
+/// The source of results of mutating policies of `policies.kyverno.io`.
+const MUTATING_SOURCE: &str = "KyvernoMutatingPolicy";
 
 /// What a report says about the policy of a result.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +52,7 @@ pub fn source(kind: ProgramKind) -> &'static str {
         ProgramKind::ValidatingAdmissionPolicy => "ValidatingAdmissionPolicy",
         ProgramKind::MutatingAdmissionPolicy => "MutatingAdmissionPolicy",
         ProgramKind::ValidatingPolicy | ProgramKind::NamespacedValidatingPolicy => VALIDATING_SOURCE,
+        ProgramKind::MutatingPolicy | ProgramKind::NamespacedMutatingPolicy => MUTATING_SOURCE,
     }
 }
 
@@ -63,6 +66,8 @@ fn kind_of_source(source: &str, namespaced: bool) -> Option<ProgramKind> {
         "MutatingAdmissionPolicy" => Some(ProgramKind::MutatingAdmissionPolicy),
         VALIDATING_SOURCE if namespaced => Some(ProgramKind::NamespacedValidatingPolicy),
         VALIDATING_SOURCE => Some(ProgramKind::ValidatingPolicy),
+        MUTATING_SOURCE if namespaced => Some(ProgramKind::NamespacedMutatingPolicy),
+        MUTATING_SOURCE => Some(ProgramKind::MutatingPolicy),
         _ => None,
     }
 }

@@ -83,6 +83,8 @@ impl Ephemeral {
                 ProgramKind::MutatingAdmissionPolicy => "map",
                 ProgramKind::ValidatingPolicy => "vpol",
                 ProgramKind::NamespacedValidatingPolicy => "nvpol",
+                ProgramKind::MutatingPolicy => "mpol",
+                ProgramKind::NamespacedMutatingPolicy => "nmpol",
             };
             if policy.name.len() <= LONGEST_LABEL {
                 labels.insert(format!("{prefix}.kyverno.io/{}", policy.name), version.clone());

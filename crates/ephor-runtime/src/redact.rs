@@ -4,8 +4,9 @@
 //! in a request, encoded and decoded, prints as `<redacted>` in denials, Events and logs.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use ephor_engine::fetch::{Fact, Fetch};
+use ephor_engine::fetch::{Fact, Fetch, Merger};
 use ephor_engine::gate::AllowedFetch;
 use ephor_engine::outcome::{Detail, Outcome};
 use ephor_engine::redact::{REDACTED, Redactor};
@@ -123,6 +124,10 @@ impl<A: Answers + ?Sized> Answers for Learning<'_, A> {
 
     fn context_limit(&self) -> u64 {
         self.answers.context_limit()
+    }
+
+    fn merger(&self) -> Option<Arc<dyn Merger>> {
+        self.answers.merger()
     }
 
     fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ephor_engine::evaluation::Evaluation;
-use ephor_engine::fetch::{Fact, Fetch};
+use ephor_engine::fetch::{Fact, Fetch, Merger};
 use ephor_engine::gate::AllowedFetch;
 use ephor_engine::outcome::Phase;
 use ephor_engine::redact::Redactor;
@@ -89,6 +89,10 @@ impl Answers for Recorded<'_> {
 
     fn context_limit(&self) -> u64 {
         self.answers.context_limit()
+    }
+
+    fn merger(&self) -> Option<Arc<dyn Merger>> {
+        self.answers.merger()
     }
 
     fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {

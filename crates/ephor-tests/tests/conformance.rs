@@ -17,7 +17,7 @@ const NOT_BUILT: [&str; 10] = [
     "`envoyPayloads`",
     "`httpPayloads`",
     "`evaluation.mode`",
-    "`MutatingPolicy`",
+    "a `MutatingPolicy`",
     "`GeneratingPolicy`",
     "`DeletingPolicy`",
     "`ImageValidatingPolicy`",

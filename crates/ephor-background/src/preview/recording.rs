@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard};
 
-use ephor_engine::fetch::{Fact, Fetch};
+use ephor_engine::fetch::{Fact, Fetch, Merger};
 use ephor_engine::gate::AllowedFetch;
 use ephor_engine::redact::Redactor;
 use ephor_expr::{Str, Value};
@@ -110,6 +110,10 @@ impl Answers for RecordingAnswers {
 
     fn context_limit(&self) -> u64 {
         self.facts.context_limit()
+    }
+
+    fn merger(&self) -> Option<Arc<dyn Merger>> {
+        self.facts.merger()
     }
 
     fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use ephor_cluster::raw;
 use ephor_engine::evaluation::Evaluation;
-use ephor_engine::fetch::{Fact, Fetch};
+use ephor_engine::fetch::{Fact, Fetch, Merger};
 use ephor_engine::gate::AllowedFetch;
 use ephor_engine::outcome::{Outcome, Phase};
 use ephor_engine::policy::{HttpMethod, Operation};
@@ -94,6 +94,10 @@ impl Answers for Recorder<'_, '_> {
 
     fn context_limit(&self) -> u64 {
         self.context.env.answers.context_limit()
+    }
+
+    fn merger(&self) -> Option<Arc<dyn Merger>> {
+        self.context.env.answers.merger()
     }
 
     fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {

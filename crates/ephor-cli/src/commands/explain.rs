@@ -289,12 +289,8 @@ impl Explaining<'_> {
         };
         let place = line(origin, &rule.path);
         // Rules of policies in CEL have no names.
-        let name = match rule.name.as_str() {
-            "" if rule.for_others => "for controllers of Pods".to_owned(),
-            "" => "for what the policy names".to_owned(),
-            name => plain::line(name).to_string(),
-        };
-        let _ = writeln!(out, "  {place:>5}  rule {name}: {}", paint(word, colour, self.colour));
+        let name = if rule.name.is_empty() { String::new() } else { format!(" {}", plain::line(&rule.name)) };
+        let _ = writeln!(out, "  {place:>5}  rule{name}: {}", paint(word, colour, self.colour));
         for step in &rule.steps {
             let place = step.path.as_ref().map(|path| line(origin, path)).unwrap_or_default();
             let _ = writeln!(out, "  {place:>5}    {}", plain::block(&step.text, "           "));

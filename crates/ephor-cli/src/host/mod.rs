@@ -6,6 +6,7 @@
 
 mod globals;
 mod live;
+mod merger;
 mod objects;
 mod read_only;
 
@@ -15,8 +16,9 @@ pub use objects::ObjectsAtHand;
 pub use read_only::ReadOnly;
 
 use std::fmt;
+use std::sync::Arc;
 
-use ephor_engine::fetch::{Fact, Fetch};
+use ephor_engine::fetch::{Fact, Fetch, Merger};
 use ephor_engine::gate::AllowedFetch;
 use ephor_engine::redact::secrets_of;
 use ephor_expr::{Str, Value};
@@ -58,6 +60,10 @@ impl Answers for Host {
     /// Unlimited: a command serves one user, and the limit is a setting of an installation.
     fn context_limit(&self) -> u64 {
         0
+    }
+
+    fn merger(&self) -> Option<Arc<dyn Merger>> {
+        Some(merger::built_in())
     }
 
     fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {

@@ -99,19 +99,17 @@ const ADMISSION: [&str; 4] = [
 ];
 
 /// The kinds of `policies.kyverno.io` and Kubernetes that are recognised so that they are refused by name.
-const NOT_BUILT: [&str; 8] = [
-    "MutatingPolicy",
+const NOT_BUILT: [&str; 6] = [
     "GeneratingPolicy",
     "DeletingPolicy",
     "ImageValidatingPolicy",
-    "NamespacedMutatingPolicy",
     "NamespacedGeneratingPolicy",
     "NamespacedDeletingPolicy",
     "NamespacedImageValidatingPolicy",
 ];
 
 /// The kinds of `policies.kyverno.io` that are evaluated.
-const CEL: [&str; 2] = ["ValidatingPolicy", "NamespacedValidatingPolicy"];
+const CEL: [&str; 4] = ["ValidatingPolicy", "NamespacedValidatingPolicy", "MutatingPolicy", "NamespacedMutatingPolicy"];
 
 /// Whether [`load_policies`] knows what to do with a kind.
 pub(super) fn is_policy_kind(kind: &str) -> bool {
@@ -187,7 +185,7 @@ fn load_document(document: Value, origin: Origin, foreign: Foreign, loaded: &mut
             loaded.report(check_global_context(&document), &origin);
             loaded.globals.push((document, origin));
         }
-        (POLICIES_GROUP, "ValidatingPolicy" | "NamespacedValidatingPolicy") => {
+        (POLICIES_GROUP, kind) if CEL.contains(&kind) => {
             loaded.add(compile(&document), document, origin);
         }
         (POLICIES_GROUP, "PolicyException") => match Exception::compile(&document) {

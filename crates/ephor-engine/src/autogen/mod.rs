@@ -13,4 +13,4 @@ mod rewrite;
 pub use controllers::{ANNOTATION, Controllers, Fault, Misnamed, controllers, misnamed};
 pub use eligible::{Ineligible, eligible, is_on_pods};
 pub use expand::{Generated, expand};
-pub use policies::{GeneratedSpec, UnknownController, expand_spec, unknown_controllers};
+pub use policies::{GeneratedSpec, UnknownController, expand_mutation, expand_spec, unknown_controllers};

@@ -28,6 +28,11 @@ pub enum Place {
         /// Whether it is a `NamespacedValidatingPolicy`.
         namespaced: bool,
     },
+    /// A `MutatingPolicy`.
+    MutatingPolicy {
+        /// Whether it is a `NamespacedMutatingPolicy`.
+        namespaced: bool,
+    },
 }
 
 /// Whose rules hold for messages, errors and limits.
@@ -43,7 +48,7 @@ pub(super) enum Dialect {
 impl Place {
     fn dialect(self) -> Dialect {
         match self {
-            Place::ValidatingPolicy { .. } => Dialect::Kyverno,
+            Place::ValidatingPolicy { .. } | Place::MutatingPolicy { .. } => Dialect::Kyverno,
             Place::Validation { .. } | Place::Mutation { .. } | Place::Webhook => Dialect::Kubernetes,
         }
     }
@@ -51,7 +56,7 @@ impl Place {
     /// The environment of messages, which cannot ask the authorizer.
     fn messages(self) -> Environment {
         let profile = match self {
-            Place::ValidatingPolicy { .. } => return self.environment(),
+            Place::ValidatingPolicy { .. } | Place::MutatingPolicy { .. } => return self.environment(),
             Place::Validation { params: true } | Place::Mutation { params: true } => Kubernetes::Message,
             _ => Kubernetes::MessageWithoutParams,
         };
@@ -66,6 +71,8 @@ impl Place {
             Place::Mutation { params: false } => Kubernetes::MutationWithoutParams,
             Place::Webhook => Kubernetes::Webhook,
             Place::ValidatingPolicy { namespaced: false } => return Kyverno::Validating.environment(),
+            Place::MutatingPolicy { namespaced: false } => return Kyverno::Mutating.environment(),
+            Place::MutatingPolicy { namespaced: true } => return Kyverno::NamespacedMutating.environment(),
             Place::ValidatingPolicy { namespaced: true } => return Kyverno::NamespacedValidating.environment(),
         };
         profile.environment()
@@ -228,8 +235,9 @@ impl Body {
             Dialect::Kubernetes => VARIABLES,
             Dialect::Kyverno => KYVERNO_VARIABLES,
         };
-        // In `policies.kyverno.io` conditions come before variables, and do not know them.
-        if body.dialect == Dialect::Kyverno {
+        // Those of a `ValidatingPolicy` come before variables, and do not know them.
+        let conditions_first = matches!(source.place, Place::ValidatingPolicy { .. });
+        if conditions_first {
             body.conditions = compiler.conditions(source);
         }
         let mut fields: Vec<(Str, Type)> = Vec::new();
@@ -240,7 +248,7 @@ impl Body {
             fields.push(field);
             body.variables.push(Variable { name: variable.name.clone(), expression });
         }
-        if body.dialect == Dialect::Kubernetes {
+        if !conditions_first {
             body.conditions = compiler.conditions(source);
         }
         for (i, (validation, path)) in source.validations.iter("expression").enumerate() {

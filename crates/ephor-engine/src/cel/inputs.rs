@@ -34,6 +34,16 @@ impl<'e> Inputs<'e> {
         }
     }
 
+    /// The review.
+    pub(crate) fn review(&self) -> &'e Review {
+        self.review
+    }
+
+    /// What is asked outside of the review.
+    pub(crate) fn world(&self) -> &'e World<'e> {
+        self.world
+    }
+
     /// The present.
     pub(crate) fn now(&self) -> jiff::Timestamp {
         self.world.now()

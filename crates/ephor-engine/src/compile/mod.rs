@@ -8,6 +8,7 @@ mod admission;
 mod demands;
 mod generate;
 mod mutate;
+mod mutating;
 mod policy;
 mod program;
 mod rule;

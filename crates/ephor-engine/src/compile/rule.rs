@@ -11,6 +11,7 @@ use crate::outcome::RuleKind;
 use crate::policy::Order;
 use crate::rules::mutate::JsonPatch;
 use crate::rules::mutate::admission::AdmissionMutation;
+use crate::rules::mutate::policy::PolicyMutation;
 use crate::rules::validate::admission::AdmissionCheck;
 use crate::rules::validate::cel::CelCheck;
 use crate::rules::validate::manifests::ManifestCheck;
@@ -66,6 +67,8 @@ pub enum Body {
     Generate(Box<GeneratedBody>),
     /// Changes objects: a `MutatingAdmissionPolicy`.
     Admission(Box<AdmissionMutation>),
+    /// Changes objects: a `MutatingPolicy`.
+    Policy(Box<PolicyMutation>),
 }
 
 impl Body {
@@ -73,6 +76,7 @@ impl Body {
     pub fn constraints(&self) -> Option<&RequestMatcher> {
         match self {
             Body::Admission(mutation) => Some(&mutation.selection().constraints),
+            Body::Policy(mutation) => Some(&mutation.constraints),
             Body::Validate(body) => match &body.check {
                 ValidateCheck::Admission(check) => Some(&check.selection().constraints),
                 ValidateCheck::Policy(check) => Some(&check.constraints),
@@ -86,7 +90,7 @@ impl Body {
     pub fn kind(&self) -> RuleKind {
         match self {
             Body::Validate(_) => RuleKind::Validate,
-            Body::Mutate(_) | Body::Admission(_) => RuleKind::Mutate,
+            Body::Mutate(_) | Body::Admission(_) | Body::Policy(_) => RuleKind::Mutate,
             Body::Generate(_) => RuleKind::Generate,
         }
     }

@@ -345,8 +345,9 @@ impl<'e> RuleRun<'e> {
                     None => run.judge(scope, &self.review.object).map(Some),
                 }
             }
-            Body::Admission(_) if self.review.operation == Operation::Delete => Ok(None),
+            Body::Admission(_) | Body::Policy(_) if self.review.operation == Operation::Delete => Ok(None),
             Body::Admission(mutation) => mutation.judge(scope),
+            Body::Policy(mutation) => mutation.judge(scope, self.exceptions),
             Body::Generate(body) => {
                 let run = generate::Run { program: self.program, rule: self.rule, body };
                 Ok(run.judge(scope, self.review.subject())?.map(|judgement| (judgement, None)))

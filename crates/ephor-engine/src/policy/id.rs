@@ -25,6 +25,10 @@ pub enum ProgramKind {
     ValidatingPolicy,
     /// `NamespacedValidatingPolicy` of `policies.kyverno.io`.
     NamespacedValidatingPolicy,
+    /// `MutatingPolicy` of `policies.kyverno.io`.
+    MutatingPolicy,
+    /// `NamespacedMutatingPolicy` of `policies.kyverno.io`.
+    NamespacedMutatingPolicy,
 }
 
 impl ProgramKind {
@@ -35,12 +39,18 @@ impl ProgramKind {
 
     /// Whether its policies live in namespaces.
     pub fn is_namespaced(self) -> bool {
-        matches!(self, Self::Policy | Self::NamespacedValidatingPolicy)
+        matches!(self, Self::Policy | Self::NamespacedValidatingPolicy | Self::NamespacedMutatingPolicy)
     }
 
     /// Whether it is of `policies.kyverno.io`.
     pub fn is_of_cel(self) -> bool {
-        matches!(self, Self::ValidatingPolicy | Self::NamespacedValidatingPolicy)
+        matches!(
+            self,
+            Self::ValidatingPolicy
+                | Self::NamespacedValidatingPolicy
+                | Self::MutatingPolicy
+                | Self::NamespacedMutatingPolicy
+        )
     }
 
     /// The kind, as documents spell it; `None` for a kind that is no policy.
@@ -48,13 +58,15 @@ impl ProgramKind {
         Self::ALL.into_iter().find(|known| known.as_str() == kind)
     }
 
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 8] = [
         Self::ClusterPolicy,
         Self::Policy,
         Self::ValidatingAdmissionPolicy,
         Self::MutatingAdmissionPolicy,
         Self::ValidatingPolicy,
         Self::NamespacedValidatingPolicy,
+        Self::MutatingPolicy,
+        Self::NamespacedMutatingPolicy,
     ];
 
     /// The kind, as documents spell it.
@@ -66,6 +78,8 @@ impl ProgramKind {
             Self::MutatingAdmissionPolicy => "MutatingAdmissionPolicy",
             Self::ValidatingPolicy => "ValidatingPolicy",
             Self::NamespacedValidatingPolicy => "NamespacedValidatingPolicy",
+            Self::MutatingPolicy => "MutatingPolicy",
+            Self::NamespacedMutatingPolicy => "NamespacedMutatingPolicy",
         }
     }
 }

@@ -17,6 +17,7 @@ mod global_context;
 mod id;
 mod meta;
 mod mutate;
+mod mutating;
 mod operations;
 mod rule;
 mod selection;
@@ -48,6 +49,7 @@ pub use global_context::{GlobalApiCall, GlobalContextEntry, GlobalContextSpec, P
 pub use id::{PolicyId, ProgramKind};
 pub use meta::Metadata;
 pub use mutate::{Mutate, MutateForEach, Order, Target};
+pub use mutating::{MutatingPolicy, MutatingPolicySpec, MutationAutogen, MutationEvaluation, TargetConstraints};
 pub use operations::Operations;
 pub use rule::Rule;
 pub use selection::{

@@ -114,8 +114,20 @@ pub(crate) fn with_user(review: &Review) -> Cow<'_, Review> {
     Cow::Owned(Review { user: Some(user), ..review.clone() })
 }
 
+/// Whether `constraints` mean the request of `inputs`.
+pub(crate) fn selected(constraints: &RequestMatcher, inputs: &Inputs<'_>) -> Result<bool, Halt> {
+    let request = inputs.request_resource();
+    let resource = RequestResource {
+        group: &request.group,
+        version: &request.version,
+        resource: &request.resource,
+        subresource: &request.subresource,
+    };
+    applies(constraints, inputs.review(), &resource, inputs.world())
+}
+
 /// Whether a block means the request. The labels of its namespace are asked for only if they decide.
-pub(crate) fn applies(
+fn applies(
     block: &RequestMatcher,
     review: &Review,
     resource: &RequestResource<'_>,

@@ -121,11 +121,7 @@ pub(crate) fn policy(given: &Value) -> Value {
     fill(&mut document, "kind", "ClusterPolicy");
     let metadata = member(&mut document, "metadata");
     fill(metadata, "name", "p");
-    if document
-        .get("kind")
-        .and_then(Value::as_str)
-        .is_some_and(|kind| kind.contains("Admission") || kind.ends_with("ValidatingPolicy"))
-    {
+    if document.get("apiVersion").and_then(Value::as_str).is_some_and(|version| !version.starts_with("kyverno.io/")) {
         return Value::object(document);
     }
     let spec = member(&mut document, "spec");

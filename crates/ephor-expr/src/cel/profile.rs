@@ -191,6 +191,8 @@ pub enum Kyverno {
     NamespacedValidating,
     /// `MutatingPolicy`.
     Mutating,
+    /// `NamespacedMutatingPolicy`.
+    NamespacedMutating,
     /// What chooses the targets of a `MutatingPolicy`.
     MutationTarget,
     /// `GeneratingPolicy`.
@@ -222,10 +224,11 @@ impl Kyverno {
             libraries.push(library::KYVERNO_ARCHIVES);
         }
         libraries.push(match self {
-            Kyverno::NamespacedValidating => library::KYVERNO_NAMESPACE_RESOURCES,
+            Kyverno::NamespacedValidating | Kyverno::NamespacedMutating => library::KYVERNO_NAMESPACE_RESOURCES,
             _ => library::KYVERNO_CLUSTER_RESOURCES,
         });
-        let generates = matches!(self, Kyverno::Generating | Kyverno::Mutating);
+        let mutates = matches!(self, Kyverno::Mutating | Kyverno::NamespacedMutating);
+        let generates = mutates || self == Kyverno::Generating;
         if generates {
             libraries.push(library::KYVERNO_GENERATOR);
         }
@@ -235,7 +238,6 @@ impl Kyverno {
         if self == Kyverno::ImageValidating {
             libraries.push(library::KYVERNO_SIGNATURES);
         }
-        let mutates = self == Kyverno::Mutating;
         if mutates {
             libraries.push(library::KUBERNETES_JSON_PATCH);
         }

@@ -8,6 +8,7 @@ use ephor_expr::jmespath::Runtime as _;
 
 use super::{JsonPatch, JsonPatchError};
 use crate::cel::{Evaluator, Inputs, Matched, PatchKind, PatchValue};
+use crate::fetch::Merger;
 use crate::outcome::Verdict;
 use crate::review::Review;
 use crate::rules::admission::{AdmissionSelection, Halt, Occasion, with_user};
@@ -57,6 +58,8 @@ impl AdmissionMutation {
             return Ok(None);
         }
         let (mut is_met, mut failures) = (false, Vec::new());
+        // Where there is no API server, configurations are merged without schemas, as upstream does there.
+        let merger = world.merger().filter(|merger| merger.is_of_api_server());
         for Occasion { binding, params } in occasions {
             let params = match params {
                 Ok(params) => params,
@@ -84,7 +87,7 @@ impl AdmissionMutation {
                     Evaluator::new(&self.selection.body, &inputs, &params).patch(index)?
                 };
                 let after = match patch {
-                    Some(Ok(patch)) => apply(&patch, &review.object, world),
+                    Some(Ok(patch)) => apply(&patch, &review.object, world, merger),
                     Some(Err(text)) => Err(text),
                     None => continue,
                 };
@@ -116,7 +119,13 @@ impl Course {
     }
 }
 
-fn apply(patch: &PatchValue, object: &Value, world: &World<'_>) -> Result<Value, String> {
+/// The object after a patch. Without a merger a configuration is merged as without a schema.
+pub(super) fn apply(
+    patch: &PatchValue,
+    object: &Value,
+    world: &World<'_>,
+    merger: Option<&dyn Merger>,
+) -> Result<Value, String> {
     match patch.kind {
         PatchKind::JsonPatch => {
             let patch = JsonPatch::from_value(&patch.value).map_err(|error| error.to_string())?;
@@ -126,7 +135,7 @@ fn apply(patch: &PatchValue, object: &Value, world: &World<'_>) -> Result<Value,
                 applied => applied.map_err(|error| format!("JSON Patch: {error}")),
             }
         }
-        PatchKind::ApplyConfiguration if let Some(merger) = world.merger() => merger.merge(object, &patch.value),
+        PatchKind::ApplyConfiguration if let Some(merger) = merger => merger.merge(object, &patch.value),
         PatchKind::ApplyConfiguration => {
             let mut after = object.clone();
             merge(&mut after, &patch.value, world, 0)?;

@@ -12,6 +12,7 @@ mod arbitrary;
 pub mod identity;
 pub mod json_patch;
 mod limits;
+pub mod policy;
 mod run;
 pub mod strategic_merge;
 mod targets;

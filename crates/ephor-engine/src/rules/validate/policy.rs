@@ -6,10 +6,10 @@
 use ephor_expr::{Str, Value};
 
 use crate::cel::{Body, Evaluator, Inputs, Matched, Ruling};
-use crate::matching::{RequestMatcher, RequestResource};
+use crate::matching::RequestMatcher;
 use crate::outcome::{Detail, Verdict};
 use crate::policy::{FailurePolicy, PolicyId};
-use crate::rules::admission::{Halt, applies, with_user};
+use crate::rules::admission::{Halt, selected, with_user};
 use crate::rules::judgement::{Judged, Judgement, Pending};
 use crate::scope::Scope;
 
@@ -62,14 +62,7 @@ impl PolicyCheck {
         let world = scope.world();
         let review = with_user(scope.review());
         let inputs = Inputs::new(&review, world);
-        let request = inputs.request_resource();
-        let resource = RequestResource {
-            group: &request.group,
-            version: &request.version,
-            resource: &request.resource,
-            subresource: &request.subresource,
-        };
-        if !applies(&self.constraints, &review, &resource, world)? {
+        if !selected(&self.constraints, &inputs)? {
             return Ok(None);
         }
         let allowed = match exceptions.exempted(&self.id, &inputs)? {

@@ -46,7 +46,7 @@ pub fn expand_spec(spec: &ValidatingPolicySpec) -> Vec<GeneratedSpec<ValidatingP
     let rewritten = targets.into_iter().map(|target| {
         let mut spec = ValidatingPolicySpec { match_constraints: Some(target.constraints), ..spec.clone() };
         let move_text = |text: &mut Str| {
-            if let Some(moved) = moved(text, target.template, &PATHS) {
+            if let Some(moved) = moved(text, target.template, Root::Paths) {
                 *text = moved.into();
             }
         };
@@ -73,15 +73,15 @@ pub fn expand_mutation(spec: &MutatingPolicySpec) -> Vec<GeneratedSpec<MutatingP
         let mut spec = MutatingPolicySpec { match_constraints: Some(target.constraints), ..spec.clone() };
         let texts = spec.match_conditions.iter_mut().map(|condition| &mut condition.expression);
         for text in texts.chain(spec.variables.iter_mut().map(|variable| &mut variable.expression)) {
-            if let Some(moved) = moved(text, target.template, &PATHS) {
+            if let Some(moved) = moved(text, target.template, Root::Paths) {
                 *text = moved.into();
             }
         }
         for mutation in &mut spec.mutations {
             if let Mutation::ApplyConfiguration { apply_configuration } = mutation {
                 let text = &apply_configuration.expression;
-                let read = moved(text, target.template, &PATHS).unwrap_or_else(|| text.to_string());
-                let typed = moved(&read, target.template, &TYPES).unwrap_or(read);
+                let read = moved(text, target.template, Root::Paths).unwrap_or_else(|| text.to_string());
+                let typed = moved(&read, target.template, Root::Types).unwrap_or(read);
                 apply_configuration.expression = wrapped(&typed, target.template).into();
             }
         }
@@ -154,85 +154,127 @@ fn of_pods(constraints: &MatchResources) -> Option<&NamedRule> {
     (plain && pods).then_some(rule)
 }
 
-/// Paths of a Pod that expressions read.
-const PATHS: [&str; 4] = ["object.spec", "object.metadata", "oldObject.spec", "oldObject.metadata"];
-/// Types of parts of a Pod that expressions make.
-const TYPES: [&str; 2] = ["Object.spec", "Object.metadata"];
+/// What stands before the fields of a Pod in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Root {
+    /// `object` and `oldObject`, also as the end of another name: upstream replaces texts.
+    Paths,
+    /// `Object`, the type of what an expression makes.
+    Types,
+}
 
-/// The text with these paths below `template`; `None` if it holds none. `object.metadata.namespace` stays: a controller
-/// is in the namespace of its Pods.
-fn moved(text: &str, template: &str, paths: &[&'static str]) -> Option<String> {
-    let mut moved = String::new();
-    let mut rest = text;
-    let next = |rest: &str| paths.iter().filter_map(|path| Some((rest.find(path)?, *path))).min();
-    while let Some((start, path)) = next(rest) {
-        let (before, after) = rest.split_at(start + path.len());
-        let (object, field) = path.split_once('.').unwrap_or((path, ""));
-        let ends = |after: &str| !after.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_');
-        if after.strip_prefix(".namespace").is_some_and(ends) {
-            moved.push_str(before);
-        } else {
-            moved.push_str(before.get(..start).unwrap_or_default());
-            moved.extend([object, ".", template, ".", field]);
+impl Root {
+    /// Whether a text that ends in `bject` ends in this.
+    fn ends(self, before: &str) -> bool {
+        match self {
+            Root::Paths => before.ends_with("object") || before.ends_with("oldObject"),
+            Root::Types => before.strip_suffix("Object").is_some_and(|before| {
+                let last = before.chars().next_back();
+                last.is_none_or(|last| !last.is_ascii_alphanumeric() && !matches!(last, '_' | '.'))
+            }),
         }
-        rest = after;
     }
-    if moved.is_empty() {
+}
+
+/// The text with `spec` and `metadata` of these roots below `template`; `None` if it holds none.
+/// `object.metadata.namespace` stays: a controller is in the namespace of its Pods.
+fn moved(text: &str, template: &str, root: Root) -> Option<String> {
+    const END: &str = "bject.";
+    let mut moved = String::new();
+    // How much of the text is in `moved`.
+    let mut taken = 0;
+    for (start, _) in text.match_indices(END) {
+        let place = start + END.len();
+        let (before, after) = text.split_at(place);
+        let Some(field) = ["spec", "metadata"].into_iter().find(|field| after.starts_with(field)) else { continue };
+        let goes_on = |next: char| next.is_ascii_alphanumeric() || next == '_';
+        let rest = after.get(field.len()..).and_then(|after| after.strip_prefix(".namespace"));
+        let stays = rest.is_some_and(|rest| !rest.starts_with(goes_on));
+        if stays || !root.ends(before.strip_suffix('.').unwrap_or(before)) {
+            continue;
+        }
+        moved.push_str(text.get(taken..place).unwrap_or_default());
+        moved.extend([template, "."]);
+        taken = place;
+    }
+    if taken == 0 {
         return None;
     }
-    moved.push_str(rest);
+    moved.push_str(text.get(taken..).unwrap_or_default());
     Some(moved)
 }
 
-/// The text in which each `Object{ … }` is what the Pod template says: `Object{spec: Object.spec{template: …}}`.
+/// The text in which each `Object{ … }` is what the Pod template says: `Object{spec: Object.spec{template: …}}`. Texts in
+/// quotes stay.
 fn wrapped(text: &str, template: &str) -> String {
     const ROOT: &str = "Object{";
     let mut out = String::new();
     let mut rest = text;
-    while let Some(start) = rest.find(ROOT) {
-        let part_of_name = rest.get(..start).and_then(|before| before.chars().next_back());
-        let (before, after) = rest.split_at(start + ROOT.len());
+    loop {
+        let root = rest.find(ROOT).unwrap_or(rest.len());
+        let quote = rest.find(['"', '\'']).unwrap_or(rest.len());
+        if root == rest.len() && quote == rest.len() {
+            out.push_str(rest);
+            return out;
+        }
+        if quote < root {
+            let open = rest.get(quote..).and_then(|text| text.chars().next()).unwrap_or('"');
+            let (quoted, after) =
+                rest.split_at(quote + 1 + end_of_quote(rest.get(quote + 1..).unwrap_or_default(), open));
+            out.push_str(quoted);
+            rest = after;
+            continue;
+        }
+        let last = rest.get(..root).unwrap_or_default().chars().next_back().or_else(|| out.chars().next_back());
+        let (before, after) = rest.split_at(root + ROOT.len());
         out.push_str(before);
         rest = after;
-        if part_of_name.is_some_and(|last| last.is_ascii_alphanumeric() || matches!(last, '_' | '.')) {
+        if last.is_some_and(|last| last.is_ascii_alphanumeric() || matches!(last, '_' | '.')) {
             continue;
         }
-        let Some(end) = closing(rest) else { continue };
-        let (inner, tail) = rest.split_at(end);
-        if inner.trim().is_empty() {
-            continue;
+        let (inner, after) = rest.split_at(closing(rest));
+        if !inner.trim().is_empty() {
+            let mut name = String::from("Object");
+            for part in template.split('.') {
+                name = format!("{name}.{part}");
+                out.extend([part, ": ", name.as_str(), "{"]);
+            }
+            out.push_str(inner);
+            out.extend(template.split('.').map(|_| '}'));
         }
-        let mut name = String::from("Object");
-        for part in template.split('.') {
-            name = format!("{name}.{part}");
-            out.extend([part, ": ", name.as_str(), "{"]);
-        }
-        out.push_str(&wrapped(inner, template));
-        out.extend(template.split('.').map(|_| '}'));
-        rest = tail;
+        rest = after;
     }
-    out.push_str(rest);
-    out
 }
 
-/// Where the brace that was opened before `text` closes; texts in quotes do not count.
-fn closing(text: &str) -> Option<usize> {
+/// Where the brace that was opened before `text` closes, else its end; texts in quotes do not count.
+fn closing(text: &str) -> usize {
     let mut depth = 0usize;
-    let mut quote = None;
+    let mut at = 0;
+    while let Some(next) = text.get(at..).and_then(|rest| rest.chars().next()) {
+        match next {
+            '"' | '\'' => at += end_of_quote(text.get(at + 1..).unwrap_or_default(), next),
+            '{' => depth += 1,
+            '}' if depth == 0 => return at,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        at += next.len_utf8();
+    }
+    text.len()
+}
+
+/// How long the text is up to its closing quote, which counts, or up to its end.
+fn end_of_quote(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, character) in text.char_indices() {
-        match (quote, character) {
-            (Some(_), _) if escaped => escaped = false,
-            (Some(_), '\\') => escaped = true,
-            (Some(open), _) if open == character => quote = None,
-            (None, '"' | '\'') => quote = Some(character),
-            (None, '{') => depth += 1,
-            (None, '}') if depth == 0 => return Some(at),
-            (None, '}') => depth -= 1,
+        match character {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if character == quote => return at + quote.len_utf8(),
             _ => {}
         }
     }
-    None
+    text.len()
 }
 
 #[cfg(test)]
@@ -248,6 +290,7 @@ mod tests {
             ),
             ("oldObject.spec == object.spec", "oldObject.spec.template.spec == object.spec.template.spec"),
             ("object.metadata.namespace == 'a'", "object.metadata.namespace == 'a'"),
+            ("oldObject.metadata.namespace + object.meta", "oldObject.metadata.namespace + object.meta"),
             ("object.metadata.namespaces == 'a'", "object.spec.template.metadata.namespaces == 'a'"),
             ("myobject.spec // object.spec", "myobject.spec.template.spec // object.spec.template.spec"),
             (
@@ -255,19 +298,33 @@ mod tests {
                 "object.?spec && namespaceObject.metadata.name == ''",
             ),
         ] {
-            assert_eq!(moved(text, "spec.template", &PATHS).as_deref().unwrap_or(text), want);
+            assert_eq!(moved(text, "spec.template", Root::Paths).as_deref().unwrap_or(text), want);
         }
+    }
+
+    #[test]
+    fn types_move_and_names_that_end_alike_stay() {
+        let text =
+            "oldObject.spec.x == namespaceObject.metadata.y ? Object.spec{a: Object.spec.b{}} : Object.metadata{}";
+        assert_eq!(
+            moved(text, "spec.template", Root::Types).unwrap(),
+            "oldObject.spec.x == namespaceObject.metadata.y ? Object.spec.template.spec{a: Object.spec.template.spec.b{}} : \
+             Object.spec.template.metadata{}"
+        );
     }
 
     #[test]
     fn a_configuration_of_a_pod_becomes_one_of_the_template() {
         let text =
             "object.spec.x ? Object{metadata: Object.metadata{labels: Object.metadata.labels{a: '}'}}} : Object{}";
-        let typed = moved(text, "spec.template", &TYPES).unwrap();
+        let typed = moved(text, "spec.template", Root::Types).unwrap();
         assert_eq!(
             wrapped(&typed, "spec.template"),
             "object.spec.x ? Object{spec: Object.spec{template: Object.spec.template{metadata: \
              Object.spec.template.metadata{labels: Object.spec.template.metadata.labels{a: '}'}}}}} : Object{}"
         );
+        for quoted in ["'Object{' + x", "\"a\\\"Object{b}\"", "MyObject{a}", "Object.spec{a}", "'Object{", "Object{"] {
+            assert_eq!(wrapped(quoted, "spec.template"), quoted);
+        }
     }
 }

@@ -34,16 +34,6 @@ impl<'e> Inputs<'e> {
         }
     }
 
-    /// The review.
-    pub(crate) fn review(&self) -> &'e Review {
-        self.review
-    }
-
-    /// What is asked outside of the review.
-    pub(crate) fn world(&self) -> &'e World<'e> {
-        self.world
-    }
-
     /// The present.
     pub(crate) fn now(&self) -> jiff::Timestamp {
         self.world.now()
@@ -150,12 +140,12 @@ fn request(review: &Review) -> Map {
 }
 
 /// The resource of a kind whose request does not name it, by the rule that Kubernetes guesses by.
-fn plural(kind: &str) -> String {
+pub(crate) fn plural(kind: &str) -> Str {
     let lower = kind.to_lowercase();
     match lower.strip_suffix('y') {
-        _ if lower.ends_with("endpoints") => lower,
-        _ if lower.ends_with('s') => lower + "es",
-        Some(stem) => format!("{stem}ies"),
-        None => lower + "s",
+        _ if lower.ends_with("endpoints") => lower.into(),
+        _ if lower.ends_with('s') => Str::from(lower + "es"),
+        Some(stem) => format!("{stem}ies").into(),
+        None => Str::from(lower + "s"),
     }
 }

@@ -15,5 +15,6 @@ mod questions;
 pub use body::{Body, Fault, Listed, PatchKind, PatchSource, Place, Source};
 pub use evaluate::{Annotation, Evaluator, Matched, PatchValue, Ruling, Stop};
 pub use inputs::Inputs;
+pub(crate) use inputs::plural;
 pub use params::{Params, ParamsError};
 pub use questions::Functions;

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use ephor_expr::jmespath::Runtime as _;
 use ephor_expr::{Str, Value};
 
-use crate::cel::{Body, Inputs, Params, ParamsError, Stop};
+use crate::cel::{Body, Inputs, Params, ParamsError, Stop, plural};
 use crate::fetch::{Fact, Fetch};
 use crate::matching::{Gvk, RequestMatcher, RequestResource, Selector, UserInfo, labels};
 use crate::policy::ValidationAction;
@@ -114,16 +114,18 @@ pub(crate) fn with_user(review: &Review) -> Cow<'_, Review> {
     Cow::Owned(Review { user: Some(user), ..review.clone() })
 }
 
-/// Whether `constraints` mean the request of `inputs`.
-pub(crate) fn selected(constraints: &RequestMatcher, inputs: &Inputs<'_>) -> Result<bool, Halt> {
-    let request = inputs.request_resource();
-    let resource = RequestResource {
-        group: &request.group,
-        version: &request.version,
-        resource: &request.resource,
-        subresource: &request.subresource,
+/// Whether `constraints` mean the request of a review.
+pub(crate) fn selected(constraints: &RequestMatcher, review: &Review, world: &World<'_>) -> Result<bool, Halt> {
+    let given = review.attributes.get("resource").filter(|resource| !resource.is_null());
+    let text = |key| given.and_then(|resource| resource.str_at(&[key])).unwrap_or_default();
+    let guessed;
+    let (group, version, resource) = if given.is_some() {
+        (text("group"), text("version"), text("resource"))
+    } else {
+        guessed = plural(&review.gvk.kind);
+        (review.gvk.group.as_str(), review.gvk.version.as_str(), guessed.as_str())
     };
-    applies(constraints, inputs.review(), &resource, inputs.world())
+    applies(constraints, review, &RequestResource { group, version, resource, subresource: &review.subresource }, world)
 }
 
 /// Whether a block means the request. The labels of its namespace are asked for only if they decide.

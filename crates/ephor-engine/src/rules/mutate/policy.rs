@@ -33,10 +33,15 @@ impl PolicyMutation {
         scope: &Scope<'_>,
         exceptions: &dyn Exemptions,
     ) -> Result<Option<(Judgement, Option<Value>)>, Pending> {
+        match selected(&self.constraints, scope.review(), scope.world()) {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(Halt::Pending) => return Err(Pending),
+            Err(Halt::Unclear(text)) => return Ok(Some((Judgement::new(Verdict::Error, text), None))),
+        }
         let review = with_user(scope.review());
         match self.patched(&review, scope.world(), exceptions) {
-            Ok(None) => Ok(None),
-            Ok(Some((judgement, after))) => Ok(Some((judgement, after.filter(|after| *after != review.object)))),
+            Ok((judgement, after)) => Ok(Some((judgement, after.filter(|after| *after != review.object)))),
             Err(Halt::Pending) => Err(Pending),
             Err(Halt::Unclear(text)) => Ok(Some((Judgement::new(Verdict::Error, text), None))),
         }
@@ -47,17 +52,14 @@ impl PolicyMutation {
         review: &Review,
         world: &World<'_>,
         exceptions: &dyn Exemptions,
-    ) -> Result<Option<(Judgement, Option<Value>)>, Halt> {
-        let said = |verdict, text: String| Ok(Some((Judgement::new(verdict, text), None)));
+    ) -> Result<(Judgement, Option<Value>), Halt> {
+        let said = |verdict, text: String| Ok((Judgement::new(verdict, text), None));
         let allowed = {
             let inputs = Inputs::new(review, world);
-            if !selected(&self.constraints, &inputs)? {
-                return Ok(None);
-            }
             let allowed = match exceptions.exempted(&self.id, &inputs)? {
                 Exempted::Whole { verdict, message, keys } => {
                     let judgement = Judgement::new(verdict, message).with(|detail| detail.exceptions = keys);
-                    return Ok(Some((judgement, None)));
+                    return Ok((judgement, None));
                 }
                 Exempted::Allowing(allowed) => allowed,
                 Exempted::Unclear(text) => return said(Verdict::Error, text),
@@ -85,6 +87,6 @@ impl PolicyMutation {
                 Err(text) => return said(Verdict::Error, format!("failed to evaluate policy: {text}")),
             }
         }
-        Ok(Some((Judgement::new(Verdict::Pass, "success"), Some(review.object))))
+        Ok((Judgement::new(Verdict::Pass, "success"), Some(review.object)))
     }
 }

@@ -60,11 +60,11 @@ impl PolicyCheck {
 
     fn decide(&self, scope: &Scope<'_>, exceptions: &dyn Exemptions) -> Result<Option<Judgement>, Halt> {
         let world = scope.world();
-        let review = with_user(scope.review());
-        let inputs = Inputs::new(&review, world);
-        if !selected(&self.constraints, &inputs)? {
+        if !selected(&self.constraints, scope.review(), world)? {
             return Ok(None);
         }
+        let review = with_user(scope.review());
+        let inputs = Inputs::new(&review, world);
         let allowed = match exceptions.exempted(&self.id, &inputs)? {
             Exempted::Whole { verdict, message, keys } => {
                 let judgement = Judgement::new(verdict, message);

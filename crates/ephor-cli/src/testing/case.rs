@@ -8,6 +8,7 @@ use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::exceptions::ExceptionSet;
 use ephor_engine::matching::UserInfo;
 use ephor_expr::value::Path as FieldPath;
+use ephor_expr::yaml::{Limits, parse_documents};
 use ephor_expr::{Str, Value};
 use serde::Deserialize;
 
@@ -16,8 +17,8 @@ use super::find::TestFile;
 use super::mocks::Mocks;
 use super::suite::{Expectation, Suite};
 use crate::load::{
-    ContextFile, FREE, LoadedPolicies, Shape, Typed, Values, load_exceptions, load_policies, misspelt, read_context,
-    read_objects, read_one, read_user, read_values, strays,
+    ContextFile, FREE, LoadedPolicies, Shape, Typed, Values, load_exceptions, load_policies, misspelt, read,
+    read_context, read_objects, read_one, read_user, read_values, strays,
 };
 use crate::locate::{Located, Origin};
 
@@ -34,6 +35,8 @@ pub struct Case {
     pub(super) policies: LoadedPolicies,
     /// The objects that policies are run for.
     pub(super) triggers: Vec<Value>,
+    /// JSON values that policies are run for.
+    pub(super) payloads: Vec<Payload>,
     /// The objects that mutate-existing rules may change.
     pub(super) targets: Vec<Value>,
     /// Parameters of admission policies; mutate-existing rules may change them too.
@@ -55,6 +58,14 @@ pub struct Case {
 
 const SPEC: Shape = Shape(&[("crds", &FREE), ("resources", &FREE)]);
 const CLUSTER_RESOURCE: Shape = Shape(&[("apiVersion", &FREE), ("kind", &FREE), ("metadata", &FREE), ("spec", &SPEC)]);
+
+/// A JSON value of a file.
+#[derive(Debug)]
+pub(super) struct Payload {
+    /// The file, as the test names it.
+    pub(super) file: Str,
+    pub(super) value: Value,
+}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -88,6 +99,7 @@ impl Case {
             results: suite.results.take().unwrap_or_default(),
             policies: LoadedPolicies::default(),
             triggers: Vec::new(),
+            payloads: Vec::new(),
             targets: Vec::new(),
             params: Vec::new(),
             cluster: None,
@@ -105,6 +117,7 @@ impl Case {
         case.load_context(&suite);
         case.load_policies(&suite);
         case.triggers = case.objects("resources", suite.resources.as_deref());
+        case.load_payloads(&suite);
         case.targets = case.objects("targetResources", suite.target_resources.as_deref());
         case.params = case.objects("paramResources", suite.param_resources.as_deref());
         case.load_exceptions(&suite);
@@ -141,15 +154,32 @@ impl Case {
 
     fn refuse_payloads(&mut self, suite: &Suite) {
         let given = |list: &Option<Vec<Str>>| list.as_ref().is_some_and(|l| !l.is_empty());
-        for (key, used) in [
-            ("jsonPayload", suite.json_payload.is_some()),
-            ("jsonPayloads", given(&suite.json_payloads)),
-            ("httpPayloads", given(&suite.http_payloads)),
-            ("envoyPayloads", given(&suite.envoy_payloads)),
-        ] {
+        for (key, used) in
+            [("httpPayloads", given(&suite.http_payloads)), ("envoyPayloads", given(&suite.envoy_payloads))]
+        {
             if used {
                 let message = format!("`{key}` are for CEL policies, which are not supported yet");
                 self.fault("not-supported", FieldPath::root().key(key), message);
+            }
+        }
+    }
+
+    fn load_payloads(&mut self, suite: &Suite) {
+        for name in suite.json_payloads.iter().flatten().chain(&suite.json_payload).filter(|name| !name.is_empty()) {
+            let Some(path) = self.path(name) else { continue };
+            let file = match read(&path) {
+                Ok(file) => file,
+                Err(error) => {
+                    self.findings.push(Located::of_read(error));
+                    continue;
+                }
+            };
+            match parse_documents(&file.text, &Limits::default()) {
+                Ok(documents) => {
+                    let values = documents.into_iter().map(|document| document.value);
+                    self.payloads.extend(values.map(|value| Payload { file: name.clone(), value }));
+                }
+                Err(error) => self.findings.push(Located::of_yaml(error, &file)),
             }
         }
     }

@@ -34,7 +34,7 @@ pub(super) fn hits<'r>(
         let outcomes = responses.flat_map(|r| r.outcomes.iter().map(move |outcome| (r, outcome)));
         outcomes.filter(|(response, outcome)| is_wanted(case, result, response.policy, outcome))
     };
-    let own = relevant().filter(|(response, _)| subject == Subject::Trigger(response.trigger));
+    let own = relevant().filter(|(response, _)| subject == response.subject);
     let own: Vec<Hit<'_>> = own.map(|(response, outcome)| of_trigger(subject, response, outcome)).collect();
     if !own.is_empty() {
         return own;

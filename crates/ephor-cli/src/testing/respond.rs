@@ -14,6 +14,7 @@ use ephor_runtime::facts::evaluate;
 use ephor_runtime::redact::Learning;
 
 use super::case::Case;
+use super::subjects::Subject;
 use crate::host::{Host, ObjectsAtHand};
 use crate::load::{ValuesError, parse_operation};
 
@@ -22,8 +23,8 @@ use crate::load::{ValuesError, parse_operation};
 pub(super) struct Response {
     /// Index of the policy.
     pub(super) policy: usize,
-    /// Index of the trigger.
-    pub(super) trigger: usize,
+    /// What it was run for.
+    pub(super) subject: Subject,
     /// The operation, if results ask for one; `None`: the one that the values give, or CREATE.
     pub(super) operation: Option<Operation>,
     /// The outcomes of its rules.
@@ -88,7 +89,7 @@ pub(super) fn responses(case: &mut Case) -> Vec<Response> {
                     }
                     responses.push(Response {
                         policy,
-                        trigger,
+                        subject: Subject::Trigger(trigger),
                         operation,
                         outcomes: done.outcomes,
                         after: if deleted { object.clone() } else { done.object },
@@ -97,8 +98,29 @@ pub(super) fn responses(case: &mut Case) -> Vec<Response> {
             }
         }
     }
+    responses.extend(of_payloads(case, &batches, now));
     for fault in faults {
         case.fault("invalid-values", FieldPath::root(), fault.to_string());
+    }
+    responses
+}
+
+/// What policies that judge any JSON value make of the payloads.
+fn of_payloads(case: &Case, batches: &[PolicyBatch], now: jiff::Timestamp) -> Vec<Response> {
+    let judges = |(policy, _): &(usize, &PolicyBatch)| {
+        let program = case.policies.policies.get(*policy).map(|loaded| &loaded.program);
+        program.is_some_and(|program| program.rules.iter().any(|rule| rule.body.judges_json()))
+    };
+    let mut responses = Vec::new();
+    for (index, payload) in case.payloads.iter().enumerate() {
+        for (policy, batch) in batches.iter().enumerate().filter(judges) {
+            let review = Review::of_object(payload.value.clone(), now);
+            let answers = Learning::new(&batch.at_hand, Redactor::of([&payload.value]));
+            let mut done = evaluate(&batch.set, &case.exceptions, review, Phase::Validate, &answers);
+            answers.redact_outcomes(&mut done.outcomes);
+            let subject = Subject::Payload(index);
+            responses.push(Response { policy, subject, operation: None, outcomes: done.outcomes, after: done.object });
+        }
     }
     responses
 }

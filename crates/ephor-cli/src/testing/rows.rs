@@ -130,9 +130,9 @@ impl<'j> Judge<'j> {
             return;
         }
         // A target is not expected to be a trigger.
-        let triggers = subjects.iter().filter(|s| matches!(s, Subject::Trigger(_)) || subjects.len() == 1);
+        let triggers = subjects.iter().filter(|s| !matches!(s, Subject::Target(_)) || subjects.len() == 1);
         for subject in triggers {
-            let resource = subject.object(self.case).map(label).unwrap_or_default();
+            let resource = subject.label(self.case);
             let met = self.want == Verdict::Skip;
             let reason = if met { Reason::Excluded } else { Reason::Want { want: self.want, got: Verdict::Skip } };
             let message = match self.result.rule() {
@@ -144,7 +144,7 @@ impl<'j> Judge<'j> {
     }
 
     fn judged(&self, hit: &Hit<'_>) -> Row {
-        let resource = hit.subject.object(self.case).map(label).unwrap_or_default();
+        let resource = hit.subject.label(self.case);
         let rule = self.result.rule().map_or_else(|| hit.outcome.rule.clone(), Str::new);
         let row = |passed, reason, message: &str| Row { rule, ..self.row(resource, passed, reason, message) };
         if hit.verdict != self.want {

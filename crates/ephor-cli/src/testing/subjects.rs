@@ -2,18 +2,20 @@
 
 use ephor_expr::{Str, Value};
 
-use super::case::Case;
+use super::case::{Case, label};
 use super::respond::last_segment;
 use super::rows::with_nearest;
 use super::suite::{Expectation, ResourceSpec};
 
-/// A trigger or a target, by its index.
+/// What a result is about, by its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subject {
     /// Policies are run for it.
     Trigger(usize),
     /// Mutate-existing rules may change it.
     Target(usize),
+    /// A JSON value that is no object of Kubernetes.
+    Payload(usize),
 }
 
 /// A name that stands for nothing, and what is wrong with it.
@@ -29,6 +31,15 @@ impl Subject {
         match self {
             Subject::Trigger(i) => case.triggers.get(i),
             Subject::Target(i) => case.targets.get(i),
+            Subject::Payload(i) => case.payloads.get(i).map(|payload| &payload.value),
+        }
+    }
+
+    /// How rows call it: a payload by its file.
+    pub(super) fn label(self, case: &Case) -> String {
+        match self {
+            Subject::Payload(i) => case.payloads.get(i).map(|payload| payload.file.to_string()).unwrap_or_default(),
+            _ => self.object(case).map(label).unwrap_or_default(),
         }
     }
 }
@@ -39,6 +50,10 @@ pub(super) fn subjects(case: &Case, result: &Expectation) -> Vec<Result<Vec<Subj
     let names = result.resources.iter().flatten();
     let mut found: Vec<_> = names
         .map(|name| {
+            let payload = case.payloads.iter().position(|payload| payload.file == *name);
+            if let Some(payload) = payload {
+                return Ok(vec![Subject::Payload(payload)]);
+            }
             let (namespace, bare) = name.split_once('/').map_or((None, name.as_str()), |(ns, n)| (Some(ns), n));
             find(case, result, name, &|o| {
                 text(o, &["metadata", "name"]) == bare
@@ -56,7 +71,9 @@ pub(super) fn subjects(case: &Case, result: &Expectation) -> Vec<Result<Vec<Subj
 
 fn all(case: &Case) -> impl Iterator<Item = (Subject, &Value)> {
     let triggers = case.triggers.iter().enumerate().map(|(i, o)| (Subject::Trigger(i), o));
-    triggers.chain(case.targets.iter().enumerate().map(|(i, o)| (Subject::Target(i), o)))
+    let targets = case.targets.iter().enumerate().map(|(i, o)| (Subject::Target(i), o));
+    let payloads = case.payloads.iter().enumerate().map(|(i, payload)| (Subject::Payload(i), &payload.value));
+    triggers.chain(targets).chain(payloads)
 }
 
 fn find(case: &Case, result: &Expectation, name: &str, fits: &dyn Fn(&Value) -> bool) -> Result<Vec<Subject>, Unknown> {

@@ -33,7 +33,7 @@ pub(super) fn compile_mutating(document: &Value) -> Compiled {
         webhook: &spec.webhook_configuration,
         actions: &[],
     };
-    common.check(&mut findings);
+    common.check(false, &mut findings);
     check(spec, &mut findings);
     if findings.iter().any(|finding| finding.code == "not-supported") {
         return Compiled::refused(findings);

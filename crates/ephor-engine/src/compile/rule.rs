@@ -79,10 +79,20 @@ impl Body {
             Body::Policy(mutation) => Some(&mutation.constraints),
             Body::Validate(body) => match &body.check {
                 ValidateCheck::Admission(check) => Some(&check.selection().constraints),
-                ValidateCheck::Policy(check) => Some(&check.constraints),
+                ValidateCheck::Policy(check) => check.constraints.as_ref(),
                 _ => None,
             },
             Body::Mutate(_) | Body::Generate(_) => None,
+        }
+    }
+
+    /// Whether it judges any JSON value, not only objects of Kubernetes.
+    pub fn judges_json(&self) -> bool {
+        match self {
+            Body::Validate(body) => {
+                matches!(&body.check, ValidateCheck::Policy(check) if check.constraints.is_none())
+            }
+            _ => false,
         }
     }
 

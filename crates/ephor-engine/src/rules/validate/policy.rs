@@ -41,8 +41,8 @@ pub(crate) trait Exemptions {
 pub struct PolicyCheck {
     /// Which policy it is: exceptions name it.
     pub(crate) id: PolicyId,
-    /// `matchConstraints`.
-    pub(crate) constraints: RequestMatcher,
+    /// `matchConstraints`; `None`: the policy judges any JSON value.
+    pub(crate) constraints: Option<RequestMatcher>,
     pub(crate) body: Body,
     /// What a match condition that fails means.
     pub(crate) failure_policy: FailurePolicy,
@@ -60,7 +60,9 @@ impl PolicyCheck {
 
     fn decide(&self, scope: &Scope<'_>, exceptions: &dyn Exemptions) -> Result<Option<Judgement>, Halt> {
         let world = scope.world();
-        if !selected(&self.constraints, scope.review(), world)? {
+        if let Some(constraints) = &self.constraints
+            && !selected(constraints, scope.review(), world)?
+        {
             return Ok(None);
         }
         let review = with_user(scope.review());

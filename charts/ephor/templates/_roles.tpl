@@ -104,6 +104,14 @@ rules:
 - apiGroups: [kyverno.io]
   resources: [clusterpolicies, policies, policyexceptions, globalcontextentries]
   verbs: [get, list, watch]
+- apiGroups: [policies.kyverno.io]
+  resources:
+    - mutatingpolicies
+    - namespacedmutatingpolicies
+    - namespacedvalidatingpolicies
+    - policyexceptions
+    - validatingpolicies
+  verbs: [get, list, watch]
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions]
   verbs: [get, list, watch]

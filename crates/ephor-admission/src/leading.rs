@@ -53,7 +53,9 @@ impl Leading {
         let admission_policies =
             AdmissionPolicyController::new(of_admission_policies, webhook_settings.clone(), enabled, generated.clone());
         let webhooks = WebhookController::new(sources, webhook_settings.clone(), board.clone());
-        let statuses = StatusController::new(Arc::clone(cluster), policies.clone(), board, generated, webhook_settings);
+        let scans = Some(settings.reports_account.clone()).filter(|account| !account.is_empty());
+        let statuses =
+            StatusController::new(Arc::clone(cluster), policies.clone(), board, generated, webhook_settings, scans);
         Self {
             keeper: Arc::new(keeper),
             webhooks: Arc::new(webhooks),

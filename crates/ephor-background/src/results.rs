@@ -164,7 +164,7 @@ mod tests {
     use ephor_cluster::{Cluster, ListQuery, MemoryCluster};
     use ephor_expr::yaml::parse_value;
     use ephor_reports::ephemeral::API_VERSION;
-    use ephor_runtime::policies::{ExceptionScope, PolicyStore};
+    use ephor_runtime::policies::{ExceptionScope, PolicyStore, StoredKind};
     use ephor_runtime::watcher::StoreEvent;
 
     use super::*;
@@ -210,7 +210,7 @@ mod tests {
     fn reported(sorts: &[Reported], notes: &[Note]) -> Vec<String> {
         let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
         let store = PolicyStore::new(ExceptionScope::Disabled);
-        store.apply("ClusterPolicy", StoreEvent::Apply(parse_value(POLICY).unwrap()));
+        store.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Apply(parse_value(POLICY).unwrap()));
         let queue = ResultQueue::new(&cluster, queue_settings(10, None));
         let results = WorkResults::new(queue.clone(), sorts.iter().copied().collect());
         for note in notes {

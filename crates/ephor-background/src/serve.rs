@@ -114,6 +114,10 @@ pub fn lead(background: &Background, term: &Term) {
         background.metrics.clone(),
     ));
     background.metrics.follow_policies(&store);
+    store.subscribe({
+        let answers = Arc::clone(&background.answers);
+        move |policies| answers.prepare(policies)
+    });
     let work = WorkNotify::default();
     let watchers = store.follow(&background.cluster, &stop);
     // Half of the policies would look as if the other half were gone.

@@ -11,7 +11,7 @@ use ephor_engine::matching::ResourceFilters;
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::facts::ClusterFacts;
 use ephor_runtime::globalcontext::GlobalContext;
-use ephor_runtime::policies::PolicyId;
+use ephor_runtime::policies::{PolicyId, StoredKind};
 use ephor_runtime::watcher::{StoreEvent, list};
 use ephor_scan::existing::Documents;
 use ephor_scan::verdicts::{Comparison, Verdicts};
@@ -85,9 +85,12 @@ pub(crate) fn answers(cluster: &Arc<dyn Cluster>) -> anyhow::Result<ClusterFacts
 
 /// The policies and exceptions of a cluster.
 pub(crate) fn stored(cluster: &dyn Cluster) -> anyhow::Result<Documents> {
-    let mut policies = documents(cluster, "kyverno.io/v1", "ClusterPolicy")?;
-    policies.extend(documents(cluster, "kyverno.io/v1", "Policy")?);
-    Ok(Documents { policies, exceptions: documents(cluster, "kyverno.io/v2", "PolicyException")? })
+    let mut stored = Documents::default();
+    for (version, kind) in StoredKind::all() {
+        let of_kind = if kind.is_exception() { &mut stored.exceptions } else { &mut stored.policies };
+        of_kind.extend(documents(cluster, version, kind.as_str())?);
+    }
+    Ok(stored)
 }
 
 /// The objects of a kind; none if the cluster does not serve it.

@@ -469,7 +469,7 @@ mod tests {
         {
             assert!(left.iter().any(|name| name == stays), "{stays}: {left:?}");
         }
-        assert_eq!(left.iter().filter(|name| name.starts_with("CustomResourceDefinition")).count(), 11);
+        assert_eq!(left.iter().filter(|name| name.starts_with("CustomResourceDefinition")).count(), 22);
         let gone = ["Role", "Deployment", "Lease", "Service", "ConfigMap kyverno/kyverno", "NetworkPolicy", "Pod"];
         let ours = |name: &&String| gone.iter().any(|kind| name.split(' ').next() == Some(kind));
         assert_eq!(left.iter().filter(ours).collect::<Vec<_>>(), Vec::<&String>::new());

@@ -137,7 +137,11 @@ const SEVERITIES: [&str; 5] = ["critical", "high", "medium", "low", "info"];
 impl Entry {
     /// The entry for an outcome of a rule of `program`.
     pub fn of(program: &Program, outcome: &Outcome) -> Self {
-        let rule = Some(outcome.rule.clone());
+        let rule = if program.id.kind.is_of_cel() {
+            rule_of_cel(outcome).map(Str::new_static)
+        } else {
+            Some(outcome.rule.clone())
+        };
         Self::new(PolicyFacts::of(program), rule, outcome.verdict, &outcome.message, outcome.detail.as_deref())
     }
 
@@ -185,6 +189,22 @@ impl Entry {
             map.insert("properties", self.properties.clone());
         }
         map
+    }
+}
+
+/// What reports call the rule of a policy of `policies.kyverno.io`, which has none: upstream's words for what decided,
+/// where it was not an expression of the policy.
+fn rule_of_cel(outcome: &Outcome) -> Option<&'static str> {
+    if outcome.detail.as_ref().is_some_and(|detail| !detail.exceptions.is_empty()) {
+        return Some("exception");
+    }
+    let begins = |words: &str| outcome.verdict == Verdict::Error && outcome.message.starts_with(words);
+    if begins("failed to execute matching: ") {
+        Some("match")
+    } else if begins("failed to evaluate policy: ") {
+        Some("evaluation")
+    } else {
+        None
     }
 }
 

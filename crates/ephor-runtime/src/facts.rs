@@ -28,6 +28,8 @@ use parking_lot::RwLock;
 
 use crate::cancellation::CancellationToken;
 use crate::config::ConfigStore;
+use crate::policies::Snapshot;
+use crate::schemas::Schemas;
 use crate::watcher::{StoreEvent, WatchTarget, Watcher, list};
 
 /// Answers the fetches of policies.
@@ -42,6 +44,9 @@ pub trait Answers: Send + Sync {
     fn merger(&self) -> Option<Arc<dyn Merger>> {
         None
     }
+
+    /// Told of the policies that may ask: what takes a while to know is followed from then on.
+    fn prepare(&self, _: &Snapshot) {}
 
     /// Hears the answer to a question that the asker knew without asking.
     fn overhear(&self, _fetch: &Fetch, _answer: &Value) {}
@@ -172,6 +177,7 @@ pub struct ClusterFacts {
     sources: Vec<Arc<dyn Source>>,
     config: Option<ConfigStore>,
     merger: Option<Arc<dyn Merger>>,
+    schemas: Option<Schemas>,
 }
 
 impl std::fmt::Debug for ClusterFacts {
@@ -183,7 +189,7 @@ impl std::fmt::Debug for ClusterFacts {
 impl ClusterFacts {
     /// Answers from a cluster, asking it each time.
     pub fn new(cluster: Arc<dyn Cluster>) -> Self {
-        Self { cluster, namespaces: None, sources: Vec::new(), config: None, merger: None }
+        Self { cluster, namespaces: None, sources: Vec::new(), config: None, merger: None, schemas: None }
     }
 
     /// With the labels of namespaces from a mirror.
@@ -204,6 +210,13 @@ impl ClusterFacts {
     #[must_use]
     pub fn with_merger(mut self, merger: Arc<dyn Merger>) -> Self {
         self.merger = Some(merger);
+        self
+    }
+
+    /// With the schemas that are followed in the cluster.
+    #[must_use]
+    pub fn with_schemas(mut self, schemas: Schemas) -> Self {
+        self.schemas = Some(schemas);
         self
     }
 
@@ -270,7 +283,14 @@ impl Answers for ClusterFacts {
     }
 
     fn merger(&self) -> Option<Arc<dyn Merger>> {
-        self.merger.clone()
+        let schemas = || self.schemas.clone().map(|schemas| Arc::new(schemas) as Arc<dyn Merger>);
+        self.merger.clone().or_else(schemas)
+    }
+
+    fn prepare(&self, policies: &Snapshot) {
+        if let Some(schemas) = &self.schemas {
+            schemas.prepare(policies);
+        }
     }
 
     fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {

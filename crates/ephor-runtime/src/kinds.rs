@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ephor_cluster::discovery::priority;
 use ephor_cluster::{Discovery, Resource};
 use ephor_engine::check::MISSING_API_VERSION;
+use ephor_engine::compile::Requested;
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::matching::{Gvk, KindSelector};
 use ephor_expr::scalar::nearest::nearest;
@@ -105,8 +106,13 @@ pub fn trigger_kinds(kinds: Option<&[KindSelector]>, discovery: &Discovery) -> V
         let calm = !RESTLESS.contains(&resource.kind.as_str());
         kinds.map_or(calm, |kinds| kinds.iter().any(|k| k.matches(&gvk, "") && (calm || k.exact_kind().is_some())))
     };
+    best_versions(discovery.iter().filter(|resource| resource.stored && selected(resource)))
+}
+
+/// `apiVersion` and kind of each kind of these resources, in its best version.
+fn best_versions<'d>(resources: impl Iterator<Item = &'d Resource>) -> Vec<(Str, Str)> {
     let mut found: BTreeMap<GroupKind, Str> = BTreeMap::new();
-    for resource in discovery.iter().filter(|resource| resource.stored && selected(resource)) {
+    for resource in resources {
         let id = GroupKind { group: resource.group.clone(), kind: resource.kind.clone() };
         let version = found.entry(id).or_insert_with(|| resource.version.clone());
         if priority(&resource.version) > priority(version) {
@@ -116,6 +122,22 @@ pub fn trigger_kinds(kinds: Option<&[KindSelector]>, discovery: &Discovery) -> V
     let named =
         |(id, version): (GroupKind, Str)| (ephor_cluster::resource::join_api_version(&id.group, &version), id.kind);
     found.into_iter().map(named).collect()
+}
+
+/// The kinds of resources that a policy names and that can be listed, each in its best version.
+pub fn requested_kinds(requested: &Requested, discovery: &Discovery) -> Vec<(Str, Str)> {
+    let Requested::Resources { groups, versions, resources, namespaced } = requested else { return Vec::new() };
+    let fits = |named: &[Str], text: &str| named.iter().any(|named| named == "*" || named == text);
+    let selected = |resource: &Resource| {
+        let calm = !RESTLESS.contains(&resource.kind.as_str());
+        fits(groups, &resource.group)
+            && fits(versions, &resource.version)
+            && namespaced.is_none_or(|namespaced| namespaced == resource.namespaced)
+            && resources
+                .iter()
+                .any(|named| named == resource.plural.as_str() || (calm && matches!(named.as_str(), "*" | "*/*")))
+    };
+    best_versions(discovery.iter().filter(|resource| resource.stored && selected(resource)))
 }
 
 /// What there is to say about a target without `apiVersion`, of which `taken` is filled in.

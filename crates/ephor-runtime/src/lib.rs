@@ -34,6 +34,7 @@ pub mod policies;
 pub mod queue;
 pub mod redact;
 pub mod results;
+pub mod schemas;
 pub mod settings;
 pub mod threads;
 pub mod traits;

@@ -7,7 +7,7 @@ use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use ephor_admission::policy_admission::PolicyAdmission;
-use ephor_admission::review::{Conditioned, Handlers};
+use ephor_admission::review::{Called, Handlers};
 use ephor_cluster::admission::{Admission, Attributes, Mutated, Operation};
 use ephor_cluster::{ClusterError, MemoryCluster};
 use ephor_engine::cel::Matched;
@@ -26,7 +26,7 @@ use super::{accounts, scheduling};
 /// The label by which objects ask to be deleted in time.
 const TTL: &str = "cleanup.kyverno.io/ttl";
 
-/// The group of policies in CEL, which are known by name only.
+/// The group of policies in CEL.
 const CEL_POLICIES: &str = "policies.kyverno.io";
 /// What the cleanup controller would do is not done.
 const NOT_CLEANED_UP: &str = "it is stored, but nothing here deletes objects in time";
@@ -60,10 +60,10 @@ impl InProcess {
         }
         match request.resource.group.as_str() {
             "kyverno.io" => {}
-            CEL_POLICIES if !request.object.is_null() => {
-                let message = format!("kind `{}` is not supported yet", request.kind.kind);
-                return Some(("validate-policy.kyverno.svc", Answer::deny(message)));
+            CEL_POLICIES if request.resource.resource != "policyexceptions" => {
+                return Some(("validate-policy.kyverno.svc", self.own.policy(request)));
             }
+            CEL_POLICIES => {}
             _ => return None,
         }
         match request.resource.resource.as_str() {
@@ -92,7 +92,10 @@ fn request(attributes: &Attributes) -> Result<AdmissionRequest, ClusterError> {
         .map_err(|error| ClusterError::denied(500, "InternalError", error.to_string()))
 }
 
-const LANES: [(FailurePolicy, &str); 2] = [(FailurePolicy::Ignore, "ignore"), (FailurePolicy::Fail, "fail")];
+/// Whether objects are of Ephor's own kinds, which are no resources of its policies.
+fn is_own_kind(attributes: &Attributes) -> bool {
+    matches!(attributes.resource.group.as_str(), "kyverno.io" | CEL_POLICIES)
+}
 
 /// An answer as the API server takes it: warnings, or the refusal that the client sees.
 fn judged(webhook: &str, answer: Answer) -> Result<Vec<String>, ClusterError> {
@@ -161,25 +164,16 @@ impl InProcess {
     /// Changes the object as the webhooks of Ephor do; their warnings.
     fn ask_webhooks_to_mutate(&self, attributes: &mut Attributes) -> Result<Vec<String>, ClusterError> {
         let mut warnings = Vec::new();
-        // Ephor's own kinds are no resources of its policies.
-        if attributes.resource.group == "kyverno.io" {
+        if is_own_kind(attributes) {
             return Ok(warnings);
         }
-        for (failure, word) in LANES {
-            let answer = self.handlers.mutate(&request(attributes)?, &WebhookScope::ByFailurePolicy(failure));
-            let patch = answer.patch.clone();
-            warnings.extend(judged(&format!("mutate.kyverno.svc-{word}"), answer)?);
-            if let Some(patch) = patch {
-                attributes.object = patched(&attributes.object, &patch)?;
-            }
-        }
-        for Conditioned { scope, name, matched } in self.handlers.conditioned(Webhook::Mutate, &request(attributes)?) {
+        for Called { scope, name, matched } in self.handlers.webhooks(Webhook::Mutate, &request(attributes)?) {
             if !is_called(&scope, matched, attributes)? {
                 continue;
             }
             let answer = self.handlers.mutate(&request(attributes)?, &scope);
             let patch = answer.patch.clone();
-            warnings.extend(judged(&format!("mutate.kyverno.svc{name}"), answer)?);
+            warnings.extend(judged(&name, answer)?);
             if let Some(patch) = patch {
                 attributes.object = patched(&attributes.object, &patch)?;
             }
@@ -194,17 +188,12 @@ impl InProcess {
         if let Some((webhook, answer)) = self.about_own(&request) {
             warnings.extend(judged(webhook, answer)?);
         }
-        if attributes.resource.group == "kyverno.io" {
+        if is_own_kind(attributes) {
             return Ok(warnings);
         }
-        for (failure, word) in LANES {
-            let answer = self.handlers.validate(&request, &WebhookScope::ByFailurePolicy(failure));
-            warnings.extend(judged(&format!("validate.kyverno.svc-{word}"), answer)?);
-        }
-        for Conditioned { scope, name, matched } in self.handlers.conditioned(Webhook::Validate, &request) {
+        for Called { scope, name, matched } in self.handlers.webhooks(Webhook::Validate, &request) {
             if is_called(&scope, matched, attributes)? {
-                let answer = self.handlers.validate(&request, &scope);
-                warnings.extend(judged(&format!("validate.kyverno.svc{name}"), answer)?);
+                warnings.extend(judged(&name, self.handlers.validate(&request, &scope))?);
             }
         }
         if request.object.at(&["metadata", "labels", TTL]).is_some() {

@@ -32,6 +32,7 @@ use ephor_runtime::watcher::Watcher;
 use ephor_scan::controller::ReportOptions;
 use ephor_scan::serve::Reports;
 
+use super::admission_policies::BySchema;
 use super::admit::InProcess;
 use super::namespaces;
 use super::observe::ShownDecisions;
@@ -65,7 +66,10 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
     let (global, global_watcher) = GlobalContext::follow(&admission, None, stop);
     let mut watchers = vec![config.follow(&admission, stop), namespace_watcher, global_watcher];
     watchers.extend(role_watchers);
-    let facts = ClusterFacts::new(Arc::clone(&admission)).with_namespaces(namespaces.clone()).within(config.clone());
+    let facts = ClusterFacts::new(Arc::clone(&admission))
+        .with_namespaces(namespaces.clone())
+        .within(config.clone())
+        .with_merger(Arc::new(BySchema(cluster.clone())));
     let answers: Arc<dyn Answers> = Arc::new(facts.with(Arc::new(global)));
     let events = Recorder::start(
         &admission,
@@ -108,7 +112,8 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
         move || admission_policies.run(&term, &Metrics::default())
     });
     let board = RegistrationBoard::default();
-    let statuses = StatusController::new(Arc::clone(&admission), policies.clone(), board, generated, settings);
+    let scans = Some(format!("system:serviceaccount:{NAMESPACE}:kyverno-reports-controller").into());
+    let statuses = StatusController::new(Arc::clone(&admission), policies.clone(), board, generated, settings, scans);
     threads::spawn("statuses", threads::LARGE, stop, {
         let term = term.clone();
         move || statuses.run(&term, &Metrics::default())

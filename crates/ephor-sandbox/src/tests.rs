@@ -86,6 +86,7 @@ fn what_is_not_enforced_is_refused_or_warned_of() {
         .unwrap()
     };
     let added = sandbox.add([
+        object("policies.kyverno.io/v1", "GeneratingPolicy", r#"{"generate":[{"expression":"null"}]}"#),
         object("policies.kyverno.io/v1", "ValidatingPolicy", r#"{"validations":[{"expression":"false"}]}"#),
         object(
             "kyverno.io/v2",
@@ -97,7 +98,10 @@ fn what_is_not_enforced_is_refused_or_warned_of() {
     assert_eq!(
         refused,
         [
-            "admission webhook \"validate-policy.kyverno.svc\" denied the request: kind `ValidatingPolicy` is not supported yet"
+            "admission webhook \"validate-policy.kyverno.svc\" denied the request: kind: kind `GeneratingPolicy` of \
+             `policies.kyverno.io` is not supported yet",
+            "admission webhook \"validate-policy.kyverno.svc\" denied the request: spec.matchConstraints: Required value: a \
+             matchConstraints with at least one resource rule is required",
         ]
     );
     let warnings: Vec<&str> = added.warnings.iter().map(|(_, warning)| warning.as_str()).collect();

@@ -10,7 +10,7 @@ use ephor_expr::{Map, Str, Value};
 use ephor_reports::report::Reported;
 use ephor_runtime::facts::Answers;
 use ephor_runtime::metrics::Metrics;
-use ephor_runtime::policies::{ExceptionScope, PolicyId, PolicyStore};
+use ephor_runtime::policies::{ExceptionScope, PolicyId, PolicyStore, StoredKind};
 use ephor_runtime::watcher::StoreEvent;
 
 use crate::judge::judge;
@@ -72,11 +72,11 @@ pub fn judge_all(
 /// The policies whose rules scans evaluate. `unjudged` gets the policies and rules that validate requests only.
 pub(crate) fn reportable(documents: &Documents, discovery: &Discovery, unjudged: &mut Unjudged) -> Reportable {
     let store = PolicyStore::new(ExceptionScope::Everywhere);
-    for kind in ["ClusterPolicy", "Policy"] {
-        let of_kind = documents.policies.iter().filter(|policy| policy.str_at(&["kind"]) == Some(kind));
+    for (_, kind) in StoredKind::all() {
+        let documents = documents.policies.iter().chain(&documents.exceptions);
+        let of_kind = documents.filter(|document| StoredKind::of(document) == Some(kind));
         store.apply(kind, StoreEvent::Reset(of_kind.cloned().collect()));
     }
-    store.apply("PolicyException", StoreEvent::Reset(documents.exceptions.clone()));
     let snapshot = store.snapshot();
     for (key, policy) in &snapshot.policies {
         let Some(program) = &policy.program else { continue };

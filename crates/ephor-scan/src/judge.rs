@@ -10,6 +10,7 @@ use ephor_engine::gate::AllowedFetch;
 use ephor_engine::outcome::Phase;
 use ephor_engine::redact::Redactor;
 use ephor_engine::review::{Effects, Mode, Review};
+use ephor_expr::budget::Interrupt;
 use ephor_expr::{Str, Value};
 use ephor_reports::Entry;
 use ephor_runtime::deadline::Deadline;
@@ -49,24 +50,30 @@ pub fn judge(
     let recorded = Recorded { answers, read: Mutex::default() };
     let learning = Learning::new(&recorded, Redactor::default());
     learning.learn([object]);
-    let begun = Instant::now();
-    let evaluation = Evaluation::new(&policies.set, &policies.exceptions, review.clone(), Phase::Validate);
     // How many objects are judged at once bounds what they build.
-    let deadline = Deadline::blocking(begun + MAX_DURATION, &Arc::default());
-    let evaluation = evaluation.interrupted_by(Arc::new(deadline));
-    let mut outcomes = facts::drive(evaluation, &learning).outcomes;
-    learning.redact_outcomes(&mut outcomes);
-    let programs = policies.set.programs();
-    let rules = u32::try_from(outcomes.len()).unwrap_or(u32::MAX).max(1);
-    let of_one = begun.elapsed() / rules;
-    for same in outcomes.chunk_by(|a, b| a.policy == b.policy) {
-        if let Some(program) = same.first().and_then(|outcome| programs.get(outcome.policy)) {
-            let took = of_one * u32::try_from(same.len()).unwrap_or(u32::MAX);
-            metrics.background_judged(program, &review, same, took);
+    let deadline: Arc<dyn Interrupt> = Arc::new(Deadline::blocking(Instant::now() + MAX_DURATION, &Arc::default()));
+    let mut results = Vec::new();
+    for (set, phase) in [(&policies.set, Phase::Validate), (&policies.mutating, Phase::Mutate)] {
+        if set.programs().is_empty() {
+            continue;
         }
+        let begun = Instant::now();
+        let evaluation = Evaluation::new(set, &policies.exceptions, review.clone(), phase);
+        let evaluation = evaluation.interrupted_by(Arc::clone(&deadline));
+        let mut outcomes = facts::drive(evaluation, &learning).outcomes;
+        learning.redact_outcomes(&mut outcomes);
+        let programs = set.programs();
+        let rules = u32::try_from(outcomes.len()).unwrap_or(u32::MAX).max(1);
+        let of_one = begun.elapsed() / rules;
+        for same in outcomes.chunk_by(|a, b| a.policy == b.policy) {
+            if let Some(program) = same.first().and_then(|outcome| programs.get(outcome.policy)) {
+                let took = of_one * u32::try_from(same.len()).unwrap_or(u32::MAX);
+                metrics.background_judged(program, &review, same, took);
+            }
+        }
+        let entries = outcomes.iter().filter_map(|outcome| Some(Entry::of(programs.get(outcome.policy)?, outcome)));
+        results.extend(entries.map(|entry| Value::object(entry.members())));
     }
-    let entries = outcomes.iter().filter_map(|outcome| Some(Entry::of(programs.get(outcome.policy)?, outcome)));
-    let results = entries.map(|entry| Value::object(entry.members())).collect();
     drop(learning);
     Judged { results, read: recorded.read.into_inner() }
 }

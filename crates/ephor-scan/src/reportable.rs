@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use ephor_cluster::Discovery;
-use ephor_engine::compile::{CompiledRule, Program};
+use ephor_engine::compile::{Body, CompiledRule, Program};
 use ephor_engine::exceptions::ExceptionSet;
 use ephor_engine::matching::KindSelector;
 use ephor_engine::outcome::Phase;
@@ -13,7 +13,7 @@ use ephor_expr::{Str, Value};
 use ephor_reports::entry::process;
 use ephor_reports::merge::{Rule, Stored};
 use ephor_reports::report::{DISABLED, Reported};
-use ephor_runtime::kinds::{GroupKind, trigger_kinds};
+use ephor_runtime::kinds::{GroupKind, requested_kinds, trigger_kinds};
 use ephor_runtime::policies::{PolicyId, Snapshot, StoredPolicy};
 
 /// What is scanned, as of one snapshot of the policies.
@@ -21,6 +21,8 @@ use ephor_runtime::policies::{PolicyId, Snapshot, StoredPolicy};
 pub struct Reportable {
     /// The policies whose validate rules judge existing objects.
     pub set: PolicySet,
+    /// The policies of `policies.kyverno.io` that mutate: existing objects fail that they would change.
+    pub mutating: PolicySet,
     /// The exceptions that count.
     pub exceptions: Arc<ExceptionSet>,
     /// The kinds to scan, with the version to read them in.
@@ -54,18 +56,20 @@ impl Reportable {
     pub fn of(snapshot: &Snapshot, discovery: &Discovery, reported: &BTreeSet<Reported>) -> Self {
         let mut reportable =
             Self { exceptions: Arc::clone(&snapshot.exceptions), reported: reported.clone(), ..Self::default() };
-        let mut programs = Vec::new();
+        let (mut programs, mut mutating) = (Vec::new(), Vec::new());
         for stored in snapshot.policies.values() {
             let Some(program) = &stored.program else { continue };
             let mut policy = Policy::of(stored, program, discovery);
-            policy.scanned &= reported.contains(&Reported::Validate);
+            let mutates = program.rules.iter().any(mutates);
+            policy.scanned &= reported.contains(if mutates { &Reported::Mutate } else { &Reported::Validate });
             if policy.scanned {
-                programs.push(Arc::clone(program));
+                if mutates { &mut mutating } else { &mut programs }.push(Arc::clone(program));
                 reportable.kinds.extend(policy.kinds.iter().map(|(kind, version)| (kind.clone(), version.clone())));
             }
             reportable.policies.insert(program.id.clone(), policy);
         }
         reportable.set = PolicySet::new(programs);
+        reportable.mutating = PolicySet::new(mutating);
         reportable
     }
 
@@ -73,10 +77,12 @@ impl Reportable {
     pub fn fate(&self, rule: &Rule<'_>) -> Stored {
         let Some(policy) = rule.rule.policy_id().and_then(|id| self.policies.get(&id)) else { return Stored::Gone };
         let Some(program) = &policy.program else { return Stored::Gone };
-        match program.rules.iter().find(|known| known.name == rule.rule.rule) {
+        // Results of `policies.kyverno.io` name what decided, which is no rule.
+        let by_name = |known: &&CompiledRule| program.id.kind.is_of_cel() || known.name == rule.rule.rule;
+        match program.rules.iter().find(by_name) {
             None => Stored::Gone,
             Some(known) if !is_reported(known, &self.reported) => Stored::Gone,
-            Some(known) if policy.scanned && known.phase() == Phase::Validate => Stored::Replaced,
+            Some(known) if policy.scanned && is_scanned(known) => Stored::Replaced,
             // A result of a time when the policy was scanned is none of a request.
             Some(_) if rule.process != process(program.background) => Stored::Gone,
             Some(_) => Stored::Stands,
@@ -108,6 +114,15 @@ impl Reportable {
     }
 }
 
+/// Whether scans evaluate a rule: it validates, or it is one of a policy of `policies.kyverno.io` that mutates.
+fn is_scanned(rule: &CompiledRule) -> bool {
+    rule.phase() == Phase::Validate || mutates(rule)
+}
+
+fn mutates(rule: &CompiledRule) -> bool {
+    matches!(rule.body, Body::Policy(_))
+}
+
 /// Whether results of a rule belong in reports.
 fn is_reported(rule: &CompiledRule, reported: &BTreeSet<Reported>) -> bool {
     let sort = match rule.phase() {
@@ -122,7 +137,7 @@ fn is_reported(rule: &CompiledRule, reported: &BTreeSet<Reported>) -> bool {
 impl Policy {
     fn of(stored: &StoredPolicy, program: &Arc<Program>, discovery: &Discovery) -> Self {
         let reported = stored.document.at(&["metadata", "labels", DISABLED]).is_none();
-        let rules = || program.rules.iter().filter(|rule| rule.phase() == Phase::Validate);
+        let rules = || program.rules.iter().filter(|rule| is_scanned(rule));
         let scanned = reported && program.background && rules().next().is_some();
         let mut kinds = BTreeMap::new();
         if scanned {
@@ -148,11 +163,15 @@ const REPORTS: [&str; 3] = ["openreports.io", "reports.kyverno.io", "wgpolicyk8s
 
 /// The kinds whose objects a rule judges and that can be listed.
 fn kinds_of(rule: &CompiledRule, discovery: &Discovery) -> Vec<(Str, Str)> {
-    let made: Vec<KindSelector> =
-        rule.autogen.iter().flat_map(|made| &made.kinds).map(|kind| KindSelector::parse(kind)).collect();
-    let named = || rule.matches.kinds().map(|kinds| kinds.into_iter().cloned().collect::<Vec<_>>());
-    let selectors = if made.is_empty() { named() } else { Some(made) };
-    let mut kinds = trigger_kinds(selectors.as_deref(), discovery);
+    let mut kinds = if rule.body.constraints().is_some() {
+        rule.demands.requests.iter().flat_map(|demand| requested_kinds(&demand.requested, discovery)).collect()
+    } else {
+        let made: Vec<KindSelector> =
+            rule.autogen.iter().flat_map(|made| &made.kinds).map(|kind| KindSelector::parse(kind)).collect();
+        let named = || rule.matches.kinds().map(|kinds| kinds.into_iter().cloned().collect::<Vec<_>>());
+        let selectors = if made.is_empty() { named() } else { Some(made) };
+        trigger_kinds(selectors.as_deref(), discovery)
+    };
     kinds.retain(|(api_version, _)| {
         let (group, _) = ephor_cluster::resource::split_api_version(api_version);
         !REPORTS.contains(&group)

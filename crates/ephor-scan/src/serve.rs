@@ -121,6 +121,10 @@ pub(crate) fn keep(
 ) {
     let stop = term.token().clone();
     let store = PolicyStore::new(reports.exceptions.clone());
+    store.subscribe({
+        let answers = Arc::clone(&reports.answers);
+        move |policies| answers.prepare(policies)
+    });
     let policies = store.follow(&reports.cluster, &stop);
     // Reports about policies that are not known yet would look stale.
     while !policies.wait_synced(STOP_POLL_INTERVAL) {

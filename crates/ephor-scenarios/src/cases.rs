@@ -37,7 +37,7 @@ pub enum Area {
 /// Why a scenario is not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// The kinds of `policies.kyverno.io`.
+    /// Policies of `policies.kyverno.io` that are not carried out yet.
     CelPolicies,
     /// `verifyImages` and signed manifests.
     Signatures,
@@ -74,7 +74,9 @@ impl fmt::Display for Area {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::CelPolicies => "CEL policies of policies.kyverno.io",
+            Self::CelPolicies => {
+                "policies of policies.kyverno.io that generate, delete, verify images or change what exists"
+            }
             Self::Signatures => "signatures of images and manifests",
             Self::Registries => "image registries",
             Self::ScanEvents => "Events of scans",
@@ -138,7 +140,7 @@ fn case(conformance: &Path, file: PathBuf, meant: &dyn Fn(&str) -> bool) -> Opti
     let mut needs = Needs::default();
     needs.read(directory);
     // Scenarios of the policy library lie beside their policy.
-    if name.ends_with("/.chainsaw-test") {
+    if name.rsplit('/').next().is_some_and(|last| last.starts_with(".chainsaw-test")) {
         needs.read(directory.parent()?);
     }
     let folder = FOLDERS.iter().find(|(folder, _)| name.starts_with(folder)).map(|(_, reason)| *reason);
@@ -178,7 +180,7 @@ impl Needs {
         let text = |key: &str| document.str_at(&[key]).unwrap_or_default();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         match (api_version.split('/').next().unwrap_or_default(), kind) {
-            ("policies.kyverno.io", _) => self.reasons.push(Reason::CelPolicies),
+            ("policies.kyverno.io", kind) => self.cel_policy(kind, document),
             ("admissionregistration.k8s.io", kind) if kind.starts_with("MutatingAdmissionPolicy") => {
                 self.reasons.push(Reason::NativePolicies);
             }
@@ -204,6 +206,25 @@ impl Needs {
             }
             self.generate |= rule.get("generate").is_some();
             self.mutate_existing |= rule.at(&["mutate", "targets"]).is_some();
+        }
+    }
+
+    fn cel_policy(&mut self, kind: &str, policy: &Value) {
+        match kind.strip_prefix("Namespaced").unwrap_or(kind) {
+            "ValidatingPolicy" | "PolicyException" => {}
+            "MutatingPolicy" => {
+                let existing = policy.at(&["spec", "evaluation", "mutateExisting", "enabled"]);
+                if existing.and_then(Value::as_bool) == Some(true)
+                    || policy.at(&["spec", "targetMatchConstraints"]).is_some()
+                {
+                    self.reasons.push(Reason::CelPolicies);
+                }
+            }
+            _ => self.reasons.push(Reason::CelPolicies),
+        }
+        let text = policy.to_json();
+        if text.contains("image.GetMetadata") || text.contains("image.get_metadata") {
+            self.reasons.push(Reason::Registries);
         }
     }
 

@@ -397,8 +397,9 @@ pub fn read_objects(path: &Path) -> Result<Vec<Value>, ScenarioError> {
 }
 
 fn items_of_list(value: Value) -> Vec<Value> {
+    // A list need not say that it is one.
     match (value.str_at(&["kind"]), value.get("items").and_then(Value::as_array)) {
-        (Some("List"), Some(items)) => items.to_vec(),
+        (Some("List") | None, Some(items)) => items.to_vec(),
         _ => vec![value],
     }
 }

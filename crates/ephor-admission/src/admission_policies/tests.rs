@@ -8,7 +8,7 @@ use ephor_expr::{Map, Value};
 use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::{Config, ConfigStore};
 use ephor_runtime::lease::Term;
-use ephor_runtime::policies::{ExceptionScope, PolicyStore};
+use ephor_runtime::policies::{ExceptionScope, PolicyStore, StoredKind};
 use ephor_runtime::watcher::StoreEvent;
 
 use super::controller::PutError;
@@ -175,7 +175,7 @@ impl World {
     }
 
     fn set(&self, document: Value) {
-        self.policies.apply("ClusterPolicy", StoreEvent::Apply(document));
+        self.policies.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Apply(document));
     }
 
     fn stored(&self, kind: &str) -> Vec<Value> {
@@ -217,7 +217,7 @@ fn objects_follow_their_policy() {
     world.look(false);
     assert_eq!(world.names(), [""; 0]);
     world.look(true);
-    world.policies.apply("ClusterPolicy", StoreEvent::Delete(policy("", RULE, CEL)));
+    world.policies.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Delete(policy("", RULE, CEL)));
     world.look(true);
     assert_eq!(world.names(), [""; 0]);
 }
@@ -234,7 +234,7 @@ fn objects_of_others_stay_as_they_are() {
     let error = world.reconcile(true).unwrap_err();
     assert!(error.to_string().contains("is not Ephor's"), "{error}");
     assert_eq!(world.stored("ValidatingAdmissionPolicy"), std::slice::from_ref(&stored));
-    world.policies.apply("ClusterPolicy", StoreEvent::Delete(policy("", RULE, CEL)));
+    world.policies.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Delete(policy("", RULE, CEL)));
     world.look(true);
     assert_eq!(world.stored("ValidatingAdmissionPolicy"), [stored]);
 }

@@ -8,12 +8,21 @@ use ephor_expr::value::Path;
 use ephor_runtime::decision::Answer;
 use ephor_runtime::policies::ExceptionScope;
 
-use super::text;
+use super::{is_of_cel, text};
 
 /// Refuses what cannot be an exception, and warns of one that does not count.
 pub(super) fn check(document: &Value, namespace: &str, scope: &ExceptionScope) -> Answer {
-    let mut findings = Exception::compile(document).err().unwrap_or_default();
-    findings.extend(check_exception(document));
+    let compiled = Exception::compile(document);
+    let asks = compiled.as_ref().is_ok_and(Exception::asks);
+    let mut findings = compiled.err().unwrap_or_default();
+    if !is_of_cel(document) {
+        findings.extend(check_exception(document));
+    }
+    if asks && *scope == ExceptionScope::Everywhere {
+        let at = Path::root().keys(&["spec", "matchConditions"]);
+        let message = "where every namespace may have exceptions, their conditions read nothing but the request";
+        findings.push(Diagnostic::error("exception-scope", at, message));
+    }
     let why = match scope {
         ExceptionScope::Disabled => Some("PolicyException resources would not be processed until it is enabled."),
         ExceptionScope::Namespace(own) if own.is_empty() => Some("The exceptionNamespace flag is not set"),

@@ -21,6 +21,7 @@ pub mod ttl;
 use std::sync::Arc;
 
 use ephor_cluster::Cluster;
+use ephor_engine::compile::POLICIES_GROUP;
 use ephor_engine::policy::Operation;
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::decision::{AdmissionRequest, Answer};
@@ -61,7 +62,7 @@ impl PolicyAdmission {
         Self { cluster, accounts, exceptions, waiting: definitions::Waiting::default() }
     }
 
-    /// `/policyvalidate`: `ClusterPolicy` and `Policy`.
+    /// `/policyvalidate`: `ClusterPolicy`, `Policy` and the policies of `policies.kyverno.io`.
     pub fn policy(&self, request: &AdmissionRequest) -> Answer {
         match looked_at(request) {
             Some(document) => policies::check(self, request, &document),
@@ -74,7 +75,7 @@ impl PolicyAdmission {
         Answer::allow()
     }
 
-    /// `/exceptionvalidate`: `PolicyException`.
+    /// `/exceptionvalidate`: `PolicyException` of both groups.
     pub fn exception(&self, request: &AdmissionRequest) -> Answer {
         match looked_at(request) {
             Some(document) => exceptions::check(&document, &request.namespace, &self.exceptions),
@@ -128,6 +129,12 @@ fn looked_at(request: &AdmissionRequest) -> Option<Value> {
         metadata.insert("name", format!("{prefix}00000"));
     }
     Some(with_place(document, request))
+}
+
+/// Whether a document is of `policies.kyverno.io`.
+fn is_of_cel(document: &Value) -> bool {
+    let group = document.str_at(&["apiVersion"]).and_then(|version| version.split_once('/'));
+    group.is_some_and(|(group, _)| group == POLICIES_GROUP)
 }
 
 /// The API server leaves the namespace of an object that is created out of the document in some cases.

@@ -7,6 +7,7 @@ use ephor_engine::policy::{CleanupPolicy, Generate, GenerateParts, Policy, Polic
 use ephor_expr::scalar::wildcard::has_wildcard;
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
+use ephor_runtime::access::question;
 
 use super::Accounts;
 use super::kinds::{listed, resources, selections};
@@ -331,22 +332,5 @@ pub(super) fn review(need: &Need, verb: &str) -> Value {
             attributes.insert(key, text);
         }
     }
-    let namespace = need.account.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split(':').next());
-    let mut groups = vec!["system:authenticated".to_owned()];
-    if let Some(namespace) = namespace {
-        groups.push("system:serviceaccounts".to_owned());
-        groups.push(format!("system:serviceaccounts:{namespace}"));
-    }
-    Value::from([
-        ("apiVersion", Value::from("authorization.k8s.io/v1")),
-        ("kind", Value::from("SubjectAccessReview")),
-        (
-            "spec",
-            Value::from([
-                ("groups", Value::from(groups)),
-                ("resourceAttributes", Value::object(attributes)),
-                ("user", Value::from(need.account.clone())),
-            ]),
-        ),
-    ])
+    question(&need.account, attributes)
 }

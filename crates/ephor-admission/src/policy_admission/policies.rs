@@ -1,4 +1,4 @@
-//! `ClusterPolicy` and `Policy`.
+//! `ClusterPolicy`, `Policy` and the policies of `policies.kyverno.io`.
 
 use ephor_engine::check::check_update;
 use ephor_engine::compile::compile;
@@ -8,11 +8,14 @@ use ephor_expr::Value;
 use ephor_expr::value::{Path, decode, decode_rest};
 use ephor_runtime::decision::{AdmissionRequest, Answer};
 
-use super::{PolicyAdmission, accounts, definitions, kinds, match_conditions, needs, text};
+use super::{PolicyAdmission, accounts, definitions, is_of_cel, kinds, match_conditions, needs, text};
 
 /// Everything about a policy that is created or changed.
 pub(super) fn check(host: &PolicyAdmission, request: &AdmissionRequest, document: &Value) -> Answer {
     let mut findings = compile(document).findings;
+    if is_of_cel(document) {
+        return text::answer(&findings, document);
+    }
     if let (Some(policy), _) = decode_rest::<Policy>(document) {
         if request.operation == Operation::Update
             && let Ok(old) = decode::<Policy>(&request.old_object)

@@ -8,6 +8,8 @@ use ephor_expr::Value;
 use ephor_expr::value::{Path, Segment};
 use ephor_runtime::decision::Answer;
 
+use super::is_of_cel;
+
 /// More than so many warnings, and a client shows none of them well.
 const MAX_WARNINGS: usize = 20;
 /// The number of errors that a message lists at most.
@@ -28,6 +30,10 @@ pub(super) fn answer(findings: &[Diagnostic], document: &Value) -> Answer {
         if errors.len() < MAX_ERRORS && !errors.contains(&text) {
             errors.push(text);
         }
+    }
+    // As upstream: what refuses a policy of `policies.kyverno.io` is a warning, too.
+    if is_of_cel(document) {
+        warnings.splice(0..0, errors.iter().cloned());
     }
     let answer = if errors.is_empty() { Answer::allow() } else { Answer::deny(errors.join("\n")) };
     answer.with_warnings(warnings)

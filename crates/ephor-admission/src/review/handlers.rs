@@ -257,8 +257,9 @@ impl Inner {
             Admitted::Judge(prepared) => prepared,
         };
         let Some(policies) = prepared.sets.of(scope) else {
-            let WebhookScope::OnePolicy(_, key) = scope else { return Ok(Answer::allow()) };
-            return Ok(verdict(scope, &format!("failed to fetch policy with key: {key}")));
+            let WebhookScope::Policies(_, policies) = scope else { return Ok(Answer::allow()) };
+            let keys: Vec<String> = policies.iter().map(ToString::to_string).collect();
+            return Ok(verdict(scope, &format!("failed to fetch policy with key: {}", keys.join(", "))));
         };
         let mut secrets = Redactor::default();
         if prepared.gvk.kind == "Secret" && prepared.gvk.group.is_empty() {

@@ -83,7 +83,7 @@ impl<'j> Judge<'j> {
         let mut evaluation = evaluation.interrupted_by(Arc::clone(&self.deadline) as Arc<dyn Interrupt>);
         match self.effort {
             Effort::Blocking(_) => Ok(facts::drive(evaluation, &self.answers)),
-            Effort::Immediate => match evaluation.step(&Facts::new()) {
+            Effort::Immediate => match evaluation.step(&Facts::merging(self.answers.merger())) {
                 Step::Done if !self.is_over() => Ok(evaluation.finish()),
                 Step::Done | Step::Need(_) => Err(WouldBlock),
             },

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ephor_engine::outcome::Verdict;
 use ephor_expr::yaml::PrintStyle;
 use ephor_expr::{Map, Str, Value};
 
@@ -40,6 +41,21 @@ pub(super) fn denial(kind: &str, namespace: &str, name: &str, said: &[RuleMessag
 pub(super) fn mutation_failed(policy: &str, errors: &[(&str, &str)]) -> String {
     let rules: Vec<String> = errors.iter().map(|(rule, message)| format!("{rule}: {message}")).collect();
     format!("mutation policy {policy} error: failed to apply policy {policy} rules [{}]", rules.join(" "))
+}
+
+/// What a policy of `policies.kyverno.io` says of a request that it denies or warns of.
+pub(super) fn of_cel(policy: &str, verdict: Verdict, message: &str) -> String {
+    match verdict {
+        Verdict::Error => format!("Policy {policy} error: {}", message.strip_prefix("error: ").unwrap_or(message)),
+        _ => format!("Policy {policy} failed: {message}"),
+    }
+}
+
+/// The denial of a request that a policy of `policies.kyverno.io` could not change.
+pub(super) fn cel_mutation_failed(namespace: &str, name: &str, kind: &str, errors: &[(&str, &str)]) -> String {
+    let errors: Vec<String> = errors.iter().map(|(policy, message)| format!("Policy {policy}: {message}")).collect();
+    let place = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
+    format!("Resource: {place}, Kind: {kind}, Errors: [{}]", errors.join("; "))
 }
 
 /// A warning about what a rule says.

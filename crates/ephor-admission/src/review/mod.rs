@@ -4,13 +4,12 @@
 //! in process what the API server asks over the wire.
 //!
 //! - `judge`: evaluation, at once or with questions to the cluster. `policy_sets`: which policies a webhook is for.
-//! - `conditioned`: which webhooks of single policies the sandbox calls. `mutate`, `validate`: the two webhooks. `audit`: what is judged after the reply. `update_requests`: work for the
+//! - `registered`: which webhooks the sandbox calls. `mutate`, `validate`: the two webhooks. `audit`: what is judged after the reply. `update_requests`: work for the
 //!   background role.
 //! - [`results`]: what only a request knows, for the reports role.
 //! - `filter`, [`roles`], `kinds`: what is looked at before any policy.
 
 mod audit;
-mod conditioned;
 mod filter;
 pub mod handlers;
 mod judge;
@@ -19,6 +18,7 @@ mod messages;
 mod mutate;
 mod patch;
 mod policy_sets;
+mod registered;
 pub mod results;
 pub mod roles;
 #[cfg(test)]
@@ -26,7 +26,7 @@ pub(crate) mod tests;
 mod update_requests;
 mod validate;
 
-pub use conditioned::Conditioned;
 pub use handlers::{HandlerOptions, Handlers, Parts};
 pub use judge::{Effort, WouldBlock};
+pub use registered::Called;
 pub use update_requests::Waiting;

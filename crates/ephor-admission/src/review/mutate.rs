@@ -27,7 +27,7 @@ impl Inner {
         }
         judge.redact(&mut done.outcomes);
         let explained = judge.explain(&policies.all, &done);
-        let blocking = self.failed_mutation(policies, &done.outcomes);
+        let blocking = self.failed_mutation(prepared, policies, &done.outcomes);
         self.parts.observer.decided(&Decided {
             phase: Phase::Mutate,
             request,
@@ -61,7 +61,12 @@ impl Inner {
 
     /// The denial by the first policy that could not be applied and must not be passed over. The changes of one that
     /// may be are dropped.
-    fn failed_mutation(&self, policies: &WebhookPolicies, outcomes: &[Outcome]) -> Option<String> {
+    fn failed_mutation(
+        &self,
+        prepared: &Prepared<'_>,
+        policies: &WebhookPolicies,
+        outcomes: &[Outcome],
+    ) -> Option<String> {
         let failed = outcomes.iter().find(|outcome| {
             outcome.verdict == Verdict::Error
                 && policies.all.programs().get(outcome.policy).is_some_and(|program| {
@@ -69,6 +74,12 @@ impl Inner {
                 })
         })?;
         let program = policies.all.programs().get(failed.policy)?;
+        if program.id.kind.is_of_cel() {
+            let request = prepared.request;
+            let (namespace, name) = (request.object_namespace(), request.object_name());
+            let errors = [(program.id.name.as_str(), failed.message.as_str())];
+            return Some(messages::cel_mutation_failed(namespace, name, &prepared.gvk.kind, &errors));
+        }
         let errors: Vec<(&str, &str)> = outcomes
             .iter()
             .filter(|outcome| outcome.policy == failed.policy && outcome.verdict == Verdict::Error)

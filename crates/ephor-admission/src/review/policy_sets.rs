@@ -10,7 +10,7 @@ use ephor_engine::compile::{Body, Program};
 use ephor_engine::policy::FailurePolicy;
 use ephor_engine::select::PolicySet;
 use ephor_runtime::decision::path::{self, WebhookScope};
-use ephor_runtime::policies::{PolicyId, PolicyStore, Snapshot};
+use ephor_runtime::policies::{PolicyStore, Snapshot};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
@@ -59,8 +59,11 @@ pub(super) struct WebhookPolicySets {
     all: OnceLock<Arc<WebhookPolicies>>,
     fail: OnceLock<Arc<WebhookPolicies>>,
     ignore: OnceLock<Arc<WebhookPolicies>>,
-    own: Mutex<FxHashMap<PolicyId, Arc<WebhookPolicies>>>,
+    named: Mutex<FxHashMap<WebhookScope, Arc<WebhookPolicies>>>,
 }
+
+/// How many scopes that name kinds or policies are kept: a stranger may ask for any names.
+const MAX_NAMED: usize = 1_024;
 
 impl WebhookPolicySets {
     fn new(snapshot: Arc<Snapshot>, force_ignore: bool) -> Self {
@@ -70,7 +73,7 @@ impl WebhookPolicySets {
             all: OnceLock::new(),
             fail: OnceLock::new(),
             ignore: OnceLock::new(),
-            own: Mutex::default(),
+            named: Mutex::default(),
         }
     }
 
@@ -79,9 +82,9 @@ impl WebhookPolicySets {
         Arc::new(WebhookPolicies::new(programs.filter(|p| p.admission && wanted(p)).cloned().collect()))
     }
 
-    /// The policies of a webhook; `None` if it is for one policy that is not there (any more).
+    /// The policies of a webhook; `None` if it is for policies of which none is there (any more).
     pub(super) fn of(&self, scope: &WebhookScope) -> Option<Arc<WebhookPolicies>> {
-        let shared = |program: &Program| program.match_conditions.is_empty();
+        let shared = |program: &Program| !program.webhook.own && !program.id.kind.is_of_cel();
         let of = |wanted| {
             move |program: &Program| shared(program) && path::failure_policy(program, self.force_ignore) == wanted
         };
@@ -93,17 +96,40 @@ impl WebhookPolicySets {
             WebhookScope::ByFailurePolicy(FailurePolicy::Ignore) => {
                 self.ignore.get_or_init(|| self.programs(of(FailurePolicy::Ignore)))
             }
-            WebhookScope::OnePolicy(_, key) => {
-                let program = self.snapshot.policies.get(key)?.program.clone()?;
-                let mut own = self.own.lock();
-                let made = own.entry(key.clone()).or_insert_with(|| {
-                    let programs = if program.admission { vec![program] } else { Vec::new() };
+            WebhookScope::OfKind(failure, kind) => {
+                return Some(self.named(scope, || {
+                    self.programs(|program| {
+                        program.id.kind == *kind && path::failure_policy(program, self.force_ignore) == *failure
+                    })
+                }));
+            }
+            WebhookScope::Policies(_, policies) => {
+                let program = |id| self.snapshot.policies.get(id)?.program.clone();
+                let mut programs: Vec<Arc<Program>> = policies.iter().filter_map(program).collect();
+                if programs.is_empty() {
+                    return None;
+                }
+                return Some(self.named(scope, || {
+                    programs.retain(|program| program.admission);
                     Arc::new(WebhookPolicies::new(programs))
-                });
-                return Some(Arc::clone(made));
+                }));
             }
         };
         Some(Arc::clone(found))
+    }
+
+    /// The policies of a scope that names some, made once.
+    fn named(&self, scope: &WebhookScope, make: impl FnOnce() -> Arc<WebhookPolicies>) -> Arc<WebhookPolicies> {
+        let mut named = self.named.lock();
+        if let Some(known) = named.get(scope) {
+            return Arc::clone(known);
+        }
+        if named.len() >= MAX_NAMED {
+            named.clear();
+        }
+        let made = make();
+        named.insert(scope.clone(), Arc::clone(&made));
+        made
     }
 }
 

@@ -44,7 +44,10 @@ impl RequestResults {
         match kind {
             // Scans judge the others.
             RuleKind::Validate => self.reported.contains(&Reported::Validate) && !program.background,
-            RuleKind::Mutate => self.reported.contains(&Reported::Mutate),
+            RuleKind::Mutate => {
+                let scanned = program.id.kind.is_of_cel() && program.background;
+                self.reported.contains(&Reported::Mutate) && !scanned
+            }
             // The background role reports them.
             RuleKind::Generate => false,
         }
@@ -118,7 +121,7 @@ mod tests {
     use ephor_expr::yaml::parse_value;
 
     use ephor_reports::ephemeral::API_VERSION;
-    use ephor_runtime::policies::{ExceptionScope, PolicyStore};
+    use ephor_runtime::policies::{ExceptionScope, PolicyStore, StoredKind};
     use ephor_runtime::watcher::StoreEvent;
 
     use super::*;
@@ -140,7 +143,7 @@ mod tests {
                      {background}, rules: [{{name: r, match: {{any: [{{resources: {{kinds: [ConfigMap]}}}}]}}, validate: {{message: \
                      never, pattern: {{data: {{v: good}}}}}}}}]}}}}"
                 );
-                store.apply("ClusterPolicy", StoreEvent::Apply(parse_value(&policy).unwrap()));
+                store.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Apply(parse_value(&policy).unwrap()));
             }
             let queue = ResultQueue::new(&cluster, queue_settings(10, None));
             let observer = RequestResults::new(queue.clone(), [Reported::Validate, Reported::Mutate].into());

@@ -2,7 +2,8 @@
 //!
 //! A violation blocks where the rule resolves to Enforce for the namespace. An error blocks if the rule's own policy
 //! says Fail. Upstream lets errors of one policy block by the failure policy of another, and errors of audit rules too;
-//! here each policy answers for itself (docs/compatibility.md).
+//! here each policy answers for itself (docs/compatibility.md). Where a policy of `policies.kyverno.io` denies, its
+//! errors block whatever its failure policy, as upstream's do.
 
 use ephor_engine::compile::{Body, Program};
 use ephor_engine::outcome::{Outcome, Phase, RuleKind, Verdict};
@@ -122,10 +123,12 @@ impl Weighing<'_> {
         let Some(actions) = actions(program, outcome) else { return false };
         let enforced = actions.urgency(self.namespace, self.labels) == FailureAction::Enforce;
         match outcome.verdict {
+            // A policy that warns and denies does both.
             Verdict::Fail => {
                 (enforced || program.emit_warning)
                     && actions.action(self.namespace, self.labels) == FailureAction::Enforce
             }
+            Verdict::Error if program.id.kind.is_of_cel() => enforced && !self.force_ignore,
             Verdict::Error => enforced && path::failure_policy(program, self.force_ignore) == FailurePolicy::Fail,
             Verdict::Pass | Verdict::Warn | Verdict::Skip => false,
         }
@@ -145,6 +148,14 @@ fn denial(
     outcomes: &[Outcome],
     weigh: &Weighing<'_>,
 ) -> String {
+    // Webhooks are for policies of `kyverno.io`, or of `policies.kyverno.io`.
+    if programs.first().is_some_and(|program| program.id.kind.is_of_cel()) {
+        let blocking = outcomes.iter().filter_map(|outcome| {
+            let program = programs.get(outcome.policy).filter(|program| weigh.blocks(program, outcome))?;
+            Some(messages::of_cel(&program.id.name, outcome.verdict, &outcome.message))
+        });
+        return blocking.collect::<Vec<_>>().join("; ");
+    }
     let said: Vec<RuleMessage<'_>> = outcomes
         .iter()
         .filter(|outcome| !matches!(outcome.verdict, Verdict::Pass | Verdict::Skip))
@@ -171,7 +182,14 @@ fn warnings(programs: &[std::sync::Arc<Program>], outcomes: &[Outcome]) -> Vec<S
         .filter(|o| o.kind == RuleKind::Validate && !matches!(o.verdict, Verdict::Pass | Verdict::Skip))
         .filter_map(|outcome| {
             let program = programs.get(outcome.policy)?;
-            program.emit_warning.then(|| messages::warning(&program.id.name, &outcome.rule, &outcome.message))
+            let name = &program.id.name;
+            program.emit_warning.then(|| {
+                if program.id.kind.is_of_cel() {
+                    messages::of_cel(name, outcome.verdict, &outcome.message)
+                } else {
+                    messages::warning(name, &outcome.rule, &outcome.message)
+                }
+            })
         })
         .collect()
 }

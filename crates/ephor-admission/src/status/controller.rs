@@ -15,8 +15,10 @@ use ephor_runtime::policies::{PolicyId, PolicyStore, StoredPolicy};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
+use super::cel;
 use super::document::{Description, describe};
 use super::readiness::readiness;
+use super::reporting::Permissions;
 use crate::admission_policies::GeneratedBoard;
 use crate::registration::RegistrationBoard;
 use crate::webhooks::WebhookSettings;
@@ -28,6 +30,7 @@ pub struct StatusController {
     board: RegistrationBoard,
     generated: GeneratedBoard,
     settings: WebhookSettings,
+    permissions: Permissions,
     notify: Notify,
 }
 
@@ -61,13 +64,15 @@ pub(super) struct RoundResult {
 }
 
 impl StatusController {
-    /// A controller that looks again whenever policies or their registration change.
+    /// A controller that looks again whenever policies or their registration change. `reports_account` is the user name
+    /// of the role that scans, if it is known.
     pub fn new(
         cluster: Arc<dyn Cluster>,
         policies: PolicyStore,
         board: RegistrationBoard,
         generated: GeneratedBoard,
         settings: WebhookSettings,
+        reports_account: Option<Str>,
     ) -> Self {
         let notify = Notify::new();
         policies.subscribe({
@@ -82,7 +87,8 @@ impl StatusController {
             let notify = notify.clone();
             move || notify.notify()
         });
-        Self { cluster, policies, board, generated, settings, notify }
+        let permissions = Permissions::new(reports_account);
+        Self { cluster, policies, board, generated, settings, permissions, notify }
     }
 
     /// Works until the term ends.
@@ -143,10 +149,23 @@ impl StatusController {
             if memory.written.contains_key(key) {
                 continue;
             }
-            let description = memory.description(key, policy);
             let before = policy.document.get("status").filter(|status| !status.is_null());
             let readiness = readiness(policy, &registration, &self.settings);
-            if let Some(status) = describe(&description, &readiness, generated.get(key), before, now)
+            let status = if key.kind.is_of_cel() {
+                let reporting =
+                    match policy.program.as_ref().map(|p| self.permissions.of(p, &*self.cluster)).transpose() {
+                        Ok(reporting) => reporting.flatten(),
+                        Err(error) => {
+                            tracing::warn!(policy = %key, %error, "cannot tell what scans may read");
+                            continue;
+                        }
+                    };
+                cel::describe(policy, &readiness, reporting.as_ref(), before, now)
+            } else {
+                let description = memory.description(key, policy);
+                describe(&description, &readiness, generated.get(key), before, now)
+            };
+            if let Some(status) = status
                 && before != Some(&status)
             {
                 work.push(Work { policy: Arc::clone(policy), status });

@@ -27,13 +27,12 @@ pub struct Description {
 impl Description {
     /// Describes a stored policy.
     pub fn of(policy: &StoredPolicy) -> Self {
-        let PolicyDescription { counts, generated } = &*policy.description;
+        let PolicyDescription { counts, generated, .. } = &*policy.description;
         let rules: Vec<Value> = generated.iter().cloned().map(defaulted).collect();
         let shown = Value::from([("rules", Value::array(rules))]);
-        let fits = || shown.to_json().len().saturating_add(policy.document.to_json().len()) <= MAX_POLICY;
         let is_empty = shown.get("rules").and_then(Value::as_array).unwrap_or_default().is_empty();
         Self {
-            autogen: if is_empty || !fits() { Value::object(Map::new()) } else { shown },
+            autogen: if is_empty || !fits(&shown, &policy.document) { Value::object(Map::new()) } else { shown },
             counts: Value::from([
                 ("generate", i64::from(counts.generate).into()),
                 ("mutate", i64::from(counts.mutate).into()),
@@ -42,6 +41,11 @@ impl Description {
             ]),
         }
     }
+}
+
+/// Whether a policy can be stored with what auto-gen made of it.
+pub(super) fn fits(shown: &Value, policy: &Value) -> bool {
+    shown.to_json().len().saturating_add(policy.to_json().len()) <= MAX_POLICY
 }
 
 /// A generated rule with the fields that upstream's schema gives every rule.
@@ -110,7 +114,7 @@ pub fn describe(
     Some(status.into())
 }
 
-fn cut(message: &str) -> &str {
+pub(super) fn cut(message: &str) -> &str {
     let mut end = message.len().min(MAX_MESSAGE);
     while !message.is_char_boundary(end) {
         end -= 1;

@@ -102,7 +102,14 @@ impl World {
 
     fn controller(&self, cluster: Arc<dyn Cluster>) -> StatusController {
         let generated = GeneratedBoard::default();
-        StatusController::new(cluster, self.policies.clone(), self.board.clone(), generated, self.settings.clone())
+        StatusController::new(
+            cluster,
+            self.policies.clone(),
+            self.board.clone(),
+            generated,
+            self.settings.clone(),
+            None,
+        )
     }
 
     fn look(&self) -> RoundResult {

@@ -9,6 +9,20 @@ use super::render::{Webhook, outside_of, rule};
 
 const WRITES: &[&str] = &["CREATE", "UPDATE"];
 
+/// The policies of `policies.kyverno.io`, also those that are refused by name.
+const CEL_POLICIES: [&str; 10] = [
+    "deletingpolicies",
+    "generatingpolicies",
+    "imagevalidatingpolicies",
+    "mutatingpolicies",
+    "namespaceddeletingpolicies",
+    "namespacedgeneratingpolicies",
+    "namespacedimagevalidatingpolicies",
+    "namespacedmutatingpolicies",
+    "namespacedvalidatingpolicies",
+    "validatingpolicies",
+];
+
 /// What differs among them.
 struct Fixed {
     kind: ConfigurationKind,
@@ -36,6 +50,7 @@ pub(super) fn configurations(inputs: &Inputs<'_>) -> Vec<Configuration> {
     let settings = inputs.settings;
     let names = Names::of(settings.serving);
     let policies = |resources: &[&str]| rule("kyverno.io", &["v1", "v2beta1"], resources, WRITES, "*");
+    let of_cel = |resources: &[&str]| rule("policies.kyverno.io", &["*"], resources, WRITES, "*");
     let service = |name: &str| format!("{name}.{}.svc", settings.namespace);
     let versions = &["v2alpha1", "v2beta1", "v2"];
     let fixed = [
@@ -46,7 +61,7 @@ pub(super) fn configurations(inputs: &Inputs<'_>) -> Vec<Configuration> {
             path: paths::POLICY_VALIDATE,
             failure: FailurePolicy::Fail,
             side_effects: "None",
-            rules: vec![policies(&["clusterpolicies", "policies"])],
+            rules: vec![policies(&["clusterpolicies", "policies"]), of_cel(&CEL_POLICIES)],
             selectors: Selectors::None,
         },
         Fixed {
@@ -76,7 +91,10 @@ pub(super) fn configurations(inputs: &Inputs<'_>) -> Vec<Configuration> {
             path: paths::EXCEPTION_VALIDATE,
             failure: FailurePolicy::Fail,
             side_effects: "None",
-            rules: vec![rule("kyverno.io", versions, &["policyexceptions"], WRITES, "Namespaced")],
+            rules: vec![
+                rule("kyverno.io", versions, &["policyexceptions"], WRITES, "Namespaced"),
+                of_cel(&["policyexceptions"]),
+            ],
             selectors: Selectors::None,
         },
         Fixed {
@@ -137,6 +155,7 @@ fn render(fixed: Fixed, inputs: &Inputs<'_>, names: Names) -> Configuration {
         namespace_selector,
         object_selector,
         match_conditions: &[],
+        exact: false,
         rules: Value::array(fixed.rules),
     };
     let webhooks = vec![(None, webhook.render(inputs.settings, inputs.ca_bundle))];

@@ -1,6 +1,9 @@
 //! Kind selectors as rules of a webhook: groups, versions and resources by their URL names.
 
+use std::collections::BTreeSet;
+
 use ephor_cluster::Discovery;
+use ephor_engine::compile::Requested;
 use ephor_engine::matching::{Gvk, KindSelector};
 use ephor_expr::Str;
 
@@ -11,6 +14,8 @@ pub(crate) enum Scope {
     Any,
     /// In namespaces.
     Namespaced,
+    /// Outside of namespaces.
+    Cluster,
 }
 
 impl Scope {
@@ -19,6 +24,7 @@ impl Scope {
         match self {
             Scope::Any => "*",
             Scope::Namespaced => "Namespaced",
+            Scope::Cluster => "Cluster",
         }
     }
 }
@@ -77,6 +83,37 @@ pub(crate) fn targets(selector: &str, within: Scope, discovery: &Discovery) -> V
         }
     }
     found
+}
+
+/// The resources that a policy names, as far as they are served. What it leaves open with `*` stays open.
+pub(crate) fn resources(requested: &Requested, within: Scope, discovery: &Discovery) -> Vec<Target> {
+    let Requested::Resources { groups, versions, resources, namespaced } = requested else { return Vec::new() };
+    let scope = match (within, namespaced) {
+        (Scope::Any, Some(true)) => Scope::Namespaced,
+        (Scope::Any, Some(false)) => Scope::Cluster,
+        _ => within,
+    };
+    let fits = |named: &str, text: &str| named == "*" || named == text;
+    // Wide where it may be: then what a policy names need not be told apart.
+    let part = |named: &[Str], text: &Str| {
+        let any = named.iter().any(|named| named == "*");
+        if any { Some(Str::new_static("*")) } else { named.iter().any(|named| named == text).then(|| text.clone()) }
+    };
+    let mut found = BTreeSet::new();
+    for served in discovery.iter().filter(|served| within != Scope::Namespaced || served.namespaced) {
+        let (Some(group), Some(version)) = (part(groups, &served.group), part(versions, &served.version)) else {
+            continue;
+        };
+        for named in resources {
+            let (resource, below) = named.split_once('/').unwrap_or((named, ""));
+            let known = |below| served.subresources.iter().any(|subresource| fits(below, &subresource.name));
+            if fits(resource, &served.plural) && (below.is_empty() || below == "*" || known(below)) {
+                let (group, version) = (group.clone(), version.clone());
+                found.insert(Target { group, version, scope, resource: named.clone() });
+            }
+        }
+    }
+    found.into_iter().collect()
 }
 
 /// A selector of any kind is registered as it is, if something that it selects is served.

@@ -10,6 +10,7 @@
 //! first write on, by a label that users cannot change, so that Ephor can always start.
 
 pub mod break_glass;
+mod cel;
 mod controller;
 mod cover;
 mod demand;

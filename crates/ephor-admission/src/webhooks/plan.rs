@@ -3,19 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_cluster::Discovery;
-use ephor_engine::compile::Hook;
+use ephor_engine::compile::{Hook, Requested};
 use ephor_engine::policy::{FailurePolicy, Operations};
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::config::Config;
 use ephor_runtime::decision::proof::PathToken;
 use ephor_runtime::policies::PolicyId;
 
+use super::cel;
 use super::cover::Wanted;
 use super::demand::Demand;
 use super::fixed;
-use super::kinds::{Scope, targets};
+use super::kinds::{Scope, resources, targets};
 use super::names::{Names, failure_segment, fine_grained, paths};
-use super::quota::{OverQuota, over_quota};
+use super::quota::{OverQuota, TOTAL, over_quota};
 use super::render::{Webhook, keep_inside, outside_of, rule};
 use super::settings::{BootstrapRequests, FailureMode, RegisteredFrom, Serving, WebhookSettings};
 
@@ -126,7 +127,8 @@ fn left_out<'w>(
 ) -> BTreeMap<PolicyId, OverQuota> {
     let mut bytes: BTreeMap<&PolicyId, usize> = BTreeMap::new();
     for (owner, webhook) in webhooks {
-        if let Some(owner) = owner.as_ref().filter(|owner| owner.namespace.is_some()) {
+        // Policies of `policies.kyverno.io` that find no place share a webhook.
+        if let Some(owner) = owner.as_ref().filter(|owner| owner.namespace.is_some() && !owner.kind.is_of_cel()) {
             *bytes.entry(owner).or_default() += webhook.to_json().len();
         }
     }
@@ -136,7 +138,7 @@ fn left_out<'w>(
         .map(AsRef::as_ref)
         .filter(|demand: &&Demand| bytes.contains_key(&demand.policy))
         .collect();
-    over_quota(&owning, &bytes)
+    over_quota(&owning, &bytes, TOTAL)
 }
 
 /// A configuration with the labels and annotations that all have.
@@ -170,7 +172,7 @@ pub(super) fn configuration(
 }
 
 /// The failure policy that counts.
-fn failure(settings: &WebhookSettings, asked: FailurePolicy) -> FailurePolicy {
+pub(super) fn failure(settings: &WebhookSettings, asked: FailurePolicy) -> FailurePolicy {
     if settings.failure_mode == FailureMode::Ignore || settings.serving == Serving::Shadow {
         FailurePolicy::Ignore
     } else {
@@ -184,30 +186,31 @@ fn from_policies(inputs: &Inputs<'_>, hook: Hook) -> Vec<OwnedWebhook> {
     let mut shared: BTreeMap<&str, (FailurePolicy, Wanted, i64)> = BTreeMap::new();
     let mut own = Vec::new();
     let mut names = BTreeSet::new();
-    for demand in inputs.demands {
+    for demand in inputs.demands.iter().filter(|demand| !demand.policy.kind.is_of_cel()) {
         let wanted = wanted(demand, hook, inputs.discovery);
         if wanted.is_empty() {
             continue;
         }
         let failure = failure(settings, demand.demands.failure_policy);
-        if demand.demands.match_conditions.is_empty() {
-            let new = || (failure, Wanted::default(), settings.timeout);
-            let (_, all, timeout) = shared.entry(failure_segment(failure)).or_insert_with(new);
-            all.extend(wanted);
-            *timeout = (*timeout).max(demand.demands.timeout.unwrap_or(0));
-        } else {
-            let timeout = demand.demands.timeout.unwrap_or(settings.timeout);
+        let terms = &demand.demands.webhook;
+        if terms.own {
+            let timeout = terms.timeout.unwrap_or(settings.timeout);
             let (mut name, path) = fine_grained(&demand.policy);
             // `a-b/c` and `a/b-c` would be called alike, and the API server refuses that.
             while !names.insert((failure_segment(failure), name.clone())) {
                 name.push_str("-2");
             }
-            let conditions = bootstrap(settings, failure, &demand.demands.match_conditions);
+            let conditions = bootstrap(settings, failure, &terms.match_conditions);
             let mut webhook = webhook(inputs, hook, failure, (&name, &path), timeout, &conditions, wanted.rules());
             if let Some(namespace) = &demand.policy.namespace {
                 keep_inside(namespace, &mut webhook);
             }
             own.push((Some(demand.policy.clone()), webhook));
+        } else {
+            let new = || (failure, Wanted::default(), settings.timeout);
+            let (_, all, timeout) = shared.entry(failure_segment(failure)).or_insert_with(new);
+            all.extend(wanted);
+            *timeout = (*timeout).max(terms.timeout.unwrap_or(0));
         }
     }
     let conditions = &inputs.config.match_conditions;
@@ -219,14 +222,19 @@ fn from_policies(inputs: &Inputs<'_>, hook: Hook) -> Vec<OwnedWebhook> {
         })
         .collect();
     webhooks.extend(own);
+    webhooks.extend(cel::webhooks(inputs, hook));
     webhooks
 }
 
-fn wanted(demand: &Demand, hook: Hook, discovery: &Discovery) -> Wanted {
+pub(super) fn wanted(demand: &Demand, hook: Hook, discovery: &Discovery) -> Wanted {
     let within = if demand.policy.namespace.is_some() { Scope::Namespaced } else { Scope::Any };
     let mut wanted = Wanted::default();
     for request in demand.demands.requests.iter().filter(|request| request.hook == hook) {
-        for target in targets(&request.kind, within, discovery) {
+        let targets = match &request.requested {
+            Requested::Kind(kind) => targets(kind, within, discovery),
+            Requested::Resources { .. } => resources(&request.requested, within, discovery),
+        };
+        for target in targets {
             wanted.add(target, request.operations);
         }
     }
@@ -247,18 +255,18 @@ fn everything(inputs: &Inputs<'_>, hook: Hook) -> Vec<OwnedWebhook> {
     let counting: BTreeMap<&str, FailurePolicy> =
         both.map(|asked| failure(inputs.settings, asked)).map(|f| (failure_segment(f), f)).into();
     let timeout = inputs.settings.timeout;
-    counting
-        .into_values()
-        .map(|failure| {
-            let conditions = bootstrap(inputs.settings, failure, &inputs.config.match_conditions);
-            let rules = Value::array(vec![rules.clone()]);
-            (None, webhook(inputs, hook, failure, ("", ""), timeout, &conditions, rules))
-        })
-        .collect()
+    let rules = Value::array(vec![rules]);
+    let mut webhooks = Vec::new();
+    for failure in counting.into_values() {
+        let conditions = bootstrap(inputs.settings, failure, &inputs.config.match_conditions);
+        webhooks.push((None, webhook(inputs, hook, failure, ("", ""), timeout, &conditions, rules.clone())));
+        webhooks.extend(cel::everything(inputs, hook, failure, &rules));
+    }
+    webhooks
 }
 
 /// `conditions`, and that the request is not the API server's own, if that is asked for.
-fn bootstrap(settings: &WebhookSettings, failure: FailurePolicy, conditions: &[Value]) -> Vec<Value> {
+pub(super) fn bootstrap(settings: &WebhookSettings, failure: FailurePolicy, conditions: &[Value]) -> Vec<Value> {
     let mut conditions = conditions.to_vec();
     if settings.bootstrap_requests == BootstrapRequests::Excluded && failure == FailurePolicy::Fail {
         conditions.push(Value::from([
@@ -298,6 +306,7 @@ fn webhook(
         namespace_selector: outside_of(&settings.namespace, inputs.config.webhooks.namespace_selector.as_ref()),
         object_selector: object_selector.unwrap_or_else(|| Value::object(Map::new())),
         match_conditions: conditions,
+        exact: false,
         rules,
     }
     .render(settings, inputs.ca_bundle)

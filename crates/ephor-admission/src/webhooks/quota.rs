@@ -16,7 +16,7 @@ const POLICIES: usize = 16;
 /// The bytes of webhooks that the Policies of one namespace may have.
 const BYTES: usize = 64 << 10;
 /// The bytes of webhooks that the Policies of all namespaces may have together.
-const TOTAL: usize = 512 << 10;
+pub(super) const TOTAL: usize = 512 << 10;
 
 /// Why the webhooks of a Policy are not registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -32,11 +32,16 @@ pub enum OverQuota {
     Total,
 }
 
-/// The Policies whose webhooks find no place. `bytes` says how large the webhooks of a policy are.
+/// The Policies whose webhooks find no place. `bytes` says how large the webhooks of a policy are, `total_bytes` how
+/// large all may be together.
 ///
 /// In a namespace older Policies come first, so that a new one takes no other's place. Among namespaces the one that has
 /// the fewest bytes comes first, so that few namespaces with large webhooks do not fill the place of all.
-pub(super) fn over_quota(demands: &[&Demand], bytes: &BTreeMap<&PolicyId, usize>) -> BTreeMap<PolicyId, OverQuota> {
+pub(super) fn over_quota(
+    demands: &[&Demand],
+    bytes: &BTreeMap<&PolicyId, usize>,
+    total_bytes: usize,
+) -> BTreeMap<PolicyId, OverQuota> {
     let mut queue: BTreeSet<(usize, &Str, &PolicyId)> = BTreeSet::new();
     let mut over = BTreeMap::new();
     let mut used: BTreeMap<&Str, (usize, usize)> = BTreeMap::new();
@@ -58,7 +63,7 @@ pub(super) fn over_quota(demands: &[&Demand], bytes: &BTreeMap<&PolicyId, usize>
     }
     let mut total = 0;
     for (_, _, policy) in queue {
-        if total + size(policy) > TOTAL {
+        if total + size(policy) > total_bytes {
             over.insert(policy.clone(), OverQuota::Total);
         } else {
             total += size(policy);
@@ -80,7 +85,7 @@ mod tests {
     fn over(demands: &[Demand], size: usize) -> Vec<(String, OverQuota)> {
         let demands: Vec<&Demand> = demands.iter().collect();
         let bytes = demands.iter().map(|demand| (&demand.policy, size)).collect();
-        over_quota(&demands, &bytes).into_iter().map(|(key, why)| (key.to_string(), why)).collect()
+        over_quota(&demands, &bytes, TOTAL).into_iter().map(|(key, why)| (key.to_string(), why)).collect()
     }
 
     #[test]
@@ -116,7 +121,7 @@ mod tests {
         demands.push(demand("small", "p", "2"));
         let size = |demand: &Demand| if demand.policy.namespace.as_deref() == Some("small") { 1 << 10 } else { BYTES };
         let bytes = demands.iter().map(|demand| (&demand.policy, size(demand))).collect();
-        let over = over_quota(&demands.iter().collect::<Vec<_>>(), &bytes);
+        let over = over_quota(&demands.iter().collect::<Vec<_>>(), &bytes, TOTAL);
         assert!(over.keys().all(|key| key.namespace.as_deref() != Some("small")), "{over:?}");
         assert_eq!(over.len(), 2, "seven large ones fit beside the small one");
     }

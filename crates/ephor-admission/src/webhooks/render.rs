@@ -24,6 +24,8 @@ pub(super) struct Webhook<'s> {
     pub(super) namespace_selector: Value,
     pub(super) object_selector: Value,
     pub(super) match_conditions: &'s [Value],
+    /// Whether rules mean the versions of resources that they name, and no others.
+    pub(super) exact: bool,
     pub(super) rules: Value,
 }
 
@@ -33,7 +35,7 @@ impl Webhook<'_> {
             ("admissionReviewVersions".into(), Value::from(vec!["v1"])),
             ("clientConfig".into(), client_config(settings, ca_bundle, &self.path)),
             ("failurePolicy".into(), failure_word(self.failure).into()),
-            ("matchPolicy".into(), "Equivalent".into()),
+            ("matchPolicy".into(), if self.exact { "Exact" } else { "Equivalent" }.into()),
             ("name".into(), self.name.into()),
             ("namespaceSelector".into(), self.namespace_selector),
             ("objectSelector".into(), self.object_selector),

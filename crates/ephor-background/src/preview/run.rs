@@ -11,7 +11,7 @@ use ephor_runtime::facts::ClusterFacts;
 use ephor_runtime::globalcontext::GlobalContext;
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::metrics::Metrics;
-use ephor_runtime::policies::{ExceptionScope, PolicyId, PolicyStore};
+use ephor_runtime::policies::{ExceptionScope, PolicyId, PolicyStore, StoredKind};
 use ephor_runtime::queue::Moment;
 use ephor_runtime::watcher::StoreEvent;
 
@@ -31,9 +31,6 @@ use crate::writer::{Env, Note};
 const MAX_DELAY: Moment = 5_000;
 /// A plan with more steps than this fails: its policies trigger each other without end.
 const MAX_STEPS: usize = 1_000_000;
-
-const POLICY_KINDS: [(&str, &str); 3] =
-    [("kyverno.io/v1", "ClusterPolicy"), ("kyverno.io/v1", "Policy"), ("kyverno.io/v2", "PolicyException")];
 
 const GLOBAL: &str = "GlobalContextEntry";
 
@@ -60,7 +57,7 @@ pub fn preview(
     }
     run.former = events.iter().map(|event| (ObjectId::of(event.subject()), event.before.clone())).collect();
     let (policies, objects): (Vec<Event>, Vec<Event>) =
-        events.into_iter().partition(|event| policy_kind(event.subject()).is_some());
+        events.into_iter().partition(|event| StoredKind::of(event.subject()).is_some());
     for policy in &policies {
         run.follow_policy(policy);
     }
@@ -76,12 +73,6 @@ pub fn preview(
     run.settle();
     let after: Arc<dyn Cluster> = Arc::<OverlayCluster>::clone(&run.overlay);
     Ok((run.result(), after))
-}
-
-fn policy_kind(object: &Value) -> Option<&'static str> {
-    let group = object.str_at(&["apiVersion"])?.split('/').next()?;
-    let kind = object.str_at(&["kind"])?;
-    POLICY_KINDS.iter().map(|(_, known)| *known).find(|known| group == "kyverno.io" && *known == kind)
 }
 
 fn is_global(object: &Value) -> bool {
@@ -138,8 +129,8 @@ impl Run {
                 listed => listed.map(|(documents, _)| documents),
             }
         };
-        for (api_version, kind) in POLICY_KINDS {
-            store.apply(kind, StoreEvent::Reset(stored(api_version, kind)?));
+        for (api_version, kind) in StoredKind::all() {
+            store.apply(kind, StoreEvent::Reset(stored(api_version, kind.as_str())?));
         }
         let mut unseen = BTreeSet::new();
         match stored("kyverno.io/v2", GLOBAL) {
@@ -151,7 +142,7 @@ impl Run {
         controller.observe_policies(store.snapshot(), moment);
         controller.sweep(moment);
         let proposed = proposal.applied.iter().chain(&proposal.deleted);
-        let proposed = proposed.filter(|object| policy_kind(object).is_some()).map(PolicyId::of).collect();
+        let proposed = proposed.filter(|object| StoredKind::of(object).is_some()).map(PolicyId::of).collect();
         let mut run = Self {
             overlay,
             controller,
@@ -190,7 +181,7 @@ impl Run {
     }
 
     fn follow_policy(&self, event: &Event) {
-        let Some(kind) = policy_kind(event.subject()) else { return };
+        let Some(kind) = StoredKind::of(event.subject()) else { return };
         self.store.apply(kind, event.change());
     }
 

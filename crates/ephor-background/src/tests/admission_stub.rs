@@ -15,7 +15,7 @@ use ephor_runtime::decision::observe::Unobserved;
 use ephor_runtime::decision::path::WebhookScope;
 use ephor_runtime::decision::{AdmissionRequest, Sender};
 use ephor_runtime::facts::{ClusterFacts, NamespaceLabels};
-use ephor_runtime::policies::{ExceptionScope, PolicyStore};
+use ephor_runtime::policies::{ExceptionScope, PolicyStore, StoredKind};
 use ephor_runtime::watcher::StoreEvent;
 
 type Between = Box<dyn FnMut() + Send>;
@@ -88,7 +88,7 @@ impl AdmissionStub {
     }
 
     /// Tells admission of a policy.
-    pub(super) fn policy(&self, kind: &str, change: StoreEvent) {
+    pub(super) fn policy(&self, kind: StoredKind, change: StoreEvent) {
         self.0.policies.apply(kind, change);
     }
 

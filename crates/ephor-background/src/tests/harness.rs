@@ -11,7 +11,7 @@ use ephor_expr::{Str, Value, yaml};
 use ephor_runtime::facts::{Answers, ClusterFacts};
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::metrics::Metrics;
-use ephor_runtime::policies::{ExceptionScope, PolicyStore, Snapshot};
+use ephor_runtime::policies::{ExceptionScope, PolicyStore, Snapshot, StoredKind};
 use ephor_runtime::update_request::LABEL_GIVEN_UP;
 use ephor_runtime::watcher::StoreEvent;
 
@@ -60,8 +60,11 @@ impl Chaos {
 }
 
 /// What the controller works by: policies, exceptions and requests.
-const POLICIES: [(&str, &str); 3] =
-    [("ClusterPolicy", "kyverno.io/v1"), ("Policy", "kyverno.io/v1"), ("PolicyException", "kyverno.io/v2")];
+const POLICIES: [(StoredKind, &str); 3] = [
+    (StoredKind::CLUSTER_POLICY, "kyverno.io/v1"),
+    (StoredKind::POLICY, "kyverno.io/v1"),
+    (StoredKind::Exception, "kyverno.io/v2"),
+];
 const REQUESTS: &str = "UpdateRequest";
 
 /// A watch and whom it tells.
@@ -189,9 +192,9 @@ impl Harness {
 
     fn start(&mut self) {
         for (kind, version) in POLICIES {
-            let change = StoreEvent::Reset(self.list(version, kind));
+            let change = StoreEvent::Reset(self.list(version, kind.as_str()));
             self.store.apply(kind, change);
-            self.watch(kind, version, kind, false);
+            self.watch(kind.as_str(), version, kind.as_str(), false);
         }
         self.controller.observe_filters(&self.admission.config().get().resource_filters, self.now);
         self.controller.observe_policies(self.store.snapshot(), self.now);
@@ -277,7 +280,8 @@ impl Harness {
         match name {
             REQUESTS => self.controller.observe_requests(change, self.now),
             _ if is_record(name) => {
-                self.store.apply(name, change);
+                let kind = POLICIES.iter().map(|(kind, _)| *kind).find(|kind| kind.as_str() == name);
+                self.store.apply(kind.unwrap(), change);
                 self.controller.observe_policies(self.store.snapshot(), self.now);
             }
             _ => self.controller.observe(kind, wide, change, self.now),
@@ -383,7 +387,7 @@ impl Harness {
         let id = ObjectId::of(&old);
         self.cluster.delete(&self.resource(&old), id.namespace(), &id.name, &DeleteOptions::default()).unwrap();
         if is_policy(&old) {
-            self.admission.policy(&id.kind, StoreEvent::Delete(old));
+            self.admission.policy(StoredKind::of(&old).unwrap(), StoreEvent::Delete(old));
         }
     }
 
@@ -395,9 +399,8 @@ impl Harness {
     }
 
     fn show_policy(&self, stored: &Value) {
-        if is_policy(stored) {
-            let kind = stored.str_at(&["kind"]).unwrap();
-            if kind == "PolicyException" {
+        if let Some(kind) = StoredKind::of(stored) {
+            if kind.is_exception() {
                 ephor_engine::exceptions::Exception::compile(stored).unwrap();
             } else {
                 let compiled = ephor_runtime::policies::StoredPolicy::new(stored.clone());
@@ -442,9 +445,9 @@ impl Harness {
 }
 
 fn is_record(name: &str) -> bool {
-    name == REQUESTS || POLICIES.iter().any(|(kind, _)| *kind == name)
+    name == REQUESTS || POLICIES.iter().any(|(kind, _)| kind.as_str() == name)
 }
 
 fn is_policy(object: &Value) -> bool {
-    object.str_at(&["kind"]).is_some_and(|kind| POLICIES.iter().any(|(policy, _)| *policy == kind))
+    StoredKind::of(object).is_some()
 }

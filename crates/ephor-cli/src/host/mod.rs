@@ -6,7 +6,6 @@
 
 mod globals;
 mod live;
-mod merger;
 mod objects;
 mod read_only;
 
@@ -16,7 +15,7 @@ pub use objects::ObjectsAtHand;
 pub use read_only::ReadOnly;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use ephor_engine::fetch::{Fact, Fetch, Merger};
 use ephor_engine::gate::AllowedFetch;
@@ -24,6 +23,10 @@ use ephor_engine::redact::secrets_of;
 use ephor_expr::{Str, Value};
 pub use ephor_runtime::facts::Source;
 use ephor_runtime::facts::{Answers, secrets_in};
+use ephor_runtime::schemas::Schemas;
+
+/// Merges configurations of policies into objects of Kubernetes' own kinds, whose schemas are known without a cluster.
+static SCHEMAS: LazyLock<Arc<dyn Merger>> = LazyLock::new(|| Arc::new(Schemas::built_in()));
 
 /// All sources of a run.
 #[derive(Default)]
@@ -63,7 +66,7 @@ impl Answers for Host {
     }
 
     fn merger(&self) -> Option<Arc<dyn Merger>> {
-        Some(merger::built_in())
+        Some(Arc::clone(&SCHEMAS))
     }
 
     fn secrets(&self, fetch: &Fetch, answer: &Value) -> Option<Value> {

@@ -81,7 +81,7 @@ fn categories(group: &str, plural: &str) -> &'static [&'static str] {
         | ("apps", "deployments" | "replicasets" | "statefulsets" | "daemonsets")
         | ("batch", "jobs" | "cronjobs")
         | ("autoscaling", "horizontalpodautoscalers") => &["all"],
-        ("kyverno.io", _) => &["kyverno"],
+        ("kyverno.io" | "policies.kyverno.io", _) => &["kyverno"],
         _ => &[],
     }
 }

@@ -10,14 +10,14 @@ use crate::policy::{
     LabelSelector, MatchResources, MutatingPolicySpec, Mutation, NamedRule, PodControllers, ValidatingPolicySpec,
 };
 
-/// The controllers: resource, group, kind.
-const CONTROLLERS: [(&str, &str, &str); 6] = [
-    ("cronjobs", "batch", "CronJob"),
-    ("daemonsets", "apps", "DaemonSet"),
-    ("deployments", "apps", "Deployment"),
-    ("jobs", "batch", "Job"),
-    ("replicasets", "apps", "ReplicaSet"),
-    ("statefulsets", "apps", "StatefulSet"),
+/// The controllers, in the order in which statuses list them.
+const CONTROLLERS: [Controller; 6] = [
+    Controller { resource: "cronjobs", group: "batch", kind: "CronJob" },
+    Controller { resource: "daemonsets", group: "apps", kind: "DaemonSet" },
+    Controller { resource: "deployments", group: "apps", kind: "Deployment" },
+    Controller { resource: "replicasets", group: "apps", kind: "ReplicaSet" },
+    Controller { resource: "statefulsets", group: "apps", kind: "StatefulSet" },
+    Controller { resource: "jobs", group: "batch", kind: "Job" },
 ];
 
 /// A spec for some controllers.
@@ -25,8 +25,28 @@ const CONTROLLERS: [(&str, &str, &str); 6] = [
 pub struct GeneratedSpec<S> {
     /// The spec, with constraints of its own.
     pub spec: S,
+    /// What statuses and conditions of webhooks call it.
+    pub config: &'static str,
+    /// The controllers that it is for.
+    pub controllers: Vec<Controller>,
+}
+
+/// A controller of Pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Controller {
+    /// Its resource.
+    pub resource: &'static str,
+    /// Its group; its version is `v1`.
+    pub group: &'static str,
+    /// Its kind.
+    pub kind: &'static str,
+}
+
+impl<S> GeneratedSpec<S> {
     /// The kinds that it is for.
-    pub kinds: Vec<Str>,
+    pub fn kinds(&self) -> Vec<Str> {
+        self.controllers.iter().map(|controller| Str::new_static(controller.kind)).collect()
+    }
 }
 
 /// A name in `autogen.podControllers.controllers` that is no controller, and the nearest that is one.
@@ -57,7 +77,7 @@ pub fn expand_spec(spec: &ValidatingPolicySpec) -> Vec<GeneratedSpec<ValidatingP
             [&mut validation.message, &mut validation.message_expression].into_iter().flatten().for_each(move_text);
         }
         spec.audit_annotations.iter_mut().for_each(|annotation| move_text(&mut annotation.value_expression));
-        GeneratedSpec { spec, kinds: target.kinds }
+        GeneratedSpec { spec, config: target.config, controllers: target.controllers }
     });
     rewritten.collect()
 }
@@ -85,14 +105,14 @@ pub fn expand_mutation(spec: &MutatingPolicySpec) -> Vec<GeneratedSpec<MutatingP
                 apply_configuration.expression = wrapped(&typed, target.template).into();
             }
         }
-        GeneratedSpec { spec, kinds: target.kinds }
+        GeneratedSpec { spec, config: target.config, controllers: target.controllers }
     });
     rewritten.collect()
 }
 
 /// Names of controllers that do not exist.
 pub fn unknown_controllers(controllers: &PodControllers) -> Vec<UnknownController> {
-    let names = || CONTROLLERS.iter().map(|(name, ..)| *name);
+    let names = || CONTROLLERS.iter().map(|controller| controller.resource);
     let named = controllers.controllers.iter().flatten().enumerate();
     let unknown = named.filter(|(_, name)| !names().any(|known| known == name.as_str()));
     unknown
@@ -103,7 +123,8 @@ pub fn unknown_controllers(controllers: &PodControllers) -> Vec<UnknownControlle
 /// Controllers whose Pod template stands at one place.
 struct Target {
     constraints: MatchResources,
-    kinds: Vec<Str>,
+    config: &'static str,
+    controllers: Vec<Controller>,
     template: &'static str,
 }
 
@@ -117,11 +138,12 @@ fn targets(constraints: Option<&MatchResources>, controllers: &PodControllers) -
         Some(named) => named.iter().any(|named| named == name),
     };
     let of = |cron_jobs: bool| {
-        let chosen: Vec<_> =
-            CONTROLLERS.into_iter().filter(|(name, ..)| (*name == "cronjobs") == cron_jobs && wanted(name)).collect();
+        let is_meant =
+            |controller: &Controller| (controller.resource == "cronjobs") == cron_jobs && wanted(controller.resource);
+        let chosen: Vec<Controller> = CONTROLLERS.into_iter().filter(is_meant).collect();
         let of_group = |group: &'static str| {
-            let resources: Vec<Str> =
-                chosen.iter().filter(|(_, of, _)| *of == group).map(|(name, ..)| Str::new_static(name)).collect();
+            let of_group = chosen.iter().filter(|controller| controller.group == group);
+            let resources: Vec<Str> = of_group.map(|controller| Str::new_static(controller.resource)).collect();
             (!resources.is_empty()).then(|| NamedRule {
                 operations: rule.operations.clone(),
                 api_groups: vec![Str::new_static(group)],
@@ -136,7 +158,8 @@ fn targets(constraints: Option<&MatchResources>, controllers: &PodControllers) -
                 resource_rules: ["apps", "batch"].into_iter().filter_map(of_group).collect(),
                 ..MatchResources::default()
             },
-            kinds: chosen.iter().map(|(_, _, kind)| Str::new_static(kind)).collect(),
+            config: if cron_jobs { "cronjobs" } else { "defaults" },
+            controllers: chosen.clone(),
             template: if cron_jobs { "spec.jobTemplate.spec.template" } else { "spec.template" },
         })
     };

@@ -12,6 +12,7 @@ use super::demands::RuleDemands;
 use super::policy::decode_finding;
 use super::program::{Program, Scoring};
 use super::rule::{Body, CompiledRule, ValidateBody, ValidateCheck};
+use super::webhook::WebhookTerms;
 use crate::cel::{self, Fault, Listed, Params, PatchKind, PatchSource, Place, Source};
 use crate::diagnostic::Diagnostic;
 use crate::matching::{Matcher, RequestMatcher, SelectorError};
@@ -267,8 +268,7 @@ impl Common<'_> {
             background: true,
             apply_rules: ApplyRules::All,
             failure_policy: self.failure_policy.unwrap_or_default(),
-            webhook_timeout: None,
-            match_conditions: Vec::new(),
+            webhook: WebhookTerms::default(),
             requests: cel::Body::default(),
             emit_warning: false,
             scoring: Scoring::of(self.metadata),

@@ -6,11 +6,13 @@
 
 use std::collections::BTreeSet;
 
-use ephor_expr::{Str, Value};
+use ephor_expr::Str;
 
 use super::program::Program;
+use super::webhook::WebhookTerms;
 use crate::policy::{
-    FailurePolicy, GenerateParts, Match, Operation, Operations, ResourceFilter, ResourceSelection, Rule,
+    FailurePolicy, GenerateParts, Match, MatchResources, NamedRule, Operation, Operations, ResourceFilter,
+    ResourceSelection, Rule, RuleScope,
 };
 
 /// Which of the two kinds of admission webhooks.
@@ -22,13 +24,31 @@ pub enum Hook {
     Validating,
 }
 
+/// The objects that requests are about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Requested {
+    /// Of a kind, as policies write it: `Pod`, `apps/v1/Deploy*`, `Pod/exec`.
+    Kind(Str),
+    /// Of resources, as API servers name them; `*` means any.
+    Resources {
+        /// Their groups.
+        groups: Vec<Str>,
+        /// Their versions.
+        versions: Vec<Str>,
+        /// Their plural names, with subresources: `pods`, `pods/exec`, `*/scale`.
+        resources: Vec<Str>,
+        /// Whether they live in namespaces; `None` for either.
+        namespaced: Option<bool>,
+    },
+}
+
 /// Requests that a rule must see.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestDemand {
     /// In which webhook.
     pub hook: Hook,
-    /// The kind, as policies write it: `Pod`, `apps/v1/Deploy*`, `Pod/exec`.
-    pub kind: Str,
+    /// About what.
+    pub requested: Requested,
     /// Under which operations.
     pub operations: Operations,
 }
@@ -48,10 +68,8 @@ pub struct RuleDemands {
 pub struct Demands {
     /// What an error means.
     pub failure_policy: FailurePolicy,
-    /// How many seconds the API server waits, if the policy says so.
-    pub timeout: Option<i64>,
-    /// Conditions for a webhook of its own.
-    pub match_conditions: Vec<Value>,
+    /// How its webhook is registered.
+    pub webhook: WebhookTerms,
     /// The requests that some rule must see.
     pub requests: BTreeSet<RequestDemand>,
 }
@@ -61,8 +79,7 @@ impl Program {
     pub fn demands(&self) -> Option<Demands> {
         self.admission.then(|| Demands {
             failure_policy: self.failure_policy,
-            timeout: self.webhook_timeout,
-            match_conditions: self.match_conditions.clone(),
+            webhook: self.webhook.clone(),
             requests: self.rules.iter().flat_map(|rule| &rule.demands.requests).cloned().collect(),
         })
     }
@@ -79,7 +96,7 @@ impl RuleDemands {
         for (kind, operations) in matched(&rule.matches, default) {
             let operations = operations.without(excluded(rule.exclude.as_ref(), &kind));
             if !operations.is_empty() {
-                requests.insert(RequestDemand { hook, kind, operations });
+                requests.insert(RequestDemand { hook, requested: Requested::Kind(kind), operations });
             }
         }
         let mut downstreams = BTreeSet::new();
@@ -90,10 +107,47 @@ impl RuleDemands {
         // Changes of downstreams and of their sources are noticed.
         requests.extend(downstreams.iter().map(|(api_version, kind)| RequestDemand {
             hook: Hook::Validating,
-            kind: if api_version.is_empty() { kind.clone() } else { format!("{api_version}/{kind}").into() },
+            requested: Requested::Kind(match api_version.as_str() {
+                "" => kind.clone(),
+                _ => format!("{api_version}/{kind}").into(),
+            }),
             operations: Operations::CHANGES,
         }));
         Self { requests, downstreams }
+    }
+
+    /// What a rule demands that names resources.
+    pub(super) fn of_constraints(hook: Hook, constraints: Option<&MatchResources>) -> Self {
+        let rules = constraints.map(|constraints| constraints.resource_rules.as_slice()).unwrap_or_default();
+        let demand = |rule: &NamedRule| RequestDemand {
+            hook,
+            requested: Requested::Resources {
+                groups: rule.api_groups.clone(),
+                versions: rule.api_versions.clone(),
+                resources: rule.resources.clone(),
+                namespaced: match rule.scope {
+                    Some(RuleScope::Namespaced) => Some(true),
+                    Some(RuleScope::Cluster) => Some(false),
+                    Some(RuleScope::All) | None => None,
+                },
+            },
+            operations: rule.operations(),
+        };
+        Self { requests: rules.iter().map(demand).collect(), downstreams: BTreeSet::new() }
+    }
+}
+
+impl NamedRule {
+    /// The operations that it names; none named means any.
+    fn operations(&self) -> Operations {
+        if self.operations.is_empty() {
+            return Operations::ALL;
+        }
+        let named = |operation: &Operation| self.operations.iter().any(|named| named.matches(*operation));
+        [Operation::Connect, Operation::Create, Operation::Delete, Operation::Update]
+            .into_iter()
+            .filter(named)
+            .collect()
     }
 }
 
@@ -185,7 +239,8 @@ mod tests {
         let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.findings));
         let shown = |demand: RequestDemand| {
             let operations = demand.operations.words().to_json().replace(['[', ']', '"'], "");
-            format!("{:?} {} {operations}", demand.hook, demand.kind)
+            let Requested::Kind(kind) = demand.requested else { panic!("{demand:?}") };
+            format!("{:?} {kind} {operations}", demand.hook)
         };
         let requests = program.demands()?.requests.into_iter().map(shown).collect();
         let downstreams = program.rules.iter().flat_map(|rule| &rule.demands.downstreams);

@@ -14,10 +14,11 @@ mod program;
 mod rule;
 mod validate;
 mod validating;
+mod webhook;
 
 pub use action::FailureActions;
 pub use admission::{ADMISSION_GROUP, AdmissionBinding, compile_admission_policy};
-pub use demands::{Demands, Hook, RequestDemand, RuleDemands};
+pub use demands::{Demands, Hook, RequestDemand, Requested, RuleDemands};
 pub use policy::{Compiled, PolicyDescription, compile, decode_finding};
 pub use program::{Program, Scoring};
 pub(crate) use rule::selector_of;
@@ -26,3 +27,4 @@ pub use rule::{
     Patch, PatternBody, TargetSelector, ValidateBody, ValidateCheck,
 };
 pub use validating::POLICIES_GROUP;
+pub use webhook::WebhookTerms;

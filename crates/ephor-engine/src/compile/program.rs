@@ -1,8 +1,9 @@
 //! A compiled policy.
 
-use ephor_expr::{Str, Value};
+use ephor_expr::Str;
 
 use super::rule::CompiledRule;
+use super::webhook::WebhookTerms;
 use crate::cel::Body;
 use crate::policy::{ApplyRules, FailurePolicy, Metadata, PolicyId};
 
@@ -21,12 +22,9 @@ pub struct Program {
     pub apply_rules: ApplyRules,
     /// What an error means for an admission request.
     pub failure_policy: FailurePolicy,
-    /// How many seconds the API server waits for an answer, if the policy says so.
-    pub webhook_timeout: Option<i64>,
-    /// CEL conditions on requests, each with `name` and `expression`. The API server evaluates them before it calls
-    /// the policy's own webhook.
-    pub match_conditions: Vec<Value>,
-    /// The same conditions, compiled: for reviews that no API server has sent.
+    /// How its webhook is registered.
+    pub webhook: WebhookTerms,
+    /// The conditions of its webhook, compiled: for reviews that no API server has sent.
     pub requests: Body,
     /// Whether audit results come back as warnings.
     pub emit_warning: bool,

@@ -230,7 +230,9 @@ impl<'e> RuleRun<'e> {
     /// Whether the review meets the conditions of the policy's webhook; an error judgement if they fail. Requests of an
     /// API server have met them.
     fn meets_conditions(&self, world: &World<'_>) -> Result<Result<bool, Judgement>, Pending> {
-        if self.program.requests.is_unconditional() || self.review.mode == Mode::Admission {
+        // A policy of `policies.kyverno.io` evaluates its conditions itself.
+        let by_itself = self.program.id.kind.is_of_cel();
+        if by_itself || self.program.requests.is_unconditional() || self.review.mode == Mode::Admission {
             return Ok(Ok(true));
         }
         let inputs = cel::Inputs::new(self.review, world);

@@ -3,4 +3,5 @@
 mod policies;
 mod set;
 
+pub use policies::{PolicyExceptionSpec, PolicyRef, ReportResult};
 pub use set::{Exception, ExceptionSet};

@@ -23,34 +23,52 @@ struct Document {
     api_version: Str,
     kind: Str,
     metadata: Metadata,
-    spec: Spec,
+    spec: PolicyExceptionSpec,
 }
 
+/// What a `PolicyException` of `policies.kyverno.io` says.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-struct Spec {
-    policy_refs: Vec<PolicyRef>,
-    match_conditions: Vec<MatchCondition>,
-    images: Vec<Str>,
-    allowed_values: Vec<Str>,
-    report_result: ReportResult,
-    expires_at: Option<Str>,
-    properties: Option<Value>,
-    evaluation_mode: Option<Str>,
+pub struct PolicyExceptionSpec {
+    /// The policies.
+    pub policy_refs: Vec<PolicyRef>,
+    /// Which requests, by expressions.
+    pub match_conditions: Vec<MatchCondition>,
+    /// Images that the policies may allow.
+    pub images: Vec<Str>,
+    /// Values that the policies may allow.
+    pub allowed_values: Vec<Str>,
+    /// What reports show.
+    pub report_result: ReportResult,
+    /// When it ends, RFC 3339.
+    pub expires_at: Option<Str>,
+    /// Properties of report entries.
+    pub properties: Option<Value>,
+    /// What the policies judge.
+    pub evaluation_mode: Option<Str>,
 }
 
+/// A policy that an exception names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-struct PolicyRef {
-    name: Str,
-    kind: Str,
+pub struct PolicyRef {
+    /// Its name.
+    pub name: Str,
+    /// Its kind.
+    pub kind: Str,
 }
 
+/// What reports show of a request that an exception lets off.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
-enum ReportResult {
+pub enum ReportResult {
+    /// A skip.
     #[default]
     Skip,
+    /// A pass.
     Pass,
 }
 
@@ -68,6 +86,8 @@ pub(super) struct PolicyExemption {
     priority: i64,
     /// The only namespace whose namespaced policies it is about; `None`: all.
     namespace: Option<Str>,
+    /// Whether its conditions may ask for more than the request holds.
+    asks: bool,
 }
 
 impl PolicyExemption {
@@ -101,6 +121,8 @@ impl PolicyExemption {
             conditions: Listed { items: &spec.match_conditions, path: base.key("matchConditions") },
             ..Source::at(Place::ValidatingPolicy { namespaced: false })
         };
+        // What an API server can evaluate for a webhook reads nothing but the request.
+        let asks = Body::compile(&Source { place: Place::Webhook, ..source.clone() }).is_err();
         let body = match Body::compile(&source) {
             Ok(body) => body,
             Err(faults) => {
@@ -123,16 +145,26 @@ impl PolicyExemption {
             expires: expires.ok().flatten(),
             priority: priority.unwrap_or(0),
             namespace: None,
+            asks,
         })
+    }
+
+    /// Whether its conditions may ask for more than the request holds.
+    pub(super) fn asks(&self) -> bool {
+        self.asks
     }
 
     pub(super) fn key(&self) -> &Str {
         &self.key
     }
 
-    /// Takes away namespaced policies of other namespaces than this one.
+    /// Takes away namespaced policies of other namespaces than this one. Conditions are evaluated with what a policy may
+    /// read, so an exception that asks for more than the request holds does not count: its author may not read as much.
     pub(super) fn restrict_to(&mut self, namespace: &str) {
         self.namespace = Some(Str::new(namespace));
+        if self.asks {
+            self.policies.clear();
+        }
     }
 
     fn is_about(&self, policy: &PolicyId) -> bool {

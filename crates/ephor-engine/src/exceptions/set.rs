@@ -132,6 +132,12 @@ impl Exception {
         self.rules().map(|rules| &rules.declared)
     }
 
+    /// Whether its conditions may ask for more than the request holds: such an exception does not count once it is
+    /// [`within`](Self::within) a namespace.
+    pub fn asks(&self) -> bool {
+        self.policies().is_some_and(PolicyExemption::asks)
+    }
+
     fn rules(&self) -> Option<&RuleExemption> {
         match &self.family {
             Family::Rules(rules) => Some(rules),
@@ -146,7 +152,8 @@ impl Exception {
         }
     }
 
-    /// The exception without the Policies of other namespaces than this one.
+    /// The exception as the owner of this namespace may write it: without the Policies of other namespaces, and without
+    /// conditions that read more than the request.
     #[must_use]
     pub fn within(mut self, namespace: &str) -> Self {
         match &mut self.family {

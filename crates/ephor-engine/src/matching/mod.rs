@@ -24,7 +24,6 @@ mod tests;
 pub use input::{MatchError, MatchInput, NamespaceLabels, UserInfo};
 pub use kind::{Gvk, KindSelector};
 pub use matcher::{MatchMode, Matcher, applies};
-pub(crate) use request::labels;
 pub use request::{RequestMatcher, RequestResource};
 pub use resource_filters::{HiddenOfKind, ResourceFilterError, ResourceFilters};
 pub use selector::{Selector, SelectorError};

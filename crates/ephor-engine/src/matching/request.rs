@@ -6,7 +6,7 @@
 use ephor_expr::value::Path;
 use ephor_expr::{Map, Str, Value};
 
-use super::{Selector, SelectorError};
+use super::{Gvk, Selector, SelectorError};
 use crate::policy::{MatchResources, NamedRule, RuleScope};
 use crate::review::Review;
 
@@ -62,6 +62,18 @@ impl RequestMatcher {
         self.namespace.as_ref()
     }
 
+    /// Whether the object is in a namespace with the wanted labels; `None` if the labels of its namespace are not known.
+    pub fn selects_namespace(&self, review: &Review) -> Option<bool> {
+        let Some(selector) = &self.namespace else { return Some(true) };
+        if Gvk::is_namespace(&review.gvk) {
+            return Some(selector.matches(labels(review.subject())));
+        }
+        if review.namespace.is_empty() {
+            return Some(true);
+        }
+        review.namespace_labels.as_ref().map(|known| selector.matches(known.as_object()))
+    }
+
     /// What looking at the block counts for, in evaluation steps.
     pub(crate) fn steps(&self) -> u64 {
         let names = |rule: &NamedRule| {
@@ -88,7 +100,7 @@ impl RequestMatcher {
 }
 
 /// The labels of an object.
-pub(crate) fn labels(object: &Value) -> Option<&Map> {
+fn labels(object: &Value) -> Option<&Map> {
     object.at(&["metadata", "labels"])?.as_object()
 }
 

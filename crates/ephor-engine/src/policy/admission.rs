@@ -77,6 +77,7 @@ pub struct ValidatingAdmissionPolicyBindingSpec {
 
 /// What a violation under a binding does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ValidationAction {
     /// It denies the request.
     Deny,
@@ -88,6 +89,7 @@ pub enum ValidationAction {
 
 /// Which requests a policy or a binding is about.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct MatchResources {
     /// Labels of the object's namespace.
@@ -104,6 +106,7 @@ pub struct MatchResources {
 
 /// Whether rules mean other versions of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MatchPolicy {
     /// They mean what they name.
     Exact,
@@ -113,6 +116,7 @@ pub enum MatchPolicy {
 
 /// Requests by operation, resource and name.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct NamedRule {
     /// Names of objects; none means any.
@@ -131,6 +135,7 @@ pub struct NamedRule {
 
 /// An operation that a rule names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum RuleOperation {
     /// Any.
     #[serde(rename = "*")]
@@ -164,6 +169,7 @@ impl RuleOperation {
 
 /// Resources with or without namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum RuleScope {
     /// Both.
     #[serde(rename = "*")]
@@ -224,8 +230,32 @@ pub enum Mutation {
     },
 }
 
+/// [`Mutation`] as definitions of kinds describe it: nothing may depend on the value of another field.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Mutation {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Mutation".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        #[derive(schemars::JsonSchema)]
+        #[serde(rename_all = "camelCase")]
+        #[expect(dead_code, reason = "only its schema is used")]
+        struct Flat {
+            /// `ApplyConfiguration` or `JSONPatch`.
+            patch_type: String,
+            /// Gives an `Object`, which is merged.
+            apply_configuration: Option<MutationExpression>,
+            /// Gives a list of `JSONPatch`.
+            json_patch: Option<MutationExpression>,
+        }
+        Flat::json_schema(generator)
+    }
+}
+
 /// An expression that gives a patch.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MutationExpression {
     /// The expression.
@@ -234,6 +264,7 @@ pub struct MutationExpression {
 
 /// Whether a mutation is asked again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ReinvocationPolicy {
     /// Once.
     Never,

@@ -53,6 +53,16 @@ impl ProgramKind {
         )
     }
 
+    /// The version in which its objects are read, and its kind, of the kinds whose objects Ephor follows in a cluster.
+    pub const STORED: [(&'static str, Self); 6] = [
+        ("kyverno.io/v1", Self::ClusterPolicy),
+        ("kyverno.io/v1", Self::Policy),
+        ("policies.kyverno.io/v1beta1", Self::ValidatingPolicy),
+        ("policies.kyverno.io/v1beta1", Self::NamespacedValidatingPolicy),
+        ("policies.kyverno.io/v1beta1", Self::MutatingPolicy),
+        ("policies.kyverno.io/v1beta1", Self::NamespacedMutatingPolicy),
+    ];
+
     /// The kind, as documents spell it; `None` for a kind that is no policy.
     pub fn parse(kind: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == kind)

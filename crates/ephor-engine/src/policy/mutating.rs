@@ -28,6 +28,7 @@ pub struct MutatingPolicy {
 
 /// What a `MutatingPolicy` says.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct MutatingPolicySpec {
     /// Which requests it changes.
@@ -58,6 +59,7 @@ pub struct MutatingPolicySpec {
 
 /// Which existing objects a policy changes.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct TargetConstraints {
     /// Gives the objects.
@@ -76,6 +78,7 @@ pub struct TargetConstraints {
 
 /// Where a policy is evaluated, and on what.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct MutationEvaluation {
     /// What it changes.
@@ -94,6 +97,7 @@ pub struct MutationEvaluation {
 
 /// What is made of a policy for other kinds.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct MutationAutogen {
     /// Policies for controllers of Pods.

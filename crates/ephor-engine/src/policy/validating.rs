@@ -28,6 +28,7 @@ pub struct ValidatingPolicy {
 
 /// What a `ValidatingPolicy` says.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ValidatingPolicySpec {
     /// Which requests it judges.
@@ -54,6 +55,7 @@ pub struct ValidatingPolicySpec {
 
 /// Where a policy is evaluated, and on what.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct PolicyEvaluation {
     /// What it judges.
@@ -66,6 +68,7 @@ pub struct PolicyEvaluation {
 
 /// What a policy judges.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum EvaluationMode {
     /// Objects of Kubernetes.
     #[default]
@@ -82,6 +85,7 @@ pub enum EvaluationMode {
 
 /// Something that is on or off.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Switch {
     /// Whether it is on; `None` for the default.
@@ -90,6 +94,7 @@ pub struct Switch {
 
 /// What is made of a policy for other kinds.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct PolicyAutogen {
     /// Policies for controllers of Pods.
@@ -100,6 +105,7 @@ pub struct PolicyAutogen {
 
 /// For which controllers of Pods a policy on Pods is repeated.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct PodControllers {
     /// Their resources; `None` for all, an empty list for none.
@@ -108,6 +114,7 @@ pub struct PodControllers {
 
 /// How the webhook of a policy is registered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct PolicyWebhook {
     /// How many seconds the API server waits.

@@ -8,7 +8,7 @@ use ephor_expr::{Str, Value};
 
 use crate::cel::{Body, Inputs, Params, ParamsError, Stop, plural};
 use crate::fetch::{Fact, Fetch};
-use crate::matching::{Gvk, RequestMatcher, RequestResource, Selector, UserInfo, labels};
+use crate::matching::{RequestMatcher, RequestResource, Selector, UserInfo};
 use crate::policy::ValidationAction;
 use crate::review::Review;
 use crate::scope::{Answer, World};
@@ -139,21 +139,15 @@ fn applies(
     if !block.matches(review, resource) {
         return Ok(false);
     }
-    block.namespace_selector().map_or(Ok(true), |selector| in_selected_namespace(selector, review, world))
+    match (block.selects_namespace(review), block.namespace_selector()) {
+        (Some(selected), _) => Ok(selected),
+        (None, None) => Ok(true),
+        (None, Some(selector)) => in_selected_namespace(selector, review, world),
+    }
 }
 
-/// Whether the object is in a namespace with the labels. A Namespace counts as its own; other objects without a
-/// namespace always are.
+/// Whether the object is in a namespace with the labels, which have to be asked for.
 fn in_selected_namespace(selector: &Selector, review: &Review, world: &World<'_>) -> Result<bool, Halt> {
-    if Gvk::is_namespace(&review.gvk) {
-        return Ok(selector.matches(labels(review.subject())));
-    }
-    if review.namespace.is_empty() {
-        return Ok(true);
-    }
-    if let Some(known) = &review.namespace_labels {
-        return Ok(selector.matches(known.as_object()));
-    }
     let name = &review.namespace;
     let unclear =
         |why: &str| Err(Halt::Unclear(format!("cannot tell whether the policy matches: namespace `{name}`: {why}")));

@@ -1,10 +1,11 @@
-//! The `CustomResourceDefinition`s of the `kyverno.io` kinds and of reports, derived from the types that the engine
+//! The `CustomResourceDefinition`s of Kyverno's kinds and of reports, derived from the types that the engine
 //! decodes and that reports consist of.
 //!
 //! Names, versions, columns and subresources are upstream's, so that stored objects, clients and scripts keep working.
 //! Specs keep fields that no type knows: the policy webhook refuses them with their path, where pruning would take
 //! them out without a word. Nothing is defaulted into stored objects but what columns show and scripts read.
 
+mod cel;
 pub mod report;
 mod structural;
 
@@ -134,7 +135,7 @@ const EPHEMERAL: Content = Content::Spec { spec: kept::<report::Ephemeral>, requ
 const OPEN_REPORTS: &str = "openreports.io";
 const REPORTS: &str = "wgpolicyk8s.io";
 
-const DEFINITIONS: [Definition; 13] = [
+static DEFINITIONS: [Definition; 13] = [
     Definition {
         group: KYVERNO,
         kind: "CleanupPolicy",
@@ -377,15 +378,18 @@ fn global_context_spec() -> Value {
     spec
 }
 
-/// All definitions, by name.
+fn definitions() -> impl Iterator<Item = &'static Definition> {
+    DEFINITIONS.iter().chain(&cel::DEFINITIONS)
+}
+
+/// All definitions.
 pub fn all() -> Vec<Value> {
-    DEFINITIONS.iter().map(Definition::object).collect()
+    definitions().map(Definition::object).collect()
 }
 
 /// The definitions as files of the chart: name and text.
 pub fn files() -> Vec<(String, String)> {
-    DEFINITIONS
-        .iter()
+    definitions()
         .map(|definition| {
             let text = ephor_expr::yaml::to_yaml(&definition.object());
             (format!("{}_{}.yaml", definition.group, definition.plural), text)
@@ -433,8 +437,14 @@ impl Definition {
             ("listKind", format!("{}List", self.kind).into()),
             ("plural", self.plural.into()),
             ("singular", self.kind.to_ascii_lowercase().into()),
-            ("shortNames", vec![self.short_name].into()),
-            ("categories", if self.group == KYVERNO { vec!["kyverno"] } else { Vec::new() }.into()),
+            (
+                "shortNames",
+                Some(self.short_name).filter(|name| !name.is_empty()).into_iter().collect::<Vec<_>>().into(),
+            ),
+            (
+                "categories",
+                if [KYVERNO, cel::GROUP].contains(&self.group) { vec!["kyverno"] } else { Vec::new() }.into(),
+            ),
         ]);
         let versions: Vec<Value> = self.versions.iter().map(|version| self.version(version, &schema)).collect();
         Value::from([
@@ -499,7 +509,7 @@ mod tests {
     #[test]
     fn the_kinds_known_without_definitions_are_those_that_the_definitions_define() {
         let known = Discovery::kubernetes();
-        let groups: Vec<&str> = DEFINITIONS.iter().map(|definition| definition.group).collect();
+        let groups: Vec<&str> = definitions().map(|definition| definition.group).collect();
         let mut expected: Vec<_> =
             known.iter().filter(|resource| groups.contains(&&*resource.group)).cloned().collect();
         let mut defined: Vec<_> = all().iter().flat_map(resources_of).collect();

@@ -22,7 +22,7 @@ fn the_default_installation() {
 #[test]
 fn switches_leave_parts_out() {
     let everything = rendered(&[]);
-    assert_eq!(names(&everything, "CustomResourceDefinition").len(), 11);
+    assert_eq!(names(&everything, "CustomResourceDefinition").len(), 22);
     assert_eq!(names(&everything, "PodDisruptionBudget").len(), 0);
     assert_eq!(
         names(&everything, "Deployment"),

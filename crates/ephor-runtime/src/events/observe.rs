@@ -89,7 +89,7 @@ mod tests {
     use crate::cancellation::CancellationToken;
     use crate::events::{EventSettings, SuccessEvents};
     use crate::metrics::Metrics;
-    use crate::policies::{ExceptionScope, PolicyStore};
+    use crate::policies::{ExceptionScope, PolicyStore, StoredKind};
     use crate::watcher::StoreEvent;
 
     /// Lets a policy with one deny rule for objects called `bad` judge one that is called `name`.
@@ -105,7 +105,7 @@ mod tests {
              [{resources: {kinds: [ConfigMap]}}]}, validate: {failureAction: Enforce, message: never, deny: {conditions: {any: \
              [{key: '{{ request.object.metadata.name }}', operator: Equals, value: bad}]}}}}]}}",
         );
-        store.apply("ClusterPolicy", StoreEvent::Apply(policy.unwrap()));
+        store.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Apply(policy.unwrap()));
         let snapshot = store.snapshot();
         let text = format!(
             "{{operation: CREATE, namespace: default, name: {name}, kind: {{group: '', version: v1, kind: ConfigMap}}, object: \

@@ -157,7 +157,7 @@ impl Source for GlobalContext {
     fn answer(&self, fetch: &Fetch) -> Option<Fact> {
         let Fetch::Global { name } = fetch else { return None };
         Some(match self.find(name) {
-            None => Fact::Failed(format!("global context entry `{name}` not found")),
+            None => Fact::NotFound(format!("global context entry `{name}` not found")),
             Some((entry, projection)) => match entry.loaded(&self.0).data(projection) {
                 Ok(value) => Fact::Found(value),
                 Err(why) => Fact::Failed(format!("global context entry `{name}`: {why}")),

@@ -34,7 +34,7 @@ fn entry(name: &str, spec: &str) -> Value {
 fn answer(store: &GlobalContext, name: &str) -> String {
     match store.answer(&Fetch::Global { name: name.into() }).unwrap() {
         Fact::Found(value) => value.to_json(),
-        Fact::Failed(why) => why,
+        Fact::Failed(why) | Fact::NotFound(why) => why,
         other => format!("{other:?}"),
     }
 }

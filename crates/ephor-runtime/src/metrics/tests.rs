@@ -9,7 +9,7 @@ use crate::decision::answer::Answer;
 use crate::decision::observe::Observer;
 use crate::decision::path::Webhook;
 use crate::decision::request::{AdmissionRequest, AdmissionReview};
-use crate::policies::ExceptionScope;
+use crate::policies::{ExceptionScope, StoredKind};
 
 fn store() -> PolicyStore {
     PolicyStore::new(ExceptionScope::Disabled)
@@ -53,9 +53,9 @@ kyverno_info{version="VERSION"} 1
 fn policies_and_their_changes_are_counted() {
     let (metrics, store) = (Metrics::default(), store());
     metrics.follow_policies(&store);
-    store.apply("ClusterPolicy", StoreEvent::Reset(vec![policy("a", "Audit"), policy("b", "Audit")]));
-    store.apply("ClusterPolicy", StoreEvent::Apply(policy("a", "Enforce")));
-    store.apply("ClusterPolicy", StoreEvent::Delete(policy("b", "Audit")));
+    store.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Reset(vec![policy("a", "Audit"), policy("b", "Audit")]));
+    store.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Apply(policy("a", "Enforce")));
+    store.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Delete(policy("b", "Audit")));
     insta::assert_snapshot!(lines(&metrics, "kyverno_policy_").join("\n"), @r#"
 # HELP kyverno_policy_changes_total Policies created, updated and deleted.
 # HELP kyverno_policy_rule_info_total The rules there are.
@@ -107,7 +107,7 @@ fn review_of(kind: &str, namespace: &str) -> AdmissionRequest {
 fn kinds_and_namespaces_that_are_made_up_take_no_place_from_real_ones() {
     let (metrics, store) = (Metrics::default(), store());
     metrics.follow_policies(&store);
-    store.apply("ClusterPolicy", StoreEvent::Reset(vec![policy("a", "Audit")]));
+    store.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Reset(vec![policy("a", "Audit")]));
     let namespaces = NamespaceLabels::default();
     namespaces.apply(StoreEvent::Apply(parse_value("{metadata: {name: team-a}}").unwrap()));
     metrics.know_namespaces(&namespaces);
@@ -119,7 +119,7 @@ fn kinds_and_namespaces_that_are_made_up_take_no_place_from_real_ones() {
         answered("Service", &format!("forged-{i}"));
     }
     // A change of policies gives no new room for what is made up.
-    store.apply("ClusterPolicy", StoreEvent::Apply(policy("a", "Enforce")));
+    store.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Apply(policy("a", "Enforce")));
     for i in 3000..6000 {
         answered(&format!("Forged{i}"), "team-a");
     }

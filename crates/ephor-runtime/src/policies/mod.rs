@@ -1,7 +1,7 @@
 //! Stored policies and exceptions, compiled.
 //!
-//! A [`PolicyStore`] follows the `ClusterPolicy`, `Policy` and `PolicyException` objects of a cluster and keeps an
-//! immutable [`Snapshot`] of what they compile to. Readers take the snapshot and keep it for as long as they judge one
+//! A [`PolicyStore`] follows the policies of `kyverno.io` and `policies.kyverno.io` in a cluster, and exceptions from
+//! them, and keeps an immutable [`Snapshot`] of what they compile to. Readers take the snapshot and keep it for as long as they judge one
 //! request; a change makes a new one. Nothing is compiled twice unless it changed.
 
 use std::collections::BTreeMap;
@@ -127,6 +127,53 @@ pub struct Snapshot {
     pub number: u64,
 }
 
+/// A kind of objects that a store follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StoredKind {
+    /// Policies.
+    Policy(ProgramKind),
+    /// `PolicyException` of `kyverno.io`.
+    Exception,
+    /// `PolicyException` of `policies.kyverno.io`.
+    CelException,
+}
+
+impl StoredKind {
+    /// `ClusterPolicy`.
+    pub const CLUSTER_POLICY: Self = Self::Policy(ProgramKind::ClusterPolicy);
+    /// `Policy`.
+    pub const POLICY: Self = Self::Policy(ProgramKind::Policy);
+
+    /// All of them, each with the version in which its objects are read.
+    pub fn all() -> impl Iterator<Item = (&'static str, Self)> {
+        let policies = ProgramKind::STORED.into_iter().map(|(version, kind)| (version, Self::Policy(kind)));
+        policies.chain([("kyverno.io/v2", Self::Exception), ("policies.kyverno.io/v1beta1", Self::CelException)])
+    }
+
+    /// The kind of a document; `None` if stores do not follow it.
+    pub fn of(document: &Value) -> Option<Self> {
+        let (group, kind) = (document.str_at(&["apiVersion"])?.split_once('/')?.0, document.str_at(&["kind"])?);
+        Self::all()
+            .find(|(version, known)| {
+                known.as_str() == kind && version.split_once('/').is_some_and(|(known, _)| known == group)
+            })
+            .map(|(_, kind)| kind)
+    }
+
+    /// The kind, as documents spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Policy(kind) => kind.as_str(),
+            Self::Exception | Self::CelException => "PolicyException",
+        }
+    }
+
+    /// Whether its objects are exceptions.
+    pub fn is_exception(self) -> bool {
+        matches!(self, Self::Exception | Self::CelException)
+    }
+}
+
 /// Which exceptions count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ExceptionScope {
@@ -155,11 +202,11 @@ struct Shared {
 #[derive(Default)]
 struct State {
     policies: BTreeMap<PolicyId, Arc<StoredPolicy>>,
-    exceptions: BTreeMap<(Str, Str), Value>,
+    exceptions: BTreeMap<(StoredKind, Str, Str), Value>,
     compiled_exceptions: Arc<ExceptionSet>,
     number: u64,
     /// The version of the last end that was told, by kind.
-    ended: BTreeMap<Str, u64>,
+    ended: BTreeMap<StoredKind, u64>,
 }
 
 impl fmt::Debug for PolicyStore {
@@ -198,14 +245,12 @@ impl PolicyStore {
     /// Follows the policies and exceptions of a cluster until `stop`.
     pub fn follow(&self, cluster: &Arc<dyn Cluster>, stop: &CancellationToken) -> PolicyWatchers {
         let mut watchers = Vec::new();
-        for (version, kind) in
-            [("kyverno.io/v1", "ClusterPolicy"), ("kyverno.io/v1", "Policy"), ("kyverno.io/v2", "PolicyException")]
-        {
-            if kind == "PolicyException" && self.0.scope == ExceptionScope::Disabled {
+        for (version, kind) in StoredKind::all() {
+            if kind.is_exception() && self.0.scope == ExceptionScope::Disabled {
                 continue;
             }
-            let mut watched = WatchTarget::all(version, kind);
-            if let (ExceptionScope::Namespace(namespace), "PolicyException") = (&self.0.scope, kind) {
+            let mut watched = WatchTarget::all(version, kind.as_str());
+            if let (ExceptionScope::Namespace(namespace), true) = (&self.0.scope, kind.is_exception()) {
                 watched = watched.in_namespace(namespace);
             }
             let store = self.clone();
@@ -226,16 +271,15 @@ impl PolicyStore {
         self.0.subscribers.lock().push(Box::new(subscriber));
     }
 
-    /// Takes in a change of objects of `kind` (`ClusterPolicy`, `Policy` or `PolicyException`).
-    pub fn apply(&self, kind: &str, change: StoreEvent) {
+    /// Takes in a change of objects of `kind`.
+    pub fn apply(&self, kind: StoredKind, change: StoreEvent) {
         let mut state = self.0.state.lock();
-        if state.is_late(kind, &change) {
+        if state.is_late(kind, &change) || state.changes_nothing(kind, &change) {
             return;
         }
-        if kind == "PolicyException" {
-            state.apply_exception(change, &self.0.scope);
-        } else {
-            state.apply_policy(kind, change);
+        match kind {
+            StoredKind::Policy(kind) => state.apply_policy(kind, change),
+            StoredKind::Exception | StoredKind::CelException => state.apply_exception(kind, change, &self.0.scope),
         }
         state.number += 1;
         let snapshot = Arc::new(Snapshot {
@@ -264,33 +308,44 @@ impl State {
     }
 
     /// Whether an event says nothing new: it was told before, or something newer was.
-    fn is_late(&mut self, kind: &str, change: &StoreEvent) -> bool {
+    fn is_late(&mut self, kind: StoredKind, change: &StoreEvent) -> bool {
         let (StoreEvent::Apply(document) | StoreEvent::Delete(document)) = change else {
-            self.ended.remove(kind);
+            self.ended.remove(&kind);
             return false;
         };
         let Some(version) = version_of(document) else { return false };
-        let known = match kind {
-            "PolicyException" => self.exceptions.get(&exception_key(document)),
-            _ => self.policies.get(&PolicyId::of(document)).map(|policy| &policy.document),
+        let known = if kind.is_exception() {
+            self.exceptions.get(&exception_key(kind, document))
+        } else {
+            self.policies.get(&PolicyId::of(document)).map(|policy| &policy.document)
         };
         let known = known.and_then(version_of);
         match change {
             StoreEvent::Delete(_) => {
-                let last = self.ended.entry(kind.into()).or_default();
+                let last = self.ended.entry(kind).or_default();
                 *last = version.max(*last);
                 known.is_some_and(|known| version < known)
             }
-            _ => known.or_else(|| self.ended.get(kind).copied()).is_some_and(|known| version <= known),
+            _ => known.or_else(|| self.ended.get(&kind).copied()).is_some_and(|known| version <= known),
         }
     }
 
-    fn apply_policy(&mut self, kind: &str, change: StoreEvent) {
+    /// Whether there were no objects of the kind, and still are none: a kind that is not served is asked for again and
+    /// again.
+    fn changes_nothing(&self, kind: StoredKind, change: &StoreEvent) -> bool {
+        let StoreEvent::Reset(documents) = change else { return false };
+        documents.is_empty()
+            && match kind {
+                StoredKind::Policy(kind) => self.policies.keys().all(|id| id.kind != kind),
+                _ => self.exceptions.keys().all(|(of, ..)| *of != kind),
+            }
+    }
+
+    fn apply_policy(&mut self, kind: ProgramKind, change: StoreEvent) {
         match change {
             StoreEvent::Reset(documents) => {
-                let kind = ProgramKind::parse(kind);
                 let mut old = std::mem::take(&mut self.policies);
-                self.policies = old.extract_if(.., |id, _| Some(id.kind) != kind).collect();
+                self.policies = old.extract_if(.., |id, _| id.kind != kind).collect();
                 for document in documents {
                     // What is unchanged since the watcher was interrupted need not be compiled again.
                     let kept = old.remove(&PolicyId::of(&document)).filter(|policy| same_version(policy, &document));
@@ -323,16 +378,18 @@ impl State {
         self.policies.insert(key, policy);
     }
 
-    fn apply_exception(&mut self, change: StoreEvent, scope: &ExceptionScope) {
+    fn apply_exception(&mut self, kind: StoredKind, change: StoreEvent, scope: &ExceptionScope) {
         match change {
             StoreEvent::Reset(documents) => {
-                self.exceptions = documents.into_iter().map(|document| (exception_key(&document), document)).collect();
+                self.exceptions.retain(|(of, ..), _| *of != kind);
+                let documents = documents.into_iter();
+                self.exceptions.extend(documents.map(|document| (exception_key(kind, &document), document)));
             }
             StoreEvent::Apply(document) => {
-                self.exceptions.insert(exception_key(&document), document);
+                self.exceptions.insert(exception_key(kind, &document), document);
             }
             StoreEvent::Delete(document) => {
-                self.exceptions.remove(&exception_key(&document));
+                self.exceptions.remove(&exception_key(kind, &document));
             }
         }
         let counts = |namespace: &Str| match scope {
@@ -340,8 +397,8 @@ impl State {
             ExceptionScope::Namespace(own) => own == namespace,
             ExceptionScope::Everywhere => true,
         };
-        let compiled = self.exceptions.iter().filter(|((namespace, _), _)| counts(namespace)).filter_map(
-            |((namespace, name), document)| match Exception::compile(document) {
+        let compiled = self.exceptions.iter().filter(|((_, namespace, _), _)| counts(namespace)).filter_map(
+            |((_, namespace, name), document)| match Exception::compile(document) {
                 // Where every namespace may have exceptions, its owner must not let anything off the Policies of others.
                 Ok(exception) if *scope == ExceptionScope::Everywhere => Some(exception.within(namespace)),
                 Ok(exception) => Some(exception),
@@ -356,9 +413,9 @@ impl State {
     }
 }
 
-fn exception_key(document: &Value) -> (Str, Str) {
+fn exception_key(kind: StoredKind, document: &Value) -> (StoredKind, Str, Str) {
     let text = |name| Str::new(document.str_at(&["metadata", name]).unwrap_or_default());
-    (text("namespace"), text("name"))
+    (kind, text("namespace"), text("name"))
 }
 
 fn same_version(policy: &StoredPolicy, document: &Value) -> bool {

@@ -47,23 +47,23 @@ fn the_store_follows_what_is_written() {
 #[test]
 fn a_write_of_the_status_compiles_nothing() {
     let store = PolicyStore::new(ExceptionScope::Disabled);
-    store.apply("ClusterPolicy", StoreEvent::Apply(policy("a", "one")));
+    store.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Apply(policy("a", "one")));
     let before = store.snapshot();
     let mut document = policy("a", "one");
     document.as_object_mut().unwrap().insert("status", Value::from([("ready", Value::Bool(true))]));
-    store.apply("ClusterPolicy", StoreEvent::Apply(document));
+    store.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Apply(document));
     assert!(Arc::ptr_eq(&before.set.programs()[0], &store.snapshot().set.programs()[0]));
-    store.apply("ClusterPolicy", StoreEvent::Apply(policy("a", "two")));
+    store.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Apply(policy("a", "two")));
     assert!(!Arc::ptr_eq(&before.set.programs()[0], &store.snapshot().set.programs()[0]));
 }
 
 #[test]
 fn a_reset_forgets_only_its_own_kind() {
     let store = PolicyStore::new(ExceptionScope::Disabled);
-    store.apply("ClusterPolicy", StoreEvent::Apply(policy("a", "one")));
-    store.apply("Policy", StoreEvent::Reset(Vec::new()));
+    store.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Apply(policy("a", "one")));
+    store.apply(StoredKind::POLICY, StoreEvent::Reset(Vec::new()));
     assert_eq!(store.snapshot().policies.len(), 1);
-    store.apply("ClusterPolicy", StoreEvent::Reset(Vec::new()));
+    store.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Reset(Vec::new()));
     assert_eq!(store.snapshot().policies.len(), 0);
 }
 
@@ -76,7 +76,7 @@ fn what_comes_late_or_twice_says_nothing() {
         document
     };
     let store = PolicyStore::new(ExceptionScope::Disabled);
-    let apply = |change| store.apply("ClusterPolicy", change);
+    let apply = |change| store.apply(StoredKind::CLUSTER_POLICY, change);
     apply(StoreEvent::Apply(at(5, "new")));
     let before = store.snapshot();
     for late in [StoreEvent::Apply(at(3, "old")), StoreEvent::Apply(at(5, "new")), StoreEvent::Delete(at(4, "older"))] {
@@ -112,16 +112,16 @@ fn a_policy_that_nests_too_deep_is_refused_and_the_others_hold() {
     // As the watchers run it.
     let look = move || {
         let store = PolicyStore::new(ExceptionScope::Everywhere);
-        store.apply("ClusterPolicy", StoreEvent::Reset(vec![deep(5_000), policy("good", "one")]));
-        store.apply("ClusterPolicy", StoreEvent::Apply(deep(9_000)));
-        store.apply("ClusterPolicy", StoreEvent::Apply(policy("better", "one")));
+        store.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Reset(vec![deep(5_000), policy("good", "one")]));
+        store.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Apply(deep(9_000)));
+        store.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Apply(policy("better", "one")));
         let exception = Value::from([
             ("apiVersion", Value::from("kyverno.io/v2")),
             ("kind", Value::from("PolicyException")),
             ("metadata", Value::from([("name", Value::from("deep")), ("namespace", Value::from("n"))])),
             ("spec", nested(9_000)),
         ]);
-        store.apply("PolicyException", StoreEvent::Apply(exception));
+        store.apply(StoredKind::Exception, StoreEvent::Apply(exception));
         let snapshot = store.snapshot();
         let told = |policy: &StoredPolicy| {
             policy.findings.iter().find(|finding| finding.is_error()).map(|finding| finding.message.clone())
@@ -131,7 +131,7 @@ fn a_policy_that_nests_too_deep_is_refused_and_the_others_hold() {
         assert_eq!(told, [("better".into(), None), ("deep".into(), Some(too_deep)), ("good".into(), None)]);
         assert_eq!(snapshot.set.programs().len(), 2);
         // The deepest that is decoded, and so compiled.
-        store.apply("ClusterPolicy", StoreEvent::Apply(deep(110)));
+        store.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Apply(deep(110)));
     };
     std::thread::Builder::new().stack_size(crate::threads::SMALL).spawn(look).unwrap().join().unwrap();
 }
@@ -139,12 +139,12 @@ fn a_policy_that_nests_too_deep_is_refused_and_the_others_hold() {
 #[test]
 fn after_a_panic_half_way_no_more_changes_are_published() {
     let store = PolicyStore::new(ExceptionScope::Everywhere);
-    store.apply("ClusterPolicy", StoreEvent::Apply(policy("a", "one")));
+    store.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Apply(policy("a", "one")));
     let first = std::sync::Once::new();
     store.subscribe(move |_| first.call_once(|| panic!("as asked")));
     let apply = |name: &str| {
         let change = StoreEvent::Apply(policy(name, "one"));
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| store.apply("ClusterPolicy", change)))
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| store.apply(StoredKind::CLUSTER_POLICY, change)))
     };
     assert!(apply("b").is_err());
     let number = store.snapshot().number;

@@ -19,7 +19,7 @@ use ephor_expr::{Str, Value};
 use ephor_runtime::decision::AdmissionRequest;
 use parking_lot::Mutex;
 
-pub(super) use self::mutating::MutatingPolicies;
+pub(super) use self::mutating::{BySchema, MutatingPolicies};
 pub(super) use self::validating::ValidatingPolicies;
 
 /// Resources that no such policy is about: who may change the policies must always be able to.

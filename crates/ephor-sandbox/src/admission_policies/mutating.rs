@@ -46,7 +46,7 @@ pub(crate) struct Mutations {
 }
 
 /// Merges by the schemas of the sandbox.
-struct BySchema(MemoryCluster);
+pub(crate) struct BySchema(pub(crate) MemoryCluster);
 
 impl Merger for BySchema {
     fn merge(&self, object: &Value, configuration: &Value) -> Result<Value, String> {

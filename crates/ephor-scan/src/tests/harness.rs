@@ -18,7 +18,7 @@ use ephor_runtime::CancellationToken;
 use ephor_runtime::facts::{Answers, ClusterFacts};
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::metrics::Metrics;
-use ephor_runtime::policies::{ExceptionScope, PolicyStore};
+use ephor_runtime::policies::{ExceptionScope, PolicyStore, StoredKind};
 use ephor_runtime::queue::Moment;
 use ephor_runtime::watcher::{StoreEvent, WatcherEvent};
 use jiff::Timestamp;
@@ -68,8 +68,6 @@ pub(super) struct Harness {
     store: PolicyStore,
     followed: BTreeMap<(String, String), Followed>,
 }
-
-const POLICIES: [&str; 3] = ["ClusterPolicy", "Policy", "PolicyException"];
 
 impl Harness {
     pub(super) fn new() -> Self {
@@ -165,21 +163,20 @@ impl Harness {
             Err(error) if error.kind() == ErrorKind::NotFound => return,
             Err(error) => panic!("{error}"),
         }
-        if POLICIES.contains(&kind) {
+        if is_policy(kind) {
             self.observe_policies();
         }
     }
 
     fn changed(&mut self, written: &Value) {
-        if written.str_at(&["kind"]).is_some_and(|kind| POLICIES.contains(&kind)) {
+        if written.str_at(&["kind"]).is_some_and(is_policy) {
             self.observe_policies();
         }
     }
 
     fn observe_policies(&mut self) {
-        for kind in POLICIES {
-            let version = if kind == "PolicyException" { "kyverno.io/v2" } else { "kyverno.io/v1" };
-            self.store.apply(kind, StoreEvent::Reset(self.list(version, kind)));
+        for (version, kind) in StoredKind::all() {
+            self.store.apply(kind, StoreEvent::Reset(self.list(version, kind.as_str())));
         }
         self.controller.observe_policies(&self.store.snapshot(), &self.cluster.discovery().unwrap(), self.now);
     }
@@ -377,4 +374,9 @@ pub(super) fn wants(kind: &str, name: &str, value: &str, background: bool) -> St
          rules: [{{name: r, match: {{any: [{{resources: {{kinds: [ConfigMap]}}}}]}}, validate: {{message: 'no {value}', pattern: \
          {{data: {{v: '{value}'}}}}}}}}]}}}}"
     )
+}
+
+/// Whether stores follow objects of a kind.
+fn is_policy(kind: &str) -> bool {
+    StoredKind::all().any(|(_, known)| known.as_str() == kind)
 }

@@ -8,6 +8,7 @@ use ephor_runtime::config::ConfigStore;
 use ephor_runtime::facts::{ClusterFacts, NamespaceLabels, Source};
 use ephor_runtime::globalcontext::GlobalContext;
 use ephor_runtime::network::{Limits, Network};
+use ephor_runtime::schemas::Schemas;
 use ephor_runtime::settings::CommonSettings;
 use ephor_runtime::watcher::Watcher;
 
@@ -39,6 +40,7 @@ impl RoleAnswers {
         let facts = ClusterFacts::new(Arc::clone(cluster))
             .with_namespaces(namespaces.clone())
             .within(config.clone())
+            .with_schemas(Schemas::of(cluster, stop))
             .with(Arc::new(global.clone()))
             .with(services);
         Self { facts, namespaces, global, watchers: vec![namespace_watcher, global_watcher] }

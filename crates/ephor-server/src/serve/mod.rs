@@ -172,6 +172,10 @@ impl Admission {
         };
         metrics.follow_config(cluster, &common.namespace, &common.metrics_config_name, stop);
         metrics.follow_policies(&policies);
+        policies.subscribe({
+            let answers = Arc::clone(&parts.answers);
+            move |policies| answers.prepare(policies)
+        });
         let policy_watchers = policies.follow(cluster, stop);
         let own = PolicyAdmission::new(Arc::clone(cluster), accounts(settings), common.exceptions.clone());
         let handlers = Handlers::new(parts, HandlerOptions::of(settings, stop));

@@ -14,13 +14,15 @@ use ephor_runtime::decision::path::{Webhook, WebhookScope};
 use ephor_runtime::decision::request::{AdmissionRequest, AdmissionReview};
 use ephor_runtime::decision::{Answer, Sender};
 use ephor_runtime::facts::{ClusterFacts, NamespaceLabels};
-use ephor_runtime::policies::{ExceptionScope, PolicyId, PolicyStore};
+use ephor_runtime::policies::{ExceptionScope, PolicyId, PolicyStore, StoredKind};
+use ephor_runtime::schemas::Schemas;
 use ephor_runtime::update_request::{API_VERSION, KIND, UpdateRequest};
 use ephor_runtime::watcher::StoreEvent;
 
 use super::handlers::{HandlerOptions, Handlers, Parts};
 use super::{Effort, WouldBlock};
 
+mod cel;
 mod deep;
 
 /// Handlers, their cluster, and what observers saw.
@@ -80,8 +82,7 @@ impl Harness {
         let store = PolicyStore::new(ExceptionScope::Everywhere);
         for text in policies {
             let document = yaml(text);
-            let kind = document.str_at(&["kind"]).unwrap().to_owned();
-            store.apply(&kind, StoreEvent::Apply(document));
+            store.apply(StoredKind::of(&document).unwrap(), StoreEvent::Apply(document));
         }
         for policy in store.snapshot().policies.values() {
             assert!(policy.program.is_some(), "{:?}", policy.findings);
@@ -94,7 +95,9 @@ impl Harness {
             cluster: Arc::clone(&cluster),
             policies: store,
             config: config.clone(),
-            answers: Arc::new(ClusterFacts::new(Arc::clone(&cluster)).within(config.clone())),
+            answers: Arc::new(
+                ClusterFacts::new(Arc::clone(&cluster)).within(config.clone()).with_schemas(Schemas::built_in()),
+            ),
             namespaces: NamespaceLabels::default(),
             roles: super::roles::Roles::default(),
             observer: Arc::new(Notes(Arc::clone(&seen))),
@@ -260,11 +263,11 @@ fn lanes_split_policies_by_failure_policy() {
         (WebhookScope::ByFailurePolicy(FailurePolicy::Fail), &["fail/team fail blocked", "validate false"]),
         (WebhookScope::ByFailurePolicy(FailurePolicy::Ignore), &["ignore/team fail blocked", "validate false"]),
         (
-            WebhookScope::OnePolicy(FailurePolicy::Fail, PolicyId::parse("fail")),
+            WebhookScope::Policies(FailurePolicy::Fail, vec![PolicyId::parse("fail")]),
             &["fail/team fail blocked", "validate false"],
         ),
-        (WebhookScope::OnePolicy(FailurePolicy::Fail, PolicyId::parse("gone")), &["validate false"]),
-        (WebhookScope::OnePolicy(FailurePolicy::Ignore, PolicyId::parse("gone")), &["validate true"]),
+        (WebhookScope::Policies(FailurePolicy::Fail, vec![PolicyId::parse("gone")]), &["validate false"]),
+        (WebhookScope::Policies(FailurePolicy::Ignore, vec![PolicyId::parse("gone")]), &["validate true"]),
     ] {
         harness.handlers.validate(&create, &scope);
         assert_eq!(harness.seen(), verdicts, "{scope:?}");

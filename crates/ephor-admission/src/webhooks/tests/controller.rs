@@ -11,7 +11,7 @@ use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::ConfigStore;
 use ephor_runtime::decision::PathToken;
 use ephor_runtime::lease::Term;
-use ephor_runtime::policies::{ExceptionScope, PolicyStore, StoredPolicy};
+use ephor_runtime::policies::{ExceptionScope, PolicyStore, StoredKind, StoredPolicy};
 use ephor_runtime::settings::KeyAlgorithm;
 use ephor_runtime::watcher::StoreEvent;
 use jiff::Timestamp;
@@ -72,7 +72,7 @@ impl World {
     }
 
     fn set(&self, document: &Value) {
-        self.policies.apply(document.str_at(&["kind"]).unwrap(), StoreEvent::Apply(document.clone()));
+        self.policies.apply(StoredKind::of(document).unwrap(), StoreEvent::Apply(document.clone()));
     }
 
     fn controller(&self, cluster: Arc<dyn Cluster>) -> WebhookController {
@@ -197,7 +197,7 @@ fn the_running_controller_follows_policies_kinds_and_foreign_hands() {
     });
     eventually(|| world.stored() == before);
 
-    world.policies.apply("ClusterPolicy", StoreEvent::Reset(Vec::new()));
+    world.policies.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Reset(Vec::new()));
     eventually(|| world.webhooks(VALIDATING).is_empty());
     world.stop.cancel();
     running.join().unwrap();
@@ -323,7 +323,9 @@ fn break_glass_opens_the_resource_webhooks_and_closes_by_itself() {
     assert!(rest <= Duration::from_mins(30));
     assert_eq!(failure(VALIDATING), "Ignore");
     assert!(world.get(MUTATING).unwrap().at(&["metadata", "annotations", break_glass::ANNOTATION]).is_some());
-    world.policies.apply("ClusterPolicy", StoreEvent::Delete(policy("cpol:q", "", &[&validates("[ConfigMap]")])));
+    world
+        .policies
+        .apply(StoredKind::CLUSTER_POLICY, StoreEvent::Delete(policy("cpol:q", "", &[&validates("[ConfigMap]")])));
     let later = until.checked_add(Duration::from_secs(1)).unwrap();
     controller.reconcile(&world.term, &mut Memory::default(), later).unwrap();
     assert_eq!(world.stored(), closed);
@@ -365,7 +367,8 @@ fn static_configurations_keep_what_users_made_of_them_and_still_follow_the_ca_an
     let reconcile =
         |now: Timestamp| controller.reconcile(&world.term, &mut Memory::default(), now).map(|_| ()).unwrap();
     reconcile(now);
-    assert_eq!(world.webhooks(VALIDATING).len(), 2);
+    // One for each failure policy: of `kyverno.io`, and of each kind of `policies.kyverno.io` that validates.
+    assert_eq!(world.webhooks(VALIDATING).len(), 6);
     // A user narrows one by hand; somebody else spoils the CA.
     world.edit(VALIDATING, |object| {
         let webhook = object.get_mut("webhooks").and_then(Value::as_array_mut).unwrap()[0].as_object_mut().unwrap();

@@ -1,5 +1,6 @@
 //! Tests of what is registered, and of the thread that registers it.
 
+mod cel;
 mod controller;
 mod plan;
 

@@ -7,9 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
 use clap::ValueEnum;
-use ephor_cluster::{Cluster, Discovery};
-use ephor_engine::diagnostic::Diagnostic;
-use ephor_expr::value::Path as FieldPath;
+use ephor_cluster::Discovery;
 use similar::TextDiff;
 
 use super::CommandResult;
@@ -80,7 +78,8 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     }
     let fixed = if args.fix { write_fixes(args, ui)? } else { Exit::Clean };
     let loaded = if args.cluster.cluster {
-        stored(&*args.cluster.connect()?, args.cluster.namespace.as_deref())?
+        let cluster = args.cluster.connect()?;
+        load_stored(&*cluster, args.cluster.namespace.as_deref()).context("cannot read the policies of the cluster")?
     } else {
         load_policies(&args.paths, Discovery::kubernetes())
     };
@@ -90,18 +89,6 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
         ui.say(&summary);
     }
     Ok(exit.max(fixed))
-}
-
-/// The policies of a cluster. Those that only the command line evaluates are errors: nothing enforces them there.
-fn stored(cluster: &dyn Cluster, namespace: Option<&str>) -> anyhow::Result<LoadedPolicies> {
-    let mut loaded = load_stored(cluster, namespace).context("cannot read the policies of the cluster")?;
-    for policy in loaded.policies.iter().filter(|policy| policy.program.id.kind.is_of_cel()) {
-        let kind = policy.program.id.kind.as_str();
-        let message = format!("kind `{kind}` is not supported yet in a cluster: only the command line evaluates it");
-        let finding = Diagnostic::error("not-supported", FieldPath::root().key("kind"), message);
-        loaded.findings.push(Located::of_diagnostic(finding, &policy.origin));
-    }
-    Ok(loaded)
 }
 
 /// What a check came to.
@@ -291,15 +278,14 @@ spec:
 ",
         );
         let line = Line::try_parse_from(["check", "--cluster", "--output-format", "concise"]).unwrap();
-        let loaded = stored(&cluster, None).unwrap();
+        let loaded = load_stored(&cluster, None).unwrap();
         let Checked { text, summary, exit } = check(loaded, &line.args, &Ui::new(true, false));
         insta::assert_snapshot!(format!("{text}{summary}"), @r"
         ClusterPolicy/signed:13:5: error[not-supported]: `verifyImages` is not supported yet (spec.rules[0].verifyImages)
-        ValidatingPolicy/cel:2:7: error[not-supported]: kind `ValidatingPolicy` is not supported yet in a cluster: only the command line evaluates it (kind)
-        2 errors, 0 warnings in 3 stored objects
+        1 error, 0 warnings in 3 stored objects
         ");
         assert_eq!(exit, Exit::Findings);
-        let loaded = stored(&cluster, Some("elsewhere")).unwrap();
+        let loaded = load_stored(&cluster, Some("elsewhere")).unwrap();
         assert!(loaded.files.iter().all(|file| !file.name.starts_with("Policy/")));
     }
 

@@ -1,7 +1,8 @@
 //! `MutatingPolicy` of `policies.kyverno.io`: patches in CEL over the requests that its constraints mean.
 //!
 //! In go a review and the exceptions; out come one judgement and the object after all patches. An exception comes first,
-//! then the match conditions, then the patches in order, each over the object that the one before gave.
+//! then the match conditions, then the patches in order, each over the object that the one before gave. A scan changes
+//! nothing: an object that the policy would change fails.
 
 use ephor_expr::Value;
 
@@ -10,10 +11,10 @@ use crate::cel::{Body, Evaluator, Inputs, Matched};
 use crate::matching::RequestMatcher;
 use crate::outcome::Verdict;
 use crate::policy::PolicyId;
-use crate::review::Review;
+use crate::review::{Mode, Review};
 use crate::rules::admission::{Halt, selected, with_user};
 use crate::rules::judgement::{Judgement, Pending};
-use crate::rules::validate::policy::{Exempted, Exemptions};
+use crate::rules::validate::policy::{Exempted, Exemptions, annotated};
 use crate::scope::{Scope, World};
 
 /// A compiled policy, or what auto-gen made of it.
@@ -41,6 +42,9 @@ impl PolicyMutation {
         }
         let review = with_user(scope.review());
         match self.patched(&review, scope.world(), exceptions) {
+            Ok((_, Some(after))) if review.mode == Mode::Scan && after != review.object => {
+                Ok(Some((Judgement::new(Verdict::Fail, "mutation is not applied"), None)))
+            }
             Ok((judgement, after)) => Ok(Some((judgement, after.filter(|after| *after != review.object)))),
             Err(Halt::Pending) => Err(Pending),
             Err(Halt::Unclear(text)) => Ok(Some((Judgement::new(Verdict::Error, text), None))),
@@ -87,6 +91,13 @@ impl PolicyMutation {
                 Err(text) => return said(Verdict::Error, format!("failed to evaluate policy: {text}")),
             }
         }
-        Ok((Judgement::new(Verdict::Pass, "success"), Some(review.object)))
+        // Annotations see the object after all patches.
+        let judgement = {
+            let inputs = Inputs::new(&review, world);
+            let evaluator = Evaluator::new(&self.body, &inputs, &Value::Null).with_exceptions(&allowed);
+            annotated(Judgement::new(Verdict::Pass, "success"), &evaluator)?
+        };
+        let after = (judgement.verdict == Verdict::Pass).then_some(review.object);
+        Ok((judgement, after))
     }
 }

@@ -103,7 +103,7 @@ fn at(index: usize, judgement: Judgement) -> Judgement {
 }
 
 /// The judgement with the audit annotations; an error if one of them fails.
-fn annotated(judgement: Judgement, evaluator: &Evaluator<'_>) -> Result<Judgement, Halt> {
+pub(crate) fn annotated(judgement: Judgement, evaluator: &Evaluator<'_>) -> Result<Judgement, Halt> {
     let annotations = evaluator.annotations()?;
     let failed = annotations.iter().find_map(|annotation| annotation.value.as_ref().err());
     if let Some(text) = failed {

@@ -12,7 +12,7 @@ use axum::http::{Request, StatusCode, Uri, header};
 use ephor_admission::http::{Callers, Limits, Reviews, router};
 use ephor_engine::policy::FailurePolicy;
 use ephor_expr::Value;
-use ephor_runtime::decision::{AdmissionRequest, AdmissionReview, Answer, WebhookScope, Webhook, path};
+use ephor_runtime::decision::{AdmissionRequest, AdmissionReview, Answer, Webhook, WebhookScope, path};
 use http_body_util::BodyExt as _;
 use libfuzzer_sys::fuzz_target;
 use tokio::runtime::{Builder, Runtime};
@@ -77,9 +77,18 @@ fn rendered((webhook, scope): &(Webhook, WebhookScope)) -> String {
     let scope = match scope {
         WebhookScope::All => String::new(),
         WebhookScope::ByFailurePolicy(policy) => failing(policy).to_owned(),
-        WebhookScope::OnePolicy(policy, key) => {
-            let namespace = key.namespace.iter().map(|namespace| format!("/{namespace}")).collect::<String>();
-            format!("{}/finegrained{namespace}/{}", failing(policy), key.name)
+        WebhookScope::OfKind(policy, kind) => return path::of_kind(*policy, *kind).expect("a kind that has webhooks"),
+        WebhookScope::Policies(policy, keys) => {
+            let names: String = keys
+                .iter()
+                .flat_map(|key| key.namespace.iter().chain([&key.name]))
+                .map(|name| format!("/{name}"))
+                .collect();
+            match keys.first().and_then(|key| path::word(key.kind)) {
+                Some(word) if *policy == FailurePolicy::Ignore => return format!("/{word}-ignore{names}"),
+                Some(word) => return format!("/{word}{names}"),
+                None => format!("{}/finegrained{names}", failing(policy)),
+            }
         }
     };
     format!("/{}{scope}", webhook.as_str())

@@ -3,8 +3,8 @@
 #![no_main]
 
 use ephor_engine::rules::mutate::json_patch::{JsonPatch, PatchOp, json_patch_between};
-use ephor_expr::budget::Budget;
 use ephor_expr::Value;
+use ephor_expr::budget::Budget;
 use ephor_expr::yaml::{Limits, parse_values};
 use libfuzzer_sys::fuzz_target;
 

@@ -13,5 +13,8 @@ fuzz_target!(|text: &str| {
     let [pattern, resource, ..] = values.as_slice() else { return };
     let resolved = references::resolve(pattern).unwrap_or_else(|_| pattern.clone());
     let pattern = Pattern::compile(&resolved);
-    assert_eq!(pattern.matches(resource, &Budget::default()).is_ok(), pattern.is_match(resource, &Budget::default()).is_ok_and(|fits| fits));
+    assert_eq!(
+        pattern.matches(resource, &Budget::default()).is_ok(),
+        pattern.is_match(resource, &Budget::default()).is_ok_and(|fits| fits)
+    );
 });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ephor_cluster::{Backoff, Cluster, ClusterError, DeleteOptions, ErrorKind, ListQuery, WriteOptions, object};
-use ephor_engine::policy::{Policy, PolicyException};
+use ephor_engine::policy::{Policy, PolicyException, ProgramKind};
 use ephor_expr::value::decode_rest;
 use ephor_expr::{Str, Value};
 use ephor_runtime::config::ConfigStore;
@@ -17,6 +17,7 @@ use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
 
 use super::board::{Generated, GeneratedBoard};
 use super::translate::{API_VERSION, MANAGED_BY, Objects, Surroundings, is_asked, translate};
+use super::translate_cel;
 use crate::webhooks::{FailureMode, WebhookSettings, outside_of};
 
 /// The kinds of the objects, in the order in which they are written.
@@ -162,16 +163,24 @@ impl AdmissionPolicyController {
         if !self.enabled {
             return Ok(Vec::new());
         }
+        let asking_cel: Vec<_> = snapshot
+            .policies
+            .iter()
+            .filter(|(_, stored)| stored.program.as_ref().is_some_and(|program| program.admission))
+            .filter_map(|(key, stored)| Some((key, stored, translate_cel::asking(stored)?)))
+            .collect();
         let asking: Vec<_> = snapshot
             .policies
             .iter()
-            .filter(|(key, stored)| key.namespace.is_none() && stored.program.as_ref().is_some_and(|p| p.admission))
+            .filter(|(key, stored)| {
+                key.kind == ProgramKind::ClusterPolicy && stored.program.as_ref().is_some_and(|p| p.admission)
+            })
             .filter_map(|(key, stored)| {
                 let policy = decode_rest::<Policy>(&stored.document).0.filter(is_asked)?;
                 Some((key, stored, policy))
             })
             .collect();
-        if asking.is_empty() {
+        if asking.is_empty() && asking_cel.is_empty() {
             return Ok(Vec::new());
         }
         let discovery = self.sources.cluster.discovery()?;
@@ -190,7 +199,11 @@ impl AdmissionPolicyController {
             let objects = translate(&policy, stored.uid(), &around).map_err(|skip| Str::from(skip.to_string()));
             (key.clone(), objects)
         });
-        Ok(translated.collect())
+        let translated_cel = asking_cel.into_iter().map(|(key, stored, policy)| {
+            let objects = translate_cel::translate(&policy, stored, &snapshot.exceptions, &around);
+            (key.clone(), objects.map_err(|skip| Str::from(skip.to_string())))
+        });
+        Ok(translated.chain(translated_cel).collect())
     }
 
     fn put_all(&self, term: &Term, objects: &Objects) -> Result<(), PutError> {
@@ -251,17 +264,22 @@ impl AdmissionPolicyController {
     }
 }
 
-/// Whether an admission policy or binding was made from a `ClusterPolicy`: it has the label and names a policy as its
-/// owner.
+/// What the names of objects begin with, and the group and kind of the policies that they are made from.
+const ORIGINS: [(&str, &str, &str); 2] =
+    [("cpol-", "kyverno.io/", "ClusterPolicy"), ("vpol-", "policies.kyverno.io/", "ValidatingPolicy")];
+
+/// Whether an admission policy or binding was made from a policy: it has the label and the name, and names the policy as
+/// its owner.
 pub fn is_generated(live: &Value) -> bool {
     let owners = live.at(&["metadata", "ownerReferences"]).and_then(Value::as_array).unwrap_or_default();
-    let of_policy = |owner: &Value| {
-        owner.str_at(&["apiVersion"]).is_some_and(|version| version.starts_with("kyverno.io/"))
-            && owner.str_at(&["kind"]) == Some("ClusterPolicy")
+    let is_of = |(prefix, group, kind): &(&str, &str, &str)| {
+        object::name(live).starts_with(prefix)
+            && owners.iter().any(|owner| {
+                owner.str_at(&["apiVersion"]).is_some_and(|version| version.starts_with(group))
+                    && owner.str_at(&["kind"]) == Some(kind)
+            })
     };
-    live.str_at(&["metadata", "labels", MANAGED_BY.0]) == Some(MANAGED_BY.1)
-        && object::name(live).starts_with("cpol-")
-        && owners.iter().any(of_policy)
+    live.str_at(&["metadata", "labels", MANAGED_BY.0]) == Some(MANAGED_BY.1) && ORIGINS.iter().any(is_of)
 }
 
 /// The stored object with what is wanted; `None` if it says all of that. The API server adds defaults, which stay.

@@ -1,8 +1,8 @@
 //! `ValidatingAdmissionPolicy` objects made from policies, which the API server enforces by itself.
 //!
 //! A `ClusterPolicy` with one rule whose `validate.cel` says `generate: true` becomes a `ValidatingAdmissionPolicy` and
-//! its binding, so that the rule holds while Ephor is down. [`translate`] makes them, purely, and refuses each policy
-//! that they cannot express exactly. [`AdmissionPolicyController`] is the leader's thread that writes them and keeps
+//! its binding, so that the rule holds while Ephor is down; so does a `ValidatingPolicy` that asks for them
+//! (`translate_cel`). [`translate`] makes them, purely, and refuses each policy that they cannot express exactly. [`AdmissionPolicyController`] is the leader's thread that writes them and keeps
 //! them so; [`GeneratedBoard`] tells the status of policies what became of each.
 //!
 //! Ephor judges these policies itself as well: the API server asks its own policies first, and what they do not cover
@@ -13,6 +13,7 @@ mod controller;
 #[cfg(test)]
 mod tests;
 mod translate;
+mod translate_cel;
 
 pub use board::{Generated, GeneratedBoard};
 pub use controller::{AdmissionPolicyController, AdmissionPolicySources, is_generated};

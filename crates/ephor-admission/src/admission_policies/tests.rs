@@ -1,19 +1,21 @@
 use std::sync::Arc;
 
 use ephor_cluster::{Cluster, DeleteOptions, Discovery, ListQuery, MemoryCluster, WriteOptions};
-use ephor_engine::policy::{Policy, PolicyException};
+use ephor_engine::exceptions::{Exception, ExceptionSet};
+use ephor_engine::policy::{Policy, PolicyException, ProgramKind};
 use ephor_expr::value::decode;
 use ephor_expr::yaml::{parse_value, to_yaml};
 use ephor_expr::{Map, Value};
 use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::config::{Config, ConfigStore};
 use ephor_runtime::lease::Term;
-use ephor_runtime::policies::{ExceptionScope, PolicyStore, StoredKind};
+use ephor_runtime::policies::{ExceptionScope, PolicyStore, StoredKind, StoredPolicy};
 use ephor_runtime::watcher::StoreEvent;
 
 use super::controller::PutError;
 use super::{
-    AdmissionPolicyController, AdmissionPolicySources, Generated, GeneratedBoard, Skip, Surroundings, translate,
+    AdmissionPolicyController, AdmissionPolicySources, Generated, GeneratedBoard, Objects, Skip, Surroundings,
+    translate, translate_cel,
 };
 use crate::webhooks::WebhookSettings;
 
@@ -237,4 +239,135 @@ fn objects_of_others_stay_as_they_are() {
     world.policies.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Delete(policy("", RULE, CEL)));
     world.look(true);
     assert_eq!(world.stored("ValidatingAdmissionPolicy"), [stored]);
+}
+
+/// A `ValidatingPolicy` on these resources that asks for objects.
+fn vpol(resources: &str, more: &str) -> Value {
+    parse_value(&format!(
+        "{{apiVersion: policies.kyverno.io/v1, kind: ValidatingPolicy, metadata: {{name: p, uid: u}}, spec: {{autogen: \
+         {{podControllers: {{controllers: []}}, validatingAdmissionPolicy: {{enabled: true}}}}, matchConstraints: \
+         {{resourceRules: [{{apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: {resources}}}]}}, \
+         validations: [{{expression: 'size(object.metadata.name) == 9', message: m}}]{more}}}}}"
+    ))
+    .unwrap()
+}
+
+fn polex(spec: &str) -> Exception {
+    let text = format!(
+        "{{apiVersion: policies.kyverno.io/v1, kind: PolicyException, metadata: {{name: e, namespace: default}}, spec: \
+         {{policyRefs: [{{name: p, kind: ValidatingPolicy}}], {spec}}}}}"
+    );
+    Exception::compile(&parse_value(&text).unwrap()).unwrap()
+}
+
+fn vpol_translated(policy: &Value, exceptions: Vec<Exception>) -> Result<Objects, String> {
+    let stored = StoredPolicy::new(policy.clone());
+    assert!(stored.program.is_some(), "{:?}", stored.findings);
+    let asked = translate_cel::asking(&stored).ok_or("it asks for nothing")?;
+    let config = Config::default_for("kyverno");
+    let discovery = Discovery::kubernetes();
+    let namespaces = Value::default();
+    let around = Surroundings {
+        exceptions: &[],
+        discovery: &discovery,
+        namespaces: &namespaces,
+        config: &config,
+        ignore_failures: false,
+    };
+    let exceptions = ExceptionSet::new(exceptions);
+    translate_cel::translate(&asked, &stored, &exceptions, &around).map_err(|skip| skip.to_string())
+}
+
+#[test]
+fn a_validating_policy_becomes_an_admission_policy() {
+    let objects =
+        vpol_translated(&vpol("[deployments]", ", failurePolicy: Ignore, validationActions: [Deny, Warn]"), vec![]);
+    let objects = objects.unwrap();
+    insta::assert_snapshot!(to_yaml(&objects.policy));
+    insta::assert_snapshot!(to_yaml(objects.binding.get("spec").unwrap()));
+    let nodes = vpol_translated(&vpol("['*']", ""), vec![]).unwrap();
+    let conditions = nodes.policy.at(&["spec", "matchConditions"]).unwrap().to_json();
+    assert!(conditions.contains("system:nodes"), "kubelets are exempt where they may write: {conditions}");
+}
+
+#[test]
+fn exceptions_from_a_validating_policy_are_conditions_and_lists() {
+    let condition = |name: &str, text: &str| format!("{{name: {name}, expression: \"{text}\"}}");
+    let (one, two) = (condition("c", "object.a == 1"), condition("d", "object.b == 2"));
+    let excepted = |exceptions: &[String]| {
+        let exceptions = exceptions.iter().map(|spec| polex(spec)).collect();
+        let policy = vpol("[deployments]", &format!(", matchConditions: [{}]", condition("own", "object.c == 3")));
+        let objects = vpol_translated(&policy, exceptions)?;
+        let spec = objects.policy.get("spec").unwrap();
+        let shown = |key| spec.get(key).map_or_else(String::new, Value::to_json);
+        Ok::<_, String>(format!("{}{}", shown("matchConditions"), shown("variables")).replace("\\u0026", "&"))
+    };
+    let own = r#"{"expression":"object.c == 3","name":"own"}"#;
+    for (exceptions, want) in [
+        (
+            vec![format!("matchConditions: [{one}]")],
+            format!(r#"[{{"expression":"!(object.a == 1)","name":"c"}},{own}]"#),
+        ),
+        // All conditions of an exception must hold.
+        (
+            vec![format!("matchConditions: [{one}, {two}]")],
+            format!(r#"[{{"expression":"!((object.a == 1) && (object.b == 2))","name":"c"}},{own}]"#),
+        ),
+        (
+            vec![format!("matchConditions: [{one}]"), format!("matchConditions: [{one}]")],
+            format!(
+                r#"[{{"expression":"!(object.a == 1)","name":"c"}},{{"expression":"!(object.a == 1)","name":"c-2"}},{own}]"#
+            ),
+        ),
+        (
+            vec!["images: [\"it's\"]".to_owned()],
+            format!(r#"[{own}][{{"expression":"['it\\'s']","name":"allowedImages"}}]"#),
+        ),
+    ] {
+        assert_eq!(excepted(&exceptions).unwrap(), want);
+    }
+    for (exception, why) in [
+        (format!("images: [a], matchConditions: [{one}]"), "with conditions"),
+        ("expiresAt: '2030-01-01T00:00:00Z'".to_owned(), "that end"),
+    ] {
+        assert!(excepted(&[exception]).unwrap_err().contains(why));
+    }
+    let reads = vpol("[deployments]", "")
+        .to_json()
+        .replace("size(object.metadata.name) == 9", "object.x in exceptions.allowedImages");
+    let objects = vpol_translated(&Value::from_json(&reads).unwrap(), vec![]).unwrap();
+    let spec = objects.policy.get("spec").unwrap().to_json();
+    assert!(spec.contains(r#""expression":"object.x in variables.allowedImages""#), "{spec}");
+    assert!(spec.contains(r#"{"expression":"[]","name":"allowedImages"}"#), "{spec}");
+}
+
+#[test]
+fn what_an_admission_policy_cannot_say_is_not_generated() {
+    let read = ", variables: [{name: v, expression: \"resource.List('v1', 'pods', 'n')\"}]";
+    let on_pods = vpol("[pods]", "").to_json().replace(r#"{"controllers":[]}"#, "{}").replace(r#"["apps"]"#, r#"[""]"#);
+    let on_pods = Value::from_json(&on_pods).unwrap();
+    for (policy, why) in
+        [(vpol("[deployments]", read), "the API server does not have"), (on_pods, "autogen is enabled")]
+    {
+        let skip = vpol_translated(&policy, vec![]).unwrap_err();
+        assert!(skip.starts_with("skip generating ValidatingAdmissionPolicy: ") && skip.contains(why), "{skip}");
+    }
+    let not_asked = vpol("[deployments]", "").to_json().replace(r#""enabled":true"#, r#""enabled":false"#);
+    assert!(vpol_translated(&Value::from_json(&not_asked).unwrap(), vec![]).is_err());
+}
+
+#[test]
+fn objects_of_policies_of_one_name_stand_beside_each_other() {
+    let world = World::new();
+    world.set(policy("", RULE, CEL));
+    world
+        .policies
+        .apply(StoredKind::Policy(ProgramKind::ValidatingPolicy), StoreEvent::Apply(vpol("[deployments]", "")));
+    world.look(true);
+    assert_eq!(world.names(), ["cpol-p", "vpol-p", "cpol-p-binding", "vpol-p-binding"]);
+    world.policies.apply(StoredKind::CLUSTER_POLICY, StoreEvent::Reset(Vec::new()));
+    world.look(true);
+    assert_eq!(world.names(), ["vpol-p", "vpol-p-binding"]);
+    world.look(false);
+    assert!(world.names().is_empty());
 }

@@ -30,7 +30,7 @@ const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 /// Why there are no objects for a policy. The texts stand in the status of the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("skip generating ValidatingAdmissionPolicy: {0}")]
-pub struct Skip(&'static str);
+pub struct Skip(pub(super) &'static str);
 
 /// Two objects that say what a policy says.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,7 +94,7 @@ pub fn translate(policy: &Policy, uid: &str, around: &Surroundings<'_>) -> Resul
     for exception in around.exceptions {
         constraints.excepted(exception, &policy.metadata.name, &rule.name, around.discovery)?;
     }
-    let exempt = Exempt::of(&constraints, around)?;
+    let exempt = Exempt::of(&constraints.kinds, around)?;
     let mut conditions = exempt.conditions;
     for condition in rule.cel_preconditions.iter().flatten() {
         conditions.push(plain(condition)?);
@@ -168,7 +168,7 @@ fn metadata(name: &str, policy: &str, uid: &str) -> Value {
 }
 
 /// The API server refuses two conditions of one name, and more than 64 conditions.
-fn can_stand_together(conditions: &[Value]) -> Result<(), Skip> {
+pub(super) fn can_stand_together(conditions: &[Value]) -> Result<(), Skip> {
     let names: BTreeSet<_> = conditions.iter().map(|condition| condition.str_at(&["name"])).collect();
     if names.len() < conditions.len() {
         return Err(Skip("two match conditions have the same name."));
@@ -186,17 +186,18 @@ fn plain(part: &impl serde::Serialize) -> Result<Value, Skip> {
 
 /// What no policy sees: the objects and users that the configuration exempts. Webhooks ask Ephor, which lets them pass;
 /// the API server has to be told.
-struct Exempt {
+pub(super) struct Exempt {
     /// `matchResources` of the binding.
-    bound: Value,
+    pub(super) bound: Value,
     /// Conditions about the user.
-    conditions: Vec<Value>,
+    pub(super) conditions: Vec<Value>,
 }
 
 impl Exempt {
-    fn of(constraints: &Constraints, around: &Surroundings<'_>) -> Result<Self, Skip> {
+    /// What is exempt among these kinds, each with its subresource and a rule about it alone.
+    pub(super) fn of(kinds: &[(Gvk, Str, Value)], around: &Surroundings<'_>) -> Result<Self, Skip> {
         let (mut namespaces, mut resources) = (BTreeSet::new(), Vec::new());
-        for (gvk, subresource, rule) in &constraints.kinds {
+        for (gvk, subresource, rule) in kinds {
             let hidden = around.config.resource_filters.of_kind(gvk, subresource);
             if hidden.all {
                 resources.push(rule.clone());
@@ -228,14 +229,28 @@ impl Exempt {
         if let Some(selector) = &around.config.webhooks.object_selector {
             bound.insert("objectSelector", selector.clone());
         }
-        let mut conditions = users(&around.config.excluded_users)?;
+        let mut conditions = users(&around.config.excluded_users, kinds)?;
         conditions.extend(around.config.match_conditions.iter().cloned());
         Ok(Self { bound: Value::object(bound), conditions })
     }
 }
 
+/// The group of kubelets, and what they may write: an authorizer of its own lets them write nothing else.
+const NODES: &str = "system:nodes";
+const WRITTEN_BY_NODES: [&str; 9] = [
+    "CSINode",
+    "CertificateSigningRequest",
+    "Event",
+    "Lease",
+    "Node",
+    "Pod",
+    "ResourceClaim",
+    "ResourceSlice",
+    "ServiceAccount",
+];
+
 /// Conditions that exclude users as the configuration does.
-fn users(excluded: &UserExclusions) -> Result<Vec<Value>, Skip> {
+fn users(excluded: &UserExclusions, kinds: &[(Gvk, Str, Value)]) -> Result<Vec<Value>, Skip> {
     const SKIP: Skip = Skip("exclusions of users by roles, wildcards or inclusions are not applicable.");
     let UserExclusions { groups, usernames, roles, cluster_roles } = excluded;
     let lists = [groups, usernames, roles, cluster_roles];
@@ -253,7 +268,11 @@ fn users(excluded: &UserExclusions) -> Result<Vec<Value>, Skip> {
     let condition =
         |name: &str, expression: String| Value::from([("expression", Value::from(expression)), ("name", name.into())]);
     let mut conditions = Vec::new();
-    if let Some(list) = quoted(groups.excluded())? {
+    let only_nodes = matches!(groups.excluded(), [group] if group.as_str() == NODES);
+    let by_nodes = |(gvk, ..): &(Gvk, Str, Value)| gvk.kind == "*" || WRITTEN_BY_NODES.contains(&gvk.kind.as_str());
+    // A condition about users that never come says nothing.
+    let is_needed = !only_nodes || kinds.iter().any(by_nodes);
+    if let Some(list) = quoted(groups.excluded())?.filter(|_| is_needed) {
         let expression = format!("!has(request.userInfo.groups) || !request.userInfo.groups.exists(g, g in {list})");
         conditions.push(condition("ephor-exclude-groups", expression));
     }
@@ -483,22 +502,24 @@ fn add(rules: &mut Vec<NamedRule>, selection: &ResourceSelection, discovery: &Di
 /// The kinds of a selection with their subresources, each with a rule for all of its objects.
 fn kinds(selection: &ResourceSelection, discovery: &Discovery) -> Vec<(Gvk, Str, Value)> {
     let targets = listed(selection.kinds.as_ref()).iter().flat_map(|kind| targets(kind, Scope::Any, discovery));
-    let kind = |target: Target| {
-        let (plural, subresource) = target.resource.split_once('/').unwrap_or((&target.resource, ""));
-        let same = |resource: &&Resource| {
-            (&resource.group, &resource.version, resource.plural.as_str()) == (&target.group, &target.version, plural)
-        };
-        let kind = discovery.iter().find(same).map_or_else(|| Str::new_static("*"), |resource| resource.kind.clone());
-        let list = |text: &Str| Value::array(vec![text.clone().into()]);
-        let rule = Value::from([
-            ("apiGroups", list(&target.group)),
-            ("apiVersions", list(&target.version)),
-            ("operations", Value::from(vec!["*"])),
-            ("resources", list(&target.resource)),
-        ]);
-        (Gvk { group: target.group.clone(), version: target.version.clone(), kind }, Str::new(subresource), rule)
+    targets.map(|target| kind_of(&target, discovery)).collect()
+}
+
+/// The kind of a resource, its subresource, and a rule about it alone.
+pub(super) fn kind_of(target: &Target, discovery: &Discovery) -> (Gvk, Str, Value) {
+    let (plural, subresource) = target.resource.split_once('/').unwrap_or((&target.resource, ""));
+    let same = |resource: &&Resource| {
+        (&resource.group, &resource.version, resource.plural.as_str()) == (&target.group, &target.version, plural)
     };
-    targets.map(kind).collect()
+    let kind = discovery.iter().find(same).map_or_else(|| Str::new_static("*"), |resource| resource.kind.clone());
+    let list = |text: &Str| Value::array(vec![text.clone().into()]);
+    let rule = Value::from([
+        ("apiGroups", list(&target.group)),
+        ("apiVersions", list(&target.version)),
+        ("operations", Value::from(vec!["*"])),
+        ("resources", list(&target.resource)),
+    ]);
+    (Gvk { group: target.group.clone(), version: target.version.clone(), kind }, Str::new(subresource), rule)
 }
 
 fn operations(selection: &ResourceSelection) -> Vec<Operation> {

@@ -7,13 +7,15 @@ use jiff::Timestamp;
 use super::document::{cut, fits};
 use super::readiness::Readiness;
 use super::reporting::Reporting;
+use crate::admission_policies::Generated;
 
 /// The status that follows from a readiness and from what scans may read; `None` if nothing is to be said yet.
-/// `before` is the stored one: the times of conditions that did not change are kept.
+/// `generated` tells what became of the admission policy that it asks for. `before` is the stored one: the times of conditions that did not change are kept.
 pub(super) fn describe(
     policy: &StoredPolicy,
     readiness: &Readiness,
     reporting: Option<&Reporting>,
+    generated: Option<&Generated>,
     before: Option<&Value>,
     now: Timestamp,
 ) -> Option<Value> {
@@ -54,7 +56,7 @@ pub(super) fn describe(
     let autogen = Value::from([("configs", Value::object(configs.clone()))]);
     let shown = !configs.is_empty() && fits(&autogen, &policy.document);
     members.insert("autogen", if shown { autogen } else { Value::object(Map::new()) });
-    members.insert("generated", false);
+    members.insert("generated", generated == Some(&Generated::Stored));
     Some(members.into())
 }
 
@@ -123,7 +125,7 @@ mod tests {
     fn conditions_say_what_holds_and_their_times_stay() {
         let sound = policy(PODS);
         let ready = Readiness::Ready { failing: None };
-        let first = describe(&sound, &ready, Some(&Reporting::Ready), None, at("2026-11-21T10:00:00Z")).unwrap();
+        let first = describe(&sound, &ready, Some(&Reporting::Ready), None, None, at("2026-11-21T10:00:00Z")).unwrap();
         assert_eq!(
             conditions(&first),
             [
@@ -133,10 +135,10 @@ mod tests {
             ]
         );
         let later = at("2026-11-21T12:00:00Z");
-        assert_eq!(describe(&sound, &ready, Some(&Reporting::Ready), Some(&first), later).as_ref(), Some(&first));
+        assert_eq!(describe(&sound, &ready, Some(&Reporting::Ready), None, Some(&first), later).as_ref(), Some(&first));
 
         let lacks = Reporting::Lacks(vec!["get /v1, Resource=pods: ".into(), "list /v1, Resource=pods: ".into()]);
-        let after = describe(&sound, &ready, Some(&lacks), Some(&first), later).unwrap();
+        let after = describe(&sound, &ready, Some(&lacks), None, Some(&first), later).unwrap();
         assert_eq!(
             conditions(&after),
             [
@@ -154,7 +156,7 @@ mod tests {
             .map(|condition| condition.str_at(&["lastTransitionTime"]).unwrap())
             .collect();
         assert_eq!(times, ["2026-11-21T10:00:00Z", "2026-11-21T12:00:00Z"]);
-        assert_eq!(describe(&sound, &Readiness::Unknown, None, None, later), None);
+        assert_eq!(describe(&sound, &Readiness::Unknown, None, None, None, later), None);
     }
 
     #[test]
@@ -162,13 +164,13 @@ mod tests {
         let now = at("2026-11-21T10:00:00Z");
         let scanned = policy(&format!("{PODS}, evaluation: {{admission: {{enabled: false}}}}"));
         let ready = Readiness::Ready { failing: None };
-        let status = describe(&scanned, &ready, Some(&Reporting::Ready), None, now).unwrap();
+        let status = describe(&scanned, &ready, Some(&Reporting::Ready), None, None, now).unwrap();
         assert_eq!(conditions(&status), ["true", "RBACPermissionsGranted=True Policy is ready for reporting."]);
 
         let refused = policy("matchConstraints: {}");
-        let status = describe(&refused, &Readiness::Failed("why".into()), None, None, now).unwrap();
+        let status = describe(&refused, &Readiness::Failed("why".into()), None, None, None, now).unwrap();
         assert_eq!(conditions(&status), ["false", "PolicyCached=False why"]);
-        let status = describe(&scanned, &Readiness::Failed("why".into()), None, None, now).unwrap();
+        let status = describe(&scanned, &Readiness::Failed("why".into()), None, None, None, now).unwrap();
         assert_eq!(
             conditions(&status),
             ["false", "WebhookConfigured=False Policy is not configured in the webhook. why"]
@@ -177,7 +179,8 @@ mod tests {
 
     #[test]
     fn forms_for_controllers_are_shown_with_their_targets() {
-        let status = describe(&policy(PODS), &Readiness::Ready { failing: None }, None, None, Timestamp::UNIX_EPOCH);
+        let status =
+            describe(&policy(PODS), &Readiness::Ready { failing: None }, None, None, None, Timestamp::UNIX_EPOCH);
         let configs = status.unwrap().at(&["autogen", "configs"]).cloned().unwrap();
         let expression = |config: &str| configs.at(&[config, "spec", "validations"]).unwrap().to_json();
         assert_eq!(expression("defaults"), r#"[{"expression":"object.spec.template.spec.hostNetwork == false"}]"#);

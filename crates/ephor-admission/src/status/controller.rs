@@ -160,7 +160,7 @@ impl StatusController {
                             continue;
                         }
                     };
-                cel::describe(policy, &readiness, reporting.as_ref(), before, now)
+                cel::describe(policy, &readiness, reporting.as_ref(), generated.get(key), before, now)
             } else {
                 let description = memory.description(key, policy);
                 describe(&description, &readiness, generated.get(key), before, now)

@@ -88,6 +88,7 @@ pub(super) struct PolicyExemption {
     namespace: Option<Str>,
     /// Whether its conditions may ask for more than the request holds.
     asks: bool,
+    declared: PolicyExceptionSpec,
 }
 
 impl PolicyExemption {
@@ -133,6 +134,7 @@ impl PolicyExemption {
         if findings.iter().any(Diagnostic::is_error) {
             return Err(findings);
         }
+        let declared = spec.clone();
         let texts = |list: Vec<Str>| list.into_iter().map(Value::from).collect();
         let priority = metadata.labels.as_ref().and_then(|labels| labels.get(PRIORITY)?.parse().ok());
         Ok(Self {
@@ -146,7 +148,13 @@ impl PolicyExemption {
             priority: priority.unwrap_or(0),
             namespace: None,
             asks,
+            declared,
         })
+    }
+
+    /// What it says.
+    pub(super) fn declared(&self) -> &PolicyExceptionSpec {
+        &self.declared
     }
 
     /// Whether its conditions may ask for more than the request holds.
@@ -167,7 +175,7 @@ impl PolicyExemption {
         }
     }
 
-    fn is_about(&self, policy: &PolicyId) -> bool {
+    pub(super) fn is_about(&self, policy: &PolicyId) -> bool {
         let foreign = policy.namespace.as_ref().zip(self.namespace.as_ref()).is_some_and(|(of, own)| of != own);
         !foreign && self.policies.iter().any(|(kind, name)| *kind == policy.kind && *name == policy.name)
     }

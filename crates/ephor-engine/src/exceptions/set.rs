@@ -5,7 +5,7 @@ use ephor_expr::value::{Path, decode};
 use ephor_expr::{Str, Value};
 use rustc_hash::FxHashMap;
 
-use super::policies::{PolicyExemption, exempted};
+use super::policies::{PolicyExceptionSpec, PolicyExemption, exempted};
 use crate::cel::Inputs;
 use crate::compile::{POLICIES_GROUP, decode_finding};
 use crate::conditions::CompiledConditions;
@@ -180,6 +180,12 @@ impl ExceptionSet {
             }
         }
         Self { all, by_policy }
+    }
+
+    /// What the exceptions from a policy of `policies.kyverno.io` say, for translation into other kinds of policies.
+    pub fn of_cel<'e>(&'e self, policy: &'e PolicyId) -> impl Iterator<Item = &'e PolicyExceptionSpec> {
+        let of_policies = self.all.iter().filter_map(Exception::policies);
+        of_policies.filter(|exemption| exemption.is_about(policy)).map(PolicyExemption::declared)
     }
 
     /// Whether there is none.

@@ -269,7 +269,10 @@ fn users(excluded: &UserExclusions, kinds: &[(Gvk, Str, Value)]) -> Result<Vec<V
         |name: &str, expression: String| Value::from([("expression", Value::from(expression)), ("name", name.into())]);
     let mut conditions = Vec::new();
     let only_nodes = matches!(groups.excluded(), [group] if group.as_str() == NODES);
-    let by_nodes = |(gvk, ..): &(Gvk, Str, Value)| gvk.kind == "*" || WRITTEN_BY_NODES.contains(&gvk.kind.as_str());
+    let by_nodes = |(gvk, subresource, _): &(Gvk, Str, Value)| {
+        let below = matches!(subresource.as_str(), "" | "*" | "eviction" | "status" | "token");
+        below && (gvk.kind == "*" || WRITTEN_BY_NODES.contains(&gvk.kind.as_str()))
+    };
     // A condition about users that never come says nothing.
     let is_needed = !only_nodes || kinds.iter().any(by_nodes);
     if let Some(list) = quoted(groups.excluded())?.filter(|_| is_needed) {

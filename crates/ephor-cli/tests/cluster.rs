@@ -36,7 +36,7 @@ const OBJECTS: &str = "
 ---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: colours, namespace: shop}}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: policies}, rules: [{apiGroups: [kyverno.io], resources: ['*'], verbs: [get, list]}, {apiGroups: [''], resources: [namespaces, configmaps], verbs: [get, list]}]}
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: policies}, rules: [{apiGroups: [kyverno.io, policies.kyverno.io], resources: ['*'], verbs: [get, list]}, {apiGroups: [''], resources: [namespaces, configmaps], verbs: [get, list]}]}
 ---
 {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: policies}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: policies}, subjects: [{kind: ServiceAccount, name: reader, namespace: default}]}
 ";

@@ -140,6 +140,11 @@ fn body(request: &RawRequest, resource: &Resource, namespace: Option<&str>) -> R
         }
     } else if resource.namespaced {
         return Err(ClusterError::method_not_allowed());
+    } else if let Some(metadata) = sent.as_object_mut().and_then(|members| members.get_mut("metadata")) {
+        // An API server stores an object of the cluster without the namespace that it was sent with.
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.remove("namespace");
+        }
     }
     Ok(sent)
 }

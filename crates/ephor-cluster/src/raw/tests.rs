@@ -169,6 +169,13 @@ fn objects_are_written_through_their_paths() {
     let path = "/api/v1/namespaces/prod/configmaps/c";
     let created = send(&cluster, Method::Post, collection, r#"{"metadata":{"name":"c"}}"#).unwrap();
     assert_eq!(created.str_at(&["metadata", "namespace"]), Some("prod"));
+    // A namespace that a kind of the cluster is sent with is not stored.
+    let homed = r#"{"metadata":{"name":"homed","namespace":"prod"}}"#;
+    let stored = send(&cluster, Method::Post, "/api/v1/namespaces", homed).unwrap();
+    assert_eq!(
+        (stored.str_at(&["metadata", "name"]), stored.str_at(&["metadata", "namespace"])),
+        (Some("homed"), None)
+    );
     let put = send(&cluster, Method::Put, path, r#"{"metadata":{"name":"c"},"data":{"k":"v"}}"#).unwrap();
     assert_eq!(put.str_at(&["data", "k"]), Some("v"));
     let patched = send(&cluster, Method::Patch(PatchKind::Merge), path, r#"{"data":{"k":null,"l":"w"}}"#).unwrap();

@@ -1,6 +1,6 @@
 //! The webhooks for policies of `policies.kyverno.io`.
 //!
-//! Policies of one kind, failure policy and pair of selectors share a webhook that names them in its path. A policy with
+//! Policies of one kind, failure policy, pair of selectors and reinvocation share a webhook that names them in its path. A policy with
 //! match conditions that the API server can evaluate, a timeout or `matchPolicy: Exact` has one of its own, as long as
 //! those fit into the configuration together: the caller's certificates and the rules stand in each. Others share; then
 //! Ephor evaluates their conditions, which it does anyway.
@@ -26,8 +26,10 @@ const OWN_BYTES: usize = 256 << 10;
 /// How many pairs of selectors the policies of one kind may have before they share webhooks without selectors.
 const MAX_SELECTORS: usize = 32;
 
-/// What policies that share a webhook have in common: failure policy and selectors.
-type Shared<'d> = BTreeMap<(Option<String>, Option<String>), Vec<&'d Demand>>;
+/// What policies that share a webhook have in common beside their failure policy: the selectors of namespaces and objects,
+/// and whether they are asked again.
+type Common = (Option<String>, Option<String>, bool);
+type Shared<'d> = BTreeMap<Common, Vec<&'d Demand>>;
 
 /// The webhooks that the policies demand.
 pub(super) fn webhooks(inputs: &Inputs<'_>, hook: Hook) -> Vec<OwnedWebhook> {
@@ -63,6 +65,7 @@ pub(super) fn everything(
             timeout: inputs.settings.timeout,
             conditions: bootstrap(inputs.settings, failure, &inputs.config.match_conditions),
             selectors: (None, None),
+            reinvoked: false,
             exact: false,
             rules: rules.clone(),
         };
@@ -89,14 +92,19 @@ fn shared<'d>(
         // Owners of namespaces write selectors too, and must not fill the configuration with them.
         let text = |selector: &Option<Value>| selector.as_ref().filter(|_| !kind.is_namespaced()).map(Value::to_json);
         let terms = &demand.demands.webhook;
-        shared.entry((text(&terms.namespace_selector), text(&terms.object_selector))).or_default().push(demand);
+        let common = (text(&terms.namespace_selector), text(&terms.object_selector), terms.reinvoked);
+        shared.entry(common).or_default().push(demand);
     }
     if shared.len() > MAX_SELECTORS {
-        shared = BTreeMap::from([((None, None), shared.into_values().flatten().collect())]);
+        let mut without: Shared<'_> = BTreeMap::new();
+        for ((.., reinvoked), demands) in shared {
+            without.entry((None, None, reinvoked)).or_default().extend(demands);
+        }
+        shared = without;
     }
     let several = shared.len() > 1;
     let mut webhooks = Vec::new();
-    for (selectors, demands) in shared {
+    for (common, demands) in shared {
         let mut all = Wanted::default();
         let mut timeout = inputs.settings.timeout;
         let mut policies = Vec::new();
@@ -112,12 +120,13 @@ fn shared<'d>(
         let first = |selector: &Option<String>| selector.as_ref().and_then(|text| Value::from_json(text).ok());
         let entry = Entry {
             kind,
-            name: if several { format!("-{:08x}", hash(&selectors)) } else { String::new() },
+            name: if several { format!("-{:08x}", hash(&common)) } else { String::new() },
             path,
             failure,
             timeout,
             conditions: bootstrap(inputs.settings, failure, &inputs.config.match_conditions),
-            selectors: (first(&selectors.0), first(&selectors.1)),
+            selectors: (first(&common.0), first(&common.1)),
+            reinvoked: common.2,
             exact: false,
             rules: all.rules(),
         };
@@ -126,10 +135,10 @@ fn shared<'d>(
     webhooks
 }
 
-fn hash(selectors: &(Option<String>, Option<String>)) -> u32 {
+fn hash(common: &Common) -> u32 {
     use std::hash::{Hash, Hasher};
     let mut hasher = FxHasher::default();
-    selectors.hash(&mut hasher);
+    common.hash(&mut hasher);
     // Half of it is enough to tell a few apart.
     (hasher.finish() >> 32) as u32
 }
@@ -186,6 +195,7 @@ fn own(
         timeout: terms.timeout.unwrap_or(inputs.settings.timeout),
         conditions: bootstrap(inputs.settings, failure, &terms.match_conditions),
         selectors: (terms.namespace_selector.clone(), terms.object_selector.clone()),
+        reinvoked: terms.reinvoked,
         exact: terms.exact,
         rules,
     };
@@ -207,6 +217,7 @@ struct Entry {
     conditions: Vec<Value>,
     /// Of the namespace, and of the object.
     selectors: (Option<Value>, Option<Value>),
+    reinvoked: bool,
     exact: bool,
     rules: Value,
 }
@@ -226,7 +237,7 @@ impl Entry {
             failure: self.failure,
             timeout: self.timeout,
             side_effects: "NoneOnDryRun",
-            reinvocation: (hook == Hook::Mutating).then_some("IfNeeded"),
+            reinvocation: (hook == Hook::Mutating).then_some(if self.reinvoked { "IfNeeded" } else { "Never" }),
             namespace_selector: outside_of(&settings.namespace, namespaces.as_ref()),
             object_selector: objects.unwrap_or_else(|| Value::object(Map::new())),
             match_conditions: &self.conditions,

@@ -25,6 +25,9 @@ pub struct WebhookTerms {
     pub object_selector: Option<Value>,
     /// Whether rules mean the resources that they name, and no other version of them.
     pub exact: bool,
+    /// Of a policy of `policies.kyverno.io` that mutates: whether the API server asks again after others changed the
+    /// object. Patches that append would be there twice, so a policy has to ask for it.
+    pub reinvoked: bool,
     /// Whether the policy has a webhook of its own.
     pub own: bool,
 }
@@ -65,6 +68,7 @@ impl WebhookTerms {
             namespace_selector: selector("namespaceSelector"),
             object_selector: selector("objectSelector"),
             exact,
+            reinvoked: document.str_at(&["spec", "reinvocationPolicy"]) == Some("IfNeeded"),
         };
         (terms, requests)
     }

@@ -69,6 +69,22 @@ fn policies_of_one_kind_share_a_webhook_and_some_have_their_own() {
 }
 
 #[test]
+fn a_policy_is_asked_again_only_if_it_says_so() {
+    let documents = [
+        cel("MutatingPolicy", "once", "[pods]", ", reinvocationPolicy: Never"),
+        cel("MutatingPolicy", "silent", "[pods]", ""),
+        cel("MutatingPolicy", "again", "[pods]", ", reinvocationPolicy: IfNeeded"),
+    ];
+    let found = webhooks(&documents, "mutating");
+    let line = |w: &Value| {
+        let (path, _) = proof::split(w.str_at(&["clientConfig", "service", "path"]).unwrap());
+        format!("{path} {}", w.str_at(&["reinvocationPolicy"]).unwrap())
+    };
+    let lines: Vec<String> = found.iter().map(line).collect();
+    assert_eq!(lines, ["/mpol/once/silent Never", "/mpol/again IfNeeded"]);
+}
+
+#[test]
 fn what_a_policy_leaves_open_is_registered_open() {
     for (resources, want) in [
         ("['*']", "/v1 *: *: CREATE"),

@@ -127,7 +127,7 @@ fn policies_that_do_not_concern_the_object_cost_it_nothing() {
     let review = review();
     let candidates = |set: &PolicySet| {
         let mut found = Vec::new();
-        set.candidates(Phase::Validate, &review.gvk.kind, &review.namespace, &mut found);
+        set.candidates(Phase::Validate, &review, &mut found);
         found
     };
     let name = |set: &PolicySet, at: &RuleRef| {

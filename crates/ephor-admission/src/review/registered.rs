@@ -139,7 +139,7 @@ fn concerns(program: &Arc<Program>, webhook: Webhook, request: &AdmissionRequest
     let set = PolicySet::new(vec![Arc::clone(program)]);
     let mut rules = Vec::new();
     phases(webhook).iter().any(|phase| {
-        set.candidates(*phase, &review.gvk.kind, &review.namespace, &mut rules);
+        set.candidates(*phase, review, &mut rules);
         !rules.is_empty()
     })
 }

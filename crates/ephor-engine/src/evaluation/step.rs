@@ -160,7 +160,7 @@ impl<'e> Evaluation<'e> {
     pub fn new(set: &'e PolicySet, exceptions: &'e ExceptionSet, review: Review, phase: Phase) -> Self {
         let mut queue = Vec::new();
         // The kind of a Namespace request's own namespace is its name only for filters, never for Policies.
-        set.candidates(phase, &review.gvk.kind, &review.namespace, &mut queue);
+        set.candidates(phase, &review, &mut queue);
         let outcomes = queue.iter().map(|_| None).collect();
         Self {
             set,

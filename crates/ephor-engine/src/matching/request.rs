@@ -82,6 +82,16 @@ impl RequestMatcher {
         1 + self.rules.iter().chain(&self.excluded).map(names).sum::<usize>() as u64
     }
 
+    /// The resources that the block names, subresources apart; `None` if it may mean any.
+    pub(crate) fn resources(&self) -> Option<Vec<&str>> {
+        if self.rules.is_empty() {
+            return None;
+        }
+        let named = self.rules.iter().flat_map(|rule| &rule.resources);
+        let names = named.map(|named| named.split_once('/').map_or(named.as_str(), |(resource, _)| resource));
+        names.map(|name| (name != "*").then_some(name)).collect()
+    }
+
     /// Whether the block may mean objects of a resource.
     pub fn may_match(&self, resource: &RequestResource<'_>) -> bool {
         self.may_match_rules(|rule| rule.names(resource))

@@ -118,14 +118,22 @@ pub(crate) fn with_user(review: &Review) -> Cow<'_, Review> {
 pub(crate) fn selected(constraints: &RequestMatcher, review: &Review, world: &World<'_>) -> Result<bool, Halt> {
     let given = review.attributes.get("resource").filter(|resource| !resource.is_null());
     let text = |key| given.and_then(|resource| resource.str_at(&[key])).unwrap_or_default();
-    let guessed;
-    let (group, version, resource) = if given.is_some() {
-        (text("group"), text("version"), text("resource"))
-    } else {
-        guessed = plural(&review.gvk.kind);
-        (review.gvk.group.as_str(), review.gvk.version.as_str(), guessed.as_str())
+    let (group, version) = match given {
+        Some(_) => (text("group"), text("version")),
+        None => (review.gvk.group.as_str(), review.gvk.version.as_str()),
     };
-    applies(constraints, review, &RequestResource { group, version, resource, subresource: &review.subresource }, world)
+    let named = resource_of(review);
+    let resource = RequestResource { group, version, resource: &named, subresource: &review.subresource };
+    applies(constraints, review, &resource, world)
+}
+
+/// The resource that a review is about, by its plural name: a review that no request has brought has the usual one of its
+/// kind.
+pub(crate) fn resource_of(review: &Review) -> Cow<'_, str> {
+    match review.attributes.get("resource").filter(|resource| !resource.is_null()) {
+        Some(resource) => Cow::Borrowed(resource.str_at(&["resource"]).unwrap_or_default()),
+        None => Cow::Owned(plural(&review.gvk.kind).to_string()),
+    }
 }
 
 /// Whether a block means the request. The labels of its namespace are asked for only if they decide.

@@ -8,6 +8,8 @@ use rustc_hash::FxHashMap;
 use crate::compile::{Body, CompiledRule, Program};
 use crate::matching::KindSelector;
 use crate::outcome::Phase;
+use crate::review::Review;
+use crate::rules::admission::resource_of;
 
 /// A rule of a set: indexes of its policy and of the rule in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,7 +20,7 @@ pub struct RuleRef {
     pub rule: u32,
 }
 
-/// Compiled policies, indexed by namespace and kind. Cheap to share; a change makes a new set.
+/// Compiled policies, indexed by namespace, and by kind or resource. Cheap to share; a change makes a new set.
 #[derive(Debug, Default)]
 pub struct PolicySet {
     programs: Vec<Arc<Program>>,
@@ -26,10 +28,12 @@ pub struct PolicySet {
     namespaced: FxHashMap<Str, [ByKind; 4]>,
 }
 
-/// Rules of one phase by the kind they name; those whose kind selector has wildcards are candidates for every kind.
+/// Rules of one phase by the kind or the resource that they name; those that name any are candidates for every kind.
 #[derive(Debug, Default, Clone)]
 struct ByKind {
     exact: FxHashMap<Str, Vec<RuleRef>>,
+    /// Rules of policies that name resources, not kinds.
+    by_resource: FxHashMap<Str, Vec<RuleRef>>,
     any: Vec<RuleRef>,
 }
 
@@ -54,7 +58,10 @@ impl PolicySet {
             for (rule, compiled) in program.rules.iter().enumerate() {
                 let reference = RuleRef { policy: policy as u32, rule: rule as u32 };
                 if let Some(by_kind) = index.get_mut(slot(compiled.phase())) {
-                    by_kind.add(kinds(compiled), reference);
+                    match compiled.body.constraints() {
+                        Some(constraints) => by_kind.add_resources(constraints.resources(), reference),
+                        None => by_kind.add(kinds(compiled), reference),
+                    }
                 }
             }
         }
@@ -72,15 +79,20 @@ impl PolicySet {
         [Some(&self.cluster), own].into_iter().flatten().flatten().any(|by_kind| by_kind.exact.contains_key(kind))
     }
 
-    /// The rules of a phase that can match an object of `kind` in `namespace`, in order of evaluation.
-    pub fn candidates(&self, phase: Phase, kind: &str, namespace: &str, out: &mut Vec<RuleRef>) {
+    /// The rules of a phase that can match what a review is about, in order of evaluation.
+    pub fn candidates(&self, phase: Phase, review: &Review, out: &mut Vec<RuleRef>) {
         out.clear();
-        let own = self.namespaced.get(namespace);
+        let own = self.namespaced.get(&review.namespace);
         for index in [Some(&self.cluster), own].into_iter().flatten() {
             if let Some(by_kind) = index.get(slot(phase)) {
                 out.extend_from_slice(&by_kind.any);
-                if let Some(exact) = by_kind.exact.get(kind) {
+                if let Some(exact) = by_kind.exact.get(&review.gvk.kind) {
                     out.extend_from_slice(exact);
+                }
+                if !by_kind.by_resource.is_empty()
+                    && let Some(named) = by_kind.by_resource.get(&*resource_of(review))
+                {
+                    out.extend_from_slice(named);
                 }
             }
         }
@@ -101,6 +113,17 @@ fn kinds(rule: &CompiledRule) -> Option<Vec<&str>> {
 }
 
 impl ByKind {
+    /// Adds a rule under the resources that it names; `None` if it names any.
+    fn add_resources(&mut self, resources: Option<Vec<&str>>, rule: RuleRef) {
+        let Some(resources) = resources else { return self.any.push(rule) };
+        for resource in resources {
+            let list = self.by_resource.entry(Str::new(resource)).or_default();
+            if list.last() != Some(&rule) {
+                list.push(rule);
+            }
+        }
+    }
+
     fn add(&mut self, kinds: Option<Vec<&str>>, rule: RuleRef) {
         let Some(kinds) = kinds else { return self.any.push(rule) };
         for kind in kinds {
@@ -109,5 +132,50 @@ impl ByKind {
                 list.push(rule);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ephor_expr::Value;
+    use ephor_expr::yaml::parse_value;
+
+    use super::*;
+    use crate::compile::compile;
+
+    #[test]
+    fn rules_that_name_resources_are_found_by_them() {
+        let program = |name: &str, resources: &str| {
+            let text = format!(
+                "{{apiVersion: policies.kyverno.io/v1, kind: ValidatingPolicy, metadata: {{name: {name}}}, spec: \
+                 {{autogen: {{podControllers: {{controllers: []}}}}, validations: [{{expression: 'true'}}], \
+                 matchConstraints: {{resourceRules: [{{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: \
+                 {resources}}}]}}}}}}"
+            );
+            Arc::new(compile(&parse_value(&text).unwrap()).program.unwrap())
+        };
+        let set = PolicySet::new(vec![
+            program("pods", "[pods]"),
+            program("exec", "[pods/exec]"),
+            program("both", "[deployments, pods]"),
+            program("any", "['*']"),
+            program("scale", "['*/scale']"),
+        ]);
+        let found = |kind: &str, resource: Option<&str>| {
+            let object = parse_value(&format!("{{apiVersion: v1, kind: {kind}, metadata: {{name: x}}}}")).unwrap();
+            let mut review = Review::of_object(object, jiff::Timestamp::UNIX_EPOCH);
+            if let Some(resource) = resource {
+                let resource = Value::from([("resource", Value::from(resource))]);
+                review.attributes = ephor_expr::Map::from_iter([("resource".into(), resource)]);
+            }
+            let mut found = Vec::new();
+            set.candidates(Phase::Validate, &review, &mut found);
+            found.iter().map(|at| set.programs()[at.policy as usize].id.name.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(found("Pod", None), ["pods", "exec", "both", "any", "scale"]);
+        assert_eq!(found("Deployment", None), ["both", "any", "scale"]);
+        // A request says which resource it is about.
+        assert_eq!(found("Odd", Some("pods")), ["pods", "exec", "both", "any", "scale"]);
+        assert_eq!(found("Odd", None), ["any", "scale"]);
     }
 }

@@ -118,7 +118,7 @@ proptest! {
     fn the_index_finds_every_rule_that_matches(policies in policies(), review in reviews()) {
         let set = set(&policies);
         let mut found = Vec::new();
-        set.candidates(Phase::Validate, &review.gvk.kind, &review.namespace, &mut found);
+        set.candidates(Phase::Validate, &review, &mut found);
         prop_assert!(found.is_sorted_by(|a, b| a < b));
         let labels = Map::new();
         let input = MatchInput {

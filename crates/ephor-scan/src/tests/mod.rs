@@ -1,3 +1,4 @@
 mod behaviour;
+mod cel;
 mod harness;
 mod model;

@@ -55,7 +55,7 @@ impl Permissions {
         Self { account, answers: Mutex::default() }
     }
 
-    /// Whether scans can read what a policy is about; `None` if nobody says who scans.
+    /// Whether scans can read what a policy is about; `None` if the account of the reports role is not known.
     pub(super) fn of(&self, program: &Program, cluster: &dyn Cluster) -> Result<Option<Reporting>, ClusterError> {
         let Some(account) = &self.account else { return Ok(None) };
         if !program.background {

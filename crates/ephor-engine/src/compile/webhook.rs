@@ -92,7 +92,7 @@ fn offloaded(forms: &[Form<'_>], constraints: Option<&MatchResources>) -> Option
         return None;
     }
     let mut conditions: Vec<MatchCondition> = forms.iter().flat_map(|form| form.conditions(guarded)).collect();
-    // An API server has no namespace at hand when it calls a webhook.
+    // The conditions of a webhook cannot read the namespace.
     conditions.retain(|condition| !condition.expression.contains("namespaceObject"));
     let mut names = BTreeSet::new();
     let named = conditions.iter().all(|condition| is_name(&condition.name) && names.insert(&condition.name));

@@ -2,7 +2,8 @@
 
 use std::cell::OnceCell;
 
-use ephor_expr::jmespath::{EvalError, Expression, Root};
+use ephor_expr::budget::BudgetError;
+use ephor_expr::jmespath::{EvalError, Expression, Root, Runtime as _};
 use ephor_expr::value::Path;
 use ephor_expr::{Map, Str, Value};
 use smol_str::format_smolstr;
@@ -36,7 +37,15 @@ pub struct Scope<'e> {
     bindings: Vec<Binding>,
     /// Entries from here on are out of reach: while an entry loads, only earlier ones can.
     reach: usize,
+    /// How deep templates and the entries that they mention nest that are being resolved.
+    nesting: usize,
 }
+
+/// How deep templates may nest together with the entries that they mention, each of which loads where it is read: each
+/// level takes stack. One document alone is half as deep.
+const MAX_NESTING: usize = 250;
+/// How many levels loading an entry counts for.
+const LOADING: usize = 3;
 
 struct Binding {
     name: Str,
@@ -98,6 +107,7 @@ impl<'e> Scope<'e> {
             slots: Vec::with_capacity(entries.len()),
             bindings: Vec::new(),
             reach: usize::MAX,
+            nesting: 0,
         };
         scope.declare(entries);
         scope
@@ -190,15 +200,35 @@ impl<'e> Scope<'e> {
         expression.fill(holes, self, self.world).map_err(|e| Failure::Cause(Cause::Query(e)))
     }
 
+    /// Does what takes stack for so many levels; an error if there are too many.
+    pub(super) fn nested<T, E: From<ScopeError>>(
+        &mut self,
+        levels: usize,
+        run: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        if self.nesting + levels > MAX_NESTING {
+            return Err(ScopeError::Budget(BudgetError::Depth).into());
+        }
+        self.nesting += levels;
+        let done = run(self);
+        self.nesting -= levels;
+        done
+    }
+
     fn load_mentioned(&mut self, text: &str) -> Result<(), Failure> {
         for i in 0..self.slots.len().min(self.reach) {
             let Some(slot) = self.slots.get_mut(i) else { break };
             let entry = slot.entry;
-            if slot.loaded.is_some() || !mentions(text, &entry.name) {
+            if slot.loaded.is_some() {
+                continue;
+            }
+            let charged = self.world.budget().charge_steps(1 + text.len() as u64 / 16);
+            charged.map_err(|error| Failure::Scope(error.into()))?;
+            if !mentions(text, &entry.name) {
                 continue;
             }
             let reach = std::mem::replace(&mut self.reach, i);
-            let loaded = self.load(entry);
+            let loaded = self.nested(LOADING, |scope| scope.load(entry));
             self.reach = reach;
             match loaded {
                 Ok(value) => {

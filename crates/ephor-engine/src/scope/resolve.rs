@@ -61,7 +61,7 @@ impl Template {
             Template::Array(items) => {
                 let mut out = Vec::with_capacity(items.len());
                 for (i, item) in items.iter().enumerate() {
-                    let value = item.resolve_as(shape, scope);
+                    let value = scope.nested(1, |scope| item.resolve_as(shape, scope));
                     let value = value.and_then(|value| {
                         if !matches!(item, Template::Fixed(_)) {
                             shape.refuse_item(&value)?;
@@ -82,7 +82,7 @@ impl Template {
                             _ => return Err(ScopeError::KeyNotString { key: written.clone(), path: Path::root() }),
                         },
                     };
-                    let value = member.resolve_as(shape, scope);
+                    let value = scope.nested(1, |scope| member.resolve_as(shape, scope));
                     let value = value.map_err(|e| e.below(Segment::Key(written.clone())))?;
                     if out.insert(name.clone(), value).is_some() {
                         return Err(ScopeError::KeyTwice { key: name, written: written.clone(), path: Path::root() });

@@ -150,3 +150,28 @@ fn deep_objects_are_judged() {
     let lines = Trial::new(&[policy_of_rule(&value(rule))], review(&object)).run().lines();
     assert_eq!(lines, ["r pass validation rule 'r' passed."]);
 }
+
+#[test]
+fn entries_that_mention_each_other_take_no_more_stack_than_there_is() {
+    let said = |entries: usize, mention: &dyn Fn(usize) -> String| {
+        let mut context = vec!["{name: v0, variable: {value: x}}".to_owned()];
+        context.extend((1..entries).map(|i| format!("{{name: v{i}, variable: {}}}", mention(i - 1))));
+        let rule = format!(
+            "{{context: [{}], validate: {{message: m, deny: {{conditions: {{any: [{{key: '{{{{ length(v{}) }}}}', \
+             operator: Equals, value: 7}}]}}}}}}}}",
+            context.join(", "),
+            entries - 1
+        );
+        Trial::new(&[policy_of_rule(&value(&rule))], review(&value("{}"))).run().lines()
+    };
+    let plain = |before: usize| format!("{{jmesPath: '[v{before}]'}}");
+    let nested = |before: usize| {
+        let (open, close) = ("[".repeat(90), "]".repeat(90));
+        format!("{{value: {open}'{{{{ v{before} }}}}'{close}, jmesPath: 'to_string(length(@))'}}")
+    };
+    assert_eq!(said(80, &plain), ["r pass validation rule 'r' passed."]);
+    assert_eq!(said(2, &nested), ["r pass validation rule 'r' passed."]);
+    let deep = ["r error failed to check deny conditions: evaluation nests data too deeply"];
+    assert_eq!(said(3_000, &plain), deep);
+    assert_eq!(said(100, &nested), deep);
+}

@@ -112,7 +112,7 @@ impl PolicyInfo {
                             RuleActivation::of(document).begun(&rule.name, policy, before, &now)
                         },
                         downstream_kinds: rule.demands.downstreams.clone(),
-                        copies: body.targets.iter().any(|t| !matches!(t.what, GenerateWhat::Data(_))),
+                        copies: body.targets().iter().any(|t| !matches!(t.what, GenerateWhat::Data(_))),
                     });
                 }
                 Body::Mutate(body) if body.targets.is_some() => {

@@ -13,6 +13,8 @@ pub const SOURCE: &str = "kyverno";
 const VALIDATING_SOURCE: &str = "KyvernoValidatingPolicy";
 /// The source of results of mutating policies of `policies.kyverno.io`.
 const MUTATING_SOURCE: &str = "KyvernoMutatingPolicy";
+/// The source of results of policies that generate, of `policies.kyverno.io`.
+const GENERATING_SOURCE: &str = "KyvernoGeneratingPolicy";
 
 /// What a report says about the policy of a result.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +55,7 @@ pub fn source(kind: ProgramKind) -> &'static str {
         ProgramKind::MutatingAdmissionPolicy => "MutatingAdmissionPolicy",
         ProgramKind::ValidatingPolicy | ProgramKind::NamespacedValidatingPolicy => VALIDATING_SOURCE,
         ProgramKind::MutatingPolicy | ProgramKind::NamespacedMutatingPolicy => MUTATING_SOURCE,
+        ProgramKind::GeneratingPolicy | ProgramKind::NamespacedGeneratingPolicy => GENERATING_SOURCE,
     }
 }
 
@@ -68,6 +71,8 @@ fn kind_of_source(source: &str, namespaced: bool) -> Option<ProgramKind> {
         VALIDATING_SOURCE => Some(ProgramKind::ValidatingPolicy),
         MUTATING_SOURCE if namespaced => Some(ProgramKind::NamespacedMutatingPolicy),
         MUTATING_SOURCE => Some(ProgramKind::MutatingPolicy),
+        GENERATING_SOURCE if namespaced => Some(ProgramKind::NamespacedGeneratingPolicy),
+        GENERATING_SOURCE => Some(ProgramKind::GeneratingPolicy),
         _ => None,
     }
 }

@@ -85,6 +85,8 @@ impl Ephemeral {
                 ProgramKind::NamespacedValidatingPolicy => "nvpol",
                 ProgramKind::MutatingPolicy => "mpol",
                 ProgramKind::NamespacedMutatingPolicy => "nmpol",
+                ProgramKind::GeneratingPolicy => "gpol",
+                ProgramKind::NamespacedGeneratingPolicy => "ngpol",
             };
             if policy.name.len() <= LONGEST_LABEL {
                 labels.insert(format!("{prefix}.kyverno.io/{}", policy.name), version.clone());

@@ -1,9 +1,9 @@
 //! `ClusterPolicy`, `Policy` and the policies of `policies.kyverno.io`.
 
 use ephor_engine::check::check_update;
-use ephor_engine::compile::compile;
+use ephor_engine::compile::{POLICIES_GROUP, compile};
 use ephor_engine::diagnostic::Diagnostic;
-use ephor_engine::policy::{Operation, Policy};
+use ephor_engine::policy::{Operation, Policy, ProgramKind};
 use ephor_expr::Value;
 use ephor_expr::value::{Path, decode, decode_rest};
 use ephor_runtime::decision::{AdmissionRequest, Answer};
@@ -14,6 +14,12 @@ use super::{PolicyAdmission, accounts, definitions, is_of_cel, kinds, match_cond
 pub(super) fn check(host: &PolicyAdmission, request: &AdmissionRequest, document: &Value) -> Answer {
     let mut findings = compile(document).findings;
     if is_of_cel(document) {
+        // A policy that is accepted and then not carried out would be a silent pass.
+        let kind = document.str_at(&["kind"]).unwrap_or_default();
+        if ProgramKind::parse(kind).is_some_and(|kind| !kind.is_stored()) {
+            let text = format!("kind `{kind}` of `{POLICIES_GROUP}` is not supported yet");
+            findings = vec![Diagnostic::error("not-supported", Path::root().key("kind"), text)];
+        }
         return text::answer(&findings, document);
     }
     if let (Some(policy), _) = decode_rest::<Policy>(document) {

@@ -103,6 +103,12 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     if findings.iter().any(Located::is_error) {
         return Ok(Exit::CouldNot);
     }
+    if let Some(policy) =
+        loaded.policies.iter().chain(&base.policies).find(|policy| !policy.program.id.kind.is_stored())
+    {
+        let id = &policy.program.id;
+        return Err(anyhow!("{} {id} cannot be planned yet; `ephor apply` shows what it does", id.kind.as_str()).into());
+    }
     if let Some(object) = resources.iter().find(|object| object.str_at(&["metadata", "name"]).is_none()) {
         let kind = object.str_at(&["kind"]).unwrap_or_default();
         return Err(anyhow!("a {kind} of the resources has no name").into());

@@ -99,17 +99,18 @@ const ADMISSION: [&str; 4] = [
 ];
 
 /// The kinds of `policies.kyverno.io` and Kubernetes that are recognised so that they are refused by name.
-const NOT_BUILT: [&str; 6] = [
-    "GeneratingPolicy",
-    "DeletingPolicy",
-    "ImageValidatingPolicy",
-    "NamespacedGeneratingPolicy",
-    "NamespacedDeletingPolicy",
-    "NamespacedImageValidatingPolicy",
-];
+const NOT_BUILT: [&str; 4] =
+    ["DeletingPolicy", "ImageValidatingPolicy", "NamespacedDeletingPolicy", "NamespacedImageValidatingPolicy"];
 
 /// The kinds of `policies.kyverno.io` that are evaluated.
-const CEL: [&str; 4] = ["ValidatingPolicy", "NamespacedValidatingPolicy", "MutatingPolicy", "NamespacedMutatingPolicy"];
+const CEL: [&str; 6] = [
+    "ValidatingPolicy",
+    "NamespacedValidatingPolicy",
+    "MutatingPolicy",
+    "NamespacedMutatingPolicy",
+    "GeneratingPolicy",
+    "NamespacedGeneratingPolicy",
+];
 
 /// Whether [`load_policies`] knows what to do with a kind.
 pub(super) fn is_policy_kind(kind: &str) -> bool {

@@ -156,10 +156,11 @@ fn batches(case: &mut Case) -> Vec<PolicyBatch> {
     batches
 }
 
-/// A generate rule sees the trigger, its sources and the imagined cluster, and nothing else.
+/// A generate rule sees the trigger, its sources, the imagined cluster and the context, and nothing else.
 fn generating_host(case: &Case, batch: &PolicyBatch, trigger: &Value) -> Host {
-    let at_hand = std::iter::once(trigger).chain(&batch.sources).chain(case.cluster.iter().flatten()).cloned();
-    Host::new().with(case.mocks.clone()).with(objects(case, at_hand.collect()))
+    let of_context = case.context.iter().flat_map(|context| &context.resources);
+    let at_hand = std::iter::once(trigger).chain(&batch.sources).chain(case.cluster.iter().flatten()).chain(of_context);
+    Host::new().with(case.mocks.clone()).with(objects(case, at_hand.cloned().collect()))
 }
 
 /// Only an imagined cluster and a context answer calls of the API.

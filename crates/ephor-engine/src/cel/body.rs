@@ -5,8 +5,9 @@ use ephor_expr::cel::profile::{KYVERNO_VARIABLES, Kubernetes, Kyverno, VARIABLES
 use ephor_expr::cel::{CompileError, Environment, Program, Type};
 use ephor_expr::value::Path;
 
+use super::template::Node;
 use crate::diagnostic::Diagnostic;
-use crate::policy::{AuditAnnotation, CelValidation, CelVariable, MatchCondition};
+use crate::policy::{AuditAnnotation, CelValidation, CelVariable, Generation, MatchCondition};
 
 /// Where a body stands. It decides which variables and functions the expressions have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,11 @@ pub enum Place {
         /// Whether it is a `NamespacedMutatingPolicy`.
         namespaced: bool,
     },
+    /// A `GeneratingPolicy`.
+    GeneratingPolicy {
+        /// Whether it is a `NamespacedGeneratingPolicy`.
+        namespaced: bool,
+    },
 }
 
 /// Whose rules hold for messages, errors and limits.
@@ -48,7 +54,9 @@ pub(super) enum Dialect {
 impl Place {
     fn dialect(self) -> Dialect {
         match self {
-            Place::ValidatingPolicy { .. } | Place::MutatingPolicy { .. } => Dialect::Kyverno,
+            Place::ValidatingPolicy { .. } | Place::MutatingPolicy { .. } | Place::GeneratingPolicy { .. } => {
+                Dialect::Kyverno
+            }
             Place::Validation { .. } | Place::Mutation { .. } | Place::Webhook => Dialect::Kubernetes,
         }
     }
@@ -56,7 +64,9 @@ impl Place {
     /// The environment of messages, which cannot ask the authorizer.
     fn messages(self) -> Environment {
         let profile = match self {
-            Place::ValidatingPolicy { .. } | Place::MutatingPolicy { .. } => return self.environment(),
+            Place::ValidatingPolicy { .. } | Place::MutatingPolicy { .. } | Place::GeneratingPolicy { .. } => {
+                return self.environment();
+            }
             Place::Validation { params: true } | Place::Mutation { params: true } => Kubernetes::Message,
             _ => Kubernetes::MessageWithoutParams,
         };
@@ -74,6 +84,8 @@ impl Place {
             Place::MutatingPolicy { namespaced: false } => return Kyverno::Mutating.environment(),
             Place::MutatingPolicy { namespaced: true } => return Kyverno::NamespacedMutating.environment(),
             Place::ValidatingPolicy { namespaced: true } => return Kyverno::NamespacedValidating.environment(),
+            Place::GeneratingPolicy { namespaced: false } => return Kyverno::Generating.environment(),
+            Place::GeneratingPolicy { namespaced: true } => return Kyverno::NamespacedGenerating.environment(),
         };
         profile.environment()
     }
@@ -135,6 +147,8 @@ pub struct Source<'p> {
     pub annotations: Listed<'p, AuditAnnotation>,
     /// Changes of the object.
     pub patches: Vec<PatchSource<'p>>,
+    /// Objects to make.
+    pub generations: Listed<'p, Generation>,
 }
 
 impl Source<'_> {
@@ -147,6 +161,7 @@ impl Source<'_> {
             validations: Listed::default(),
             annotations: Listed::default(),
             patches: Vec::new(),
+            generations: Listed::default(),
         }
     }
 }
@@ -223,6 +238,16 @@ pub struct Body {
     pub(super) validations: Vec<Validation>,
     pub(super) annotations: Vec<CompiledAnnotation>,
     pub(super) patches: Vec<Patch>,
+    pub(super) generations: Vec<CompiledGeneration>,
+}
+
+/// Objects to make, compiled.
+#[derive(Debug)]
+pub(super) enum CompiledGeneration {
+    /// Calls `generator.Apply`.
+    Expression(Expression),
+    /// Gives the objects themselves.
+    Template(Vec<Node>),
 }
 
 impl Body {
@@ -284,6 +309,35 @@ impl Body {
             if let Some(expression) = compiler.compile(patch.text, patch.path.clone(), &[wanted]) {
                 body.patches.push(Patch { kind: patch.kind, expression });
             }
+        }
+        for (i, generation) in source.generations.items.iter().enumerate() {
+            let path = source.generations.path.index(i);
+            let compiled = match (&generation.expression, &generation.template) {
+                (Some(text), None) => {
+                    let path = path.key("expression");
+                    compiler.compile(text, path, &[Type::Bool]).map(CompiledGeneration::Expression)
+                }
+                (None, Some(template)) => {
+                    let path = path.keys(&["template", "value"]);
+                    Node::compile_all(template, &path, &mut |text, offset| {
+                        let known = compiler.faults.len();
+                        let compiled = compiler.compile(text, path.clone(), &[]);
+                        for fault in compiler.faults.iter_mut().skip(known) {
+                            fault.offset = Some(offset + fault.offset.unwrap_or(0));
+                        }
+                        compiled
+                    })
+                    .map_err(|fault| compiler.faults.push(fault))
+                    .ok()
+                    .map(CompiledGeneration::Template)
+                }
+                _ => {
+                    let message = "exactly one of expression or template must be set".to_owned();
+                    compiler.faults.push(Fault { path, offset: None, message });
+                    None
+                }
+            };
+            body.generations.extend(compiled);
         }
         if compiler.faults.is_empty() { Ok(body) } else { Err(compiler.faults) }
     }

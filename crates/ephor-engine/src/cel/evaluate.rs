@@ -3,16 +3,17 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-use ephor_expr::budget::BudgetError;
+use ephor_expr::budget::{Budget, BudgetError};
 use ephor_expr::cel::library::{Attributes, Decision, Host, Question, authorizer, context, request_resource};
 use ephor_expr::cel::profile::{CONTEXTS, COST_LIMIT, KYVERNO_VARIABLES, VARIABLES};
 use ephor_expr::cel::{EvalError, MEMBERS, Run, Scope, Usage, Val};
 use ephor_expr::jmespath::Runtime as _;
 use ephor_expr::{Map, Str, Value};
 
-use super::body::{Body, Dialect, Expression, PatchKind, Validation};
+use super::body::{Body, CompiledGeneration, Dialect, Expression, PatchKind, Validation};
 use super::inputs::Inputs;
 use super::questions;
+use super::template::Node;
 use crate::fetch::{Fact, Fetch};
 use crate::gate::{ApiPath, ObjectsPath};
 use crate::outcome::MAX_MESSAGE;
@@ -80,6 +81,15 @@ pub struct PatchValue {
     pub value: Value,
 }
 
+/// Objects that a policy wants to exist.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Applied {
+    /// The namespace that the policy names for all of them; `None` if each names its own.
+    pub namespace: Option<Str>,
+    /// The objects, or lists of some.
+    pub objects: Vec<Value>,
+}
+
 /// A body over one request and one parameter object. Variables are evaluated when they are read, once.
 pub struct Evaluator<'v> {
     body: &'v Body,
@@ -92,6 +102,10 @@ pub struct Evaluator<'v> {
     left: Cell<u64>,
     /// Match conditions do not see the namespace.
     sees_namespace: Cell<bool>,
+    /// How many levels deep the expressions nest that are being evaluated.
+    height: Cell<usize>,
+    /// What was given to `generator.Apply`.
+    applied: RefCell<Vec<Applied>>,
 }
 
 impl std::fmt::Debug for Evaluator<'_> {
@@ -107,6 +121,12 @@ enum Failure {
     Error(String),
     /// All expressions together cost too much.
     CostSpent,
+}
+
+impl From<String> for Failure {
+    fn from(text: String) -> Self {
+        Failure::Error(text)
+    }
 }
 
 impl From<Stop> for Failure {
@@ -126,6 +146,8 @@ impl<'v> Evaluator<'v> {
             variables: RefCell::new(vec![None; body.variables.len()]),
             left: Cell::new(0),
             sees_namespace: Cell::new(true),
+            height: Cell::new(0),
+            applied: RefCell::default(),
         }
     }
 
@@ -244,7 +266,7 @@ impl<'v> Evaluator<'v> {
         self.begin(VALIDATIONS_COST);
         let Some(patch) = self.body.patches.get(index) else { return Ok(None) };
         let value = match self.value(&patch.expression) {
-            Ok(value) => match misnamed_types(patch.kind, &value) {
+            Ok(value) => match self.charged(&value).map(|()| misnamed_types(patch.kind, &value))? {
                 Some(faults) => Err(format!("type mismatch: {faults}")),
                 None => value.to_json().ok_or_else(|| format!("a {} is no patch", value.type_name())),
             },
@@ -253,6 +275,59 @@ impl<'v> Evaluator<'v> {
             Err(Failure::Error(text)) => Err(text),
         };
         Ok(Some(value.map(|value| PatchValue { kind: patch.kind, value })))
+    }
+
+    /// The objects to make, in order; or why one of them cannot be told.
+    pub fn generate(&self) -> Result<Result<Vec<Applied>, String>, Stop> {
+        self.begin(VALIDATIONS_COST);
+        for generation in &self.body.generations {
+            let done = match generation {
+                CompiledGeneration::Expression(expression) => self.value(expression).map(drop),
+                CompiledGeneration::Template(documents) => self.fill(documents),
+            };
+            match done {
+                Ok(()) => {}
+                Err(Failure::Stop(stop)) => return Err(stop),
+                Err(Failure::CostSpent) => return Ok(Err(COST_SPENT.to_owned())),
+                Err(Failure::Error(text)) => return Ok(Err(text)),
+            }
+        }
+        Ok(Ok(self.applied.take()))
+    }
+
+    fn fill(&self, documents: &[Node]) -> Result<(), Failure> {
+        let budget = self.inputs.world.budget();
+        let mut objects = Vec::with_capacity(documents.len());
+        for document in documents {
+            let object = document.value(&mut |expression| {
+                let value = self.value(expression)?;
+                // A template may name a long text many times.
+                self.charged(&value)?;
+                Ok::<_, Failure>(value)
+            })?;
+            budget.charge_tree(&object).map_err(Stop::Spent)?;
+            objects.push(object);
+        }
+        self.applied.borrow_mut().push(Applied { namespace: None, objects });
+        Ok(())
+    }
+
+    /// Takes what a call of `generator.Apply` gives: a namespace, which policies of namespaces do not name, and objects.
+    fn apply(&self, arguments: &[Value]) -> Value {
+        let (namespace, objects) = match arguments {
+            [_, Value::String(namespace), objects] => (Some(namespace.clone()), objects),
+            [.., objects] => (None, objects),
+            [] => (None, &Value::Null),
+        };
+        let objects = objects.as_array().unwrap_or_default().to_vec();
+        self.applied.borrow_mut().push(Applied { namespace, objects });
+        Value::Bool(true)
+    }
+
+    /// Charges reading and copying all of a value.
+    fn charged(&self, value: &Val<'_>) -> Result<(), Stop> {
+        let budget = self.inputs.world.budget();
+        value.charge(budget).and_then(|size| budget.charge_bytes(size)).map_err(Stop::Spent)
     }
 
     fn begin(&self, limit: u64) {
@@ -306,7 +381,16 @@ impl<'v> Evaluator<'v> {
 
     fn run(&self, expression: &Expression, usage: &Usage) -> Result<Val<'v>, EvalError> {
         let run = Run { host: self, budget: self.inputs.world.budget(), usage };
-        expression.program.evaluate(self, &run)
+        // A variable is evaluated where it is read, so that each level of all of them takes stack.
+        let above = self.height.get();
+        let height = above + expression.program.height() + 1;
+        if above > 0 && height > MAX_HEIGHT {
+            return Err(EvalError::Budget(BudgetError::Depth));
+        }
+        self.height.set(height);
+        let value = expression.program.evaluate(self, &run);
+        self.height.set(above);
+        value
     }
 
     /// Whether `cost` is left for all expressions together.
@@ -317,6 +401,13 @@ impl<'v> Evaluator<'v> {
     }
 }
 
+/// How many levels expressions may nest together with the variables that they read. One expression alone has at most half
+/// as many.
+const MAX_HEIGHT: usize = 500;
+
+/// How many steps reading a value may take that is shown to tell why.
+const MOST_SHOWN: u64 = 1_000_000;
+
 /// What Kubernetes says when all expressions together cost too much.
 const COST_SPENT: &str = "validation failed due to running out of cost budget, no further validation rules will be run";
 
@@ -325,7 +416,12 @@ fn note(expression: &Expression, result: &Result<Val<'_>, EvalError>) -> Note {
         path: expression.path.clone(),
         text: Str::new(expression.program.text()),
         value: match result {
-            Ok(value) => Ok(value.to_json().unwrap_or_else(|| Value::from(value.type_name().into_owned()))),
+            // The steps that tell why do not count for the rule.
+            Ok(value) => Ok(match value.charge(&Budget::new(MOST_SHOWN, 0)) {
+                Ok(_) => value.to_json(),
+                Err(_) => None,
+            }
+            .unwrap_or_else(|| Value::from(value.type_name().into_owned()))),
             Err(error) => Err(error.to_string()),
         },
     }
@@ -345,6 +441,7 @@ impl<'v> Scope<'v> for Evaluator<'v> {
             "namespaceObject" => Ok(Val::Null),
             "authorizer" => Ok(authorizer()),
             "authorizer.requestResource" => Ok(request_resource(inputs.request_resource())),
+            "generator" => Ok(context("generator.Context")),
             MEMBERS if self.body.dialect == Dialect::Kyverno => Ok(context(KYVERNO_VARIABLES)),
             MEMBERS => Ok(context(VARIABLES)),
             _ => {
@@ -369,7 +466,11 @@ impl<'v> Scope<'v> for Evaluator<'v> {
             Err(error @ (EvalError::Pending | EvalError::Budget(_))) => return Some(Err(error)),
             Err(error) if self.body.dialect == Dialect::Kyverno => Err(error),
             Err(error) => Err(EvalError::Other(format!("composited variable \"{field}\" fails to evaluate: {error}"))),
-            Ok(value) => Ok(value),
+            // What reads it walks no deeper, and one variable may hold another many times.
+            Ok(value) => match value.charge_built(self.inputs.world.budget()) {
+                Ok(()) => Ok(value),
+                Err(error) => return Some(Err(EvalError::Budget(error))),
+            },
         };
         if let Some(place) = self.variables.borrow_mut().get_mut(index) {
             *place = Some(result.clone());
@@ -421,6 +522,9 @@ impl Host for Evaluator<'_> {
     }
 
     fn ask(&self, question: &Question) -> Result<Value, EvalError> {
+        if question.target == "generator.Context" && !self.body.generations.is_empty() {
+            return Ok(self.apply(&question.arguments));
+        }
         questions::answer(self.inputs.world, question)
     }
 }

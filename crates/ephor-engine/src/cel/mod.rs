@@ -11,9 +11,10 @@ mod evaluate;
 mod inputs;
 mod params;
 mod questions;
+mod template;
 
 pub use body::{Body, Fault, Listed, PatchKind, PatchSource, Place, Source};
-pub use evaluate::{Annotation, Evaluator, Matched, PatchValue, Ruling, Stop};
+pub use evaluate::{Annotation, Applied, Evaluator, Matched, PatchValue, Ruling, Stop};
 pub use inputs::Inputs;
 pub(crate) use inputs::plural;
 pub use params::{Params, ParamsError};

@@ -4,7 +4,7 @@ use ephor_expr::Value;
 use ephor_expr::value::{Path, encode};
 
 use super::policy::{conditions, list, optional_text, selector_finding};
-use super::rule::{GenerateTarget, GenerateWhat, GeneratedBody};
+use super::rule::{GenerateTarget, GenerateWhat, GeneratedBody, GeneratedContent};
 use crate::matching::Selector;
 use crate::policy::{Generate, GenerateParts, Spec};
 use crate::scope::{Compiler, Entry, Expr};
@@ -37,7 +37,7 @@ pub(super) fn generate_body(
         orphan: generate.orphan_downstream_on_policy_delete.unwrap_or(false),
         existing: generate.generate_existing.or(spec.generate_existing).unwrap_or(false),
         server_side_apply: spec.use_server_side_apply.unwrap_or(false),
-        targets,
+        content: GeneratedContent::Targets(targets),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::conditions::CompiledConditions;
 use crate::matching::{Matcher, RequestMatcher, Selector};
 use crate::outcome::RuleKind;
 use crate::policy::Order;
+use crate::rules::generate::policy::PolicyGeneration;
 use crate::rules::mutate::JsonPatch;
 use crate::rules::mutate::admission::AdmissionMutation;
 use crate::rules::mutate::policy::PolicyMutation;
@@ -82,7 +83,11 @@ impl Body {
                 ValidateCheck::Policy(check) => check.constraints.as_ref(),
                 _ => None,
             },
-            Body::Mutate(_) | Body::Generate(_) => None,
+            Body::Generate(body) => match &body.content {
+                GeneratedContent::Policy(generation) => Some(&generation.constraints),
+                GeneratedContent::Targets(_) => None,
+            },
+            Body::Mutate(_) => None,
         }
     }
 
@@ -246,8 +251,27 @@ pub struct GeneratedBody {
     pub existing: bool,
     /// Whether generated objects are applied by the server.
     pub server_side_apply: bool,
+    /// What is generated.
+    pub content: GeneratedContent,
+}
+
+/// What is generated.
+#[derive(Debug)]
+pub enum GeneratedContent {
     /// One target without a loop, or one a loop.
-    pub targets: Vec<GenerateTarget>,
+    Targets(Vec<GenerateTarget>),
+    /// What the expressions of a `GeneratingPolicy` give.
+    Policy(Box<PolicyGeneration>),
+}
+
+impl GeneratedBody {
+    /// The targets of a rule; none of a policy whose expressions give the objects.
+    pub fn targets(&self) -> &[GenerateTarget] {
+        match &self.content {
+            GeneratedContent::Targets(targets) => targets,
+            GeneratedContent::Policy(_) => &[],
+        }
+    }
 }
 
 /// One thing to generate, perhaps for each element of a list.

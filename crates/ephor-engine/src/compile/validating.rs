@@ -9,6 +9,7 @@ use ephor_expr::{Str, Value};
 use super::Compiled;
 use super::action::FailureActions;
 use super::demands::{Hook, RuleDemands};
+use super::generating::compile_generating;
 use super::mutating::compile_mutating;
 use super::policy::{PolicyDescription, decode_finding};
 use super::program::{Program, Scoring};
@@ -32,6 +33,7 @@ pub(super) fn compile_policy(document: &Value) -> Compiled {
     let kind = document.str_at(&["kind"]).unwrap_or_default();
     match ProgramKind::parse(kind) {
         Some(ProgramKind::MutatingPolicy | ProgramKind::NamespacedMutatingPolicy) => compile_mutating(document),
+        Some(ProgramKind::GeneratingPolicy | ProgramKind::NamespacedGeneratingPolicy) => compile_generating(document),
         Some(ProgramKind::ValidatingPolicy | ProgramKind::NamespacedValidatingPolicy) => compile_validating(document),
         _ => {
             let text = format!("kind `{kind}` of `{POLICIES_GROUP}` is not supported yet");

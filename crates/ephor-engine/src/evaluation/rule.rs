@@ -7,7 +7,7 @@ use ephor_expr::{Map, Str, Value};
 
 use super::step::{Author, Meter};
 use crate::cel::{self, Matched, Stop};
-use crate::compile::{Body, CompiledRule, Program, ValidateBody, ValidateCheck};
+use crate::compile::{Body, CompiledRule, GeneratedContent, Program, ValidateBody, ValidateCheck};
 use crate::exceptions::ExceptionSet;
 use crate::fetch::{Fact, Facts, Fetch};
 use crate::gate::{AllowedFetch, Asker};
@@ -351,8 +351,12 @@ impl<'e> RuleRun<'e> {
             Body::Admission(mutation) => mutation.judge(scope),
             Body::Policy(mutation) => mutation.judge(scope, self.exceptions),
             Body::Generate(body) => {
-                let run = generate::Run { program: self.program, rule: self.rule, body };
-                Ok(run.judge(scope, self.review.subject())?.map(|judgement| (judgement, None)))
+                let judged = match &body.content {
+                    GeneratedContent::Targets(_) => generate::Run { program: self.program, rule: self.rule, body }
+                        .judge(scope, self.review.subject()),
+                    GeneratedContent::Policy(generation) => generation.judge(scope, self.exceptions),
+                };
+                Ok(judged?.map(|judgement| (judgement, None)))
             }
         }
     }

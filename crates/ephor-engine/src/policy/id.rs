@@ -29,6 +29,10 @@ pub enum ProgramKind {
     MutatingPolicy,
     /// `NamespacedMutatingPolicy` of `policies.kyverno.io`.
     NamespacedMutatingPolicy,
+    /// `GeneratingPolicy` of `policies.kyverno.io`.
+    GeneratingPolicy,
+    /// `NamespacedGeneratingPolicy` of `policies.kyverno.io`.
+    NamespacedGeneratingPolicy,
 }
 
 impl ProgramKind {
@@ -39,7 +43,13 @@ impl ProgramKind {
 
     /// Whether its policies live in namespaces.
     pub fn is_namespaced(self) -> bool {
-        matches!(self, Self::Policy | Self::NamespacedValidatingPolicy | Self::NamespacedMutatingPolicy)
+        matches!(
+            self,
+            Self::Policy
+                | Self::NamespacedValidatingPolicy
+                | Self::NamespacedMutatingPolicy
+                | Self::NamespacedGeneratingPolicy
+        )
     }
 
     /// Whether it is of `policies.kyverno.io`.
@@ -50,6 +60,8 @@ impl ProgramKind {
                 | Self::NamespacedValidatingPolicy
                 | Self::MutatingPolicy
                 | Self::NamespacedMutatingPolicy
+                | Self::GeneratingPolicy
+                | Self::NamespacedGeneratingPolicy
         )
     }
 
@@ -63,12 +75,17 @@ impl ProgramKind {
         ("policies.kyverno.io/v1beta1", Self::NamespacedMutatingPolicy),
     ];
 
+    /// Whether Ephor carries out its objects in a cluster, not only on the command line.
+    pub fn is_stored(self) -> bool {
+        Self::STORED.iter().any(|(_, kind)| *kind == self)
+    }
+
     /// The kind, as documents spell it; `None` for a kind that is no policy.
     pub fn parse(kind: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == kind)
     }
 
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 10] = [
         Self::ClusterPolicy,
         Self::Policy,
         Self::ValidatingAdmissionPolicy,
@@ -77,6 +94,8 @@ impl ProgramKind {
         Self::NamespacedValidatingPolicy,
         Self::MutatingPolicy,
         Self::NamespacedMutatingPolicy,
+        Self::GeneratingPolicy,
+        Self::NamespacedGeneratingPolicy,
     ];
 
     /// The kind, as documents spell it.
@@ -90,6 +109,8 @@ impl ProgramKind {
             Self::NamespacedValidatingPolicy => "NamespacedValidatingPolicy",
             Self::MutatingPolicy => "MutatingPolicy",
             Self::NamespacedMutatingPolicy => "NamespacedMutatingPolicy",
+            Self::GeneratingPolicy => "GeneratingPolicy",
+            Self::NamespacedGeneratingPolicy => "NamespacedGeneratingPolicy",
         }
     }
 }

@@ -13,6 +13,7 @@ mod conditions;
 mod context;
 mod exception;
 mod generate;
+mod generating;
 mod global_context;
 mod id;
 mod meta;
@@ -45,6 +46,9 @@ pub use context::{
 };
 pub use exception::{ExceptionRules, ExceptionSpec, PolicyException};
 pub use generate::{Clone, CloneList, Generate, GenerateForEach, GenerateParts};
+pub use generating::{
+    GeneratingPolicy, GeneratingPolicySpec, Generation, GenerationEvaluation, GenerationTemplate, Interpolation,
+};
 pub use global_context::{GlobalApiCall, GlobalContextEntry, GlobalContextSpec, Projection, WatchedResource};
 pub use id::{PolicyId, ProgramKind};
 pub use meta::Metadata;

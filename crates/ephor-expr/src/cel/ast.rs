@@ -84,6 +84,8 @@ pub(super) struct Ast {
     nodes: Vec<Node>,
     /// The whole.
     pub(super) root: Option<Id>,
+    /// How many nodes lie below each other at most, as the limit on nesting counts.
+    pub(super) height: usize,
 }
 
 impl Ast {

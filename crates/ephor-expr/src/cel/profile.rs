@@ -197,6 +197,8 @@ pub enum Kyverno {
     MutationTarget,
     /// `GeneratingPolicy`.
     Generating,
+    /// `NamespacedGeneratingPolicy`.
+    NamespacedGenerating,
     /// `DeletingPolicy`.
     Deleting,
     /// `ImageValidatingPolicy`.
@@ -224,15 +226,20 @@ impl Kyverno {
             libraries.push(library::KYVERNO_ARCHIVES);
         }
         libraries.push(match self {
-            Kyverno::NamespacedValidating | Kyverno::NamespacedMutating => library::KYVERNO_NAMESPACE_RESOURCES,
+            Kyverno::NamespacedValidating | Kyverno::NamespacedMutating | Kyverno::NamespacedGenerating => {
+                library::KYVERNO_NAMESPACE_RESOURCES
+            }
             _ => library::KYVERNO_CLUSTER_RESOURCES,
         });
         let mutates = matches!(self, Kyverno::Mutating | Kyverno::NamespacedMutating);
-        let generates = mutates || self == Kyverno::Generating;
+        let generates = mutates || matches!(self, Kyverno::Generating | Kyverno::NamespacedGenerating);
         if generates {
-            libraries.push(library::KYVERNO_GENERATOR);
+            libraries.push(match self {
+                Kyverno::NamespacedGenerating => library::KYVERNO_NAMESPACE_GENERATOR,
+                _ => library::KYVERNO_GENERATOR,
+            });
         }
-        if !matches!(self, Kyverno::Generating | Kyverno::Deleting) {
+        if !matches!(self, Kyverno::Generating | Kyverno::NamespacedGenerating | Kyverno::Deleting) {
             libraries.push(library::KYVERNO_SERVICE_ACCOUNTS);
         }
         if self == Kyverno::ImageValidating {

@@ -103,6 +103,7 @@ struct Compiled {
     kind: Type,
     lowered: Lowered,
     edition: Edition,
+    height: usize,
 }
 
 impl Program {
@@ -130,9 +131,8 @@ impl Program {
         let kind = ast.root.map_or(Type::Dyn, |root| types.kind(root).clone());
         let lowered =
             lower(&ast, &types, environment, MEMBERS).map_err(|error| CompileError::Constant(error.to_string()))?;
-        let program = Self {
-            compiled: Arc::new(Compiled { text: text.into(), kind, lowered, edition: environment.options().edition }),
-        };
+        let (edition, height) = (environment.options().edition, ast.height);
+        let program = Self { compiled: Arc::new(Compiled { text: text.into(), kind, lowered, edition, height }) };
         Ok((program, look(&ast, &types)))
     }
 
@@ -144,6 +144,11 @@ impl Program {
     /// The type of its result.
     pub fn kind(&self) -> &Type {
         &self.compiled.kind
+    }
+
+    /// How many levels deep it nests. Evaluating it takes stack for each.
+    pub fn height(&self) -> usize {
+        self.compiled.height
     }
 
     /// The variables it reads, and for a variable whose members are evaluated when they are read, which.

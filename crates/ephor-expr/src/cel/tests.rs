@@ -68,6 +68,43 @@ fn spent_budgets_and_costs_are_not_absorbed() {
     assert_eq!(evaluate(text, &list, &Budget::default(), Some(1_000)), Err(EvalError::CostLimit));
 }
 
+/// The variables on which functions are called.
+struct Contexts;
+
+impl<'v> Scope<'v> for Contexts {
+    fn variable(&self, name: &str) -> Option<Result<Val<'v>, EvalError>> {
+        let (_, kind) = profile::CONTEXTS.iter().find(|(variable, _)| *variable == name)?;
+        Some(Ok(library::context(kind)))
+    }
+}
+
+/// Each step holds the one before twice, so that few bytes stand for 2^40 parts.
+#[test]
+fn what_holds_its_parts_many_times_is_never_read_for_free() {
+    let environment = profile::Kyverno::Validating.environment();
+    let doubled = format!("[dyn(1)]{}", ".map(a, dyn([a, a]))".repeat(40));
+    let maps = format!("[dyn(1)]{}", ".map(a, dyn({'x': a, 'y': a}))".repeat(40));
+    for text in [
+        format!("{doubled} == {doubled}"),
+        format!("{maps} != {maps}"),
+        format!("optional.of({doubled}) == optional.of({doubled})"),
+        format!("{doubled} in [{doubled}]"),
+        format!("[{doubled}].indexOf({doubled})"),
+        format!("[{doubled}, {doubled}].distinct()"),
+        format!("sets.contains([{doubled}], [{doubled}])"),
+        format!("{doubled}.flatten(50)"),
+        format!("json.marshal({doubled})"),
+        format!("'%s'.format([{doubled}])"),
+        format!("resource.Post('v1', 'pods', {{'a': {doubled}}})"),
+    ] {
+        let program = Program::compile(&text, &environment).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+        let (budget, usage) = (Budget::new(100_000, 1 << 20), Usage::new(None));
+        let run = Run { host: &NoHost, budget: &budget, usage: &usage };
+        let error = program.evaluate(&Contexts, &run).map(|value| value.type_name().into_owned());
+        assert!(matches!(error, Err(EvalError::Budget(_))), "{error:?}: {}", text.get(..60).unwrap_or_default());
+    }
+}
+
 #[test]
 fn building_text_and_lists_is_charged() {
     let grow = "object.l.map(a, object.s + object.s + object.s)";

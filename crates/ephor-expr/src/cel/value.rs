@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::error::EvalError;
 use super::types::Type;
+use crate::budget::{Budget, BudgetError};
 use crate::scalar::duration::Duration;
 use crate::scalar::go_time::{self, Time};
 use crate::value::{Map, Str, Value};
@@ -512,6 +513,80 @@ impl<'v> Val<'v> {
             Val::Map(map) => map.entries().for_each(|(_, value)| value.find_misnamed(wanted, faults)),
             _ => {}
         }
+    }
+
+    /// Walks all of it, a step for every node and every 16 bytes of text, and gives about the length of its JSON. To be
+    /// called before it is compared, copied or written: a list that an expression built may hold another many times, and
+    /// those count each time, as in [`Budget::charge_tree`].
+    pub fn charge(&self, budget: &Budget) -> Result<usize, BudgetError> {
+        self.charge_within(budget, MAX_WALK)
+    }
+
+    fn charge_within(&self, budget: &Budget, depth: usize) -> Result<usize, BudgetError> {
+        let depth = depth.checked_sub(1).ok_or(BudgetError::Depth)?;
+        let add = |sum: usize, size: usize| sum.saturating_add(size).saturating_add(4);
+        let size = match self {
+            Val::List(List::Json(items)) => {
+                items.iter().try_fold(2_usize, |sum, item| Ok(add(sum, budget.charge_tree(item)?)))?
+            }
+            Val::Map(Dict::Json(map)) => map.iter().try_fold(2_usize, |sum, (key, item)| {
+                Ok(add(sum.saturating_add(key.len()), budget.charge_tree(item)?))
+            })?,
+            Val::List(list) => {
+                list.iter().try_fold(2_usize, |sum, item| Ok(add(sum, item.charge_within(budget, depth)?)))?
+            }
+            Val::Map(map) => map.entries().try_fold(2_usize, |sum, (key, item)| {
+                let key = key.as_str().map_or(20, str::len);
+                Ok(add(sum.saturating_add(key), item.charge_within(budget, depth)?))
+            })?,
+            Val::Object(object) => object.fields.iter().try_fold(2_usize, |sum, (name, item)| {
+                Ok(add(sum.saturating_add(name.len()), item.charge_within(budget, depth)?))
+            })?,
+            Val::Optional(Some(inner)) => inner.charge_within(budget, depth)?,
+            Val::String(text) => text.as_str().len(),
+            Val::Bytes(bytes) => bytes.len(),
+            _ => 20,
+        };
+        let own = if self.is_composite() { 0 } else { size as u64 / 16 };
+        budget.charge_steps(1 + own)?;
+        Ok(size)
+    }
+
+    /// Walks what an expression has built of it, a step for every node: data below is not read. An error if that nests
+    /// deeper than values are walked, or if parts that are there many times are too many.
+    pub fn charge_built(&self, budget: &Budget) -> Result<(), BudgetError> {
+        self.charge_built_within(budget, MAX_WALK)
+    }
+
+    fn charge_built_within(&self, budget: &Budget, depth: usize) -> Result<(), BudgetError> {
+        let depth = depth.checked_sub(1).ok_or(BudgetError::Depth)?;
+        budget.charge_steps(1)?;
+        match self {
+            Val::List(List::Json(_)) | Val::Map(Dict::Json(_)) => Ok(()),
+            Val::List(list) => list.iter().try_for_each(|item| item.charge_built_within(budget, depth)),
+            Val::Map(map) => map.entries().try_for_each(|(_, item)| item.charge_built_within(budget, depth)),
+            Val::Object(object) => object.fields.values().try_for_each(|item| item.charge_built_within(budget, depth)),
+            Val::Optional(Some(inner)) => inner.charge_built_within(budget, depth),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it has parts.
+    pub(super) fn is_composite(&self) -> bool {
+        matches!(self, Val::List(_) | Val::Map(_) | Val::Object(_) | Val::Optional(Some(_)))
+    }
+
+    /// [`Val::equals`] within a budget: comparing may read all of the value that is quicker to read.
+    pub(super) fn equals_charged(&self, other: &Val<'_>, budget: &Budget) -> Result<bool, BudgetError> {
+        if self.is_composite() && other.is_composite() && self.length() == other.length() {
+            let is_data = |value: &Val<'_>| matches!(value, Val::List(List::Json(_)) | Val::Map(Dict::Json(_)));
+            if is_data(other) {
+                other.charge(budget)?
+            } else {
+                self.charge(budget)?
+            };
+        }
+        Ok(self.equals(other))
     }
 
     /// The JSON of it, if it has one: what was built of scalars, lists and maps with text keys.

@@ -233,6 +233,7 @@ fn shown(value: &Val<'_>) -> String {
         Val::Optional(None) => "optional.none()".to_owned(),
         Val::Optional(Some(inner)) => format!("optional.of({})", shown(inner)),
         Val::Opaque(opaque) => format!("{}({})", opaque.type_name(), opaque.text()),
+        other if other.charge(&Budget::default()).is_err() => format!("{} of too many parts", other.type_name()),
         other => other.to_json().map_or_else(|| other.type_name().into_owned(), |json| plain::json(&json)),
     }
 }

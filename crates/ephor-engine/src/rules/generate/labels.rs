@@ -3,6 +3,7 @@
 use ephor_expr::{Map, Str, Value};
 
 use crate::matching::Gvk;
+use crate::policy::PolicyId;
 
 /// Who wants a downstream.
 pub(super) struct Origin<'o> {
@@ -12,19 +13,12 @@ pub(super) struct Origin<'o> {
     pub(super) trigger: &'o Value,
 }
 
+/// The longest value of a label.
+const MAX_LABEL: usize = 63;
+
 /// Puts the labels on `object`.
 pub(super) fn mark(object: &mut Value, origin: &Origin<'_>, source: Option<&Value>) {
-    let Some(object) = object.as_object_mut() else { return };
-    let metadata = object.entry("metadata");
-    if metadata.as_object().is_none() {
-        *metadata = Value::object(Map::new());
-    }
-    let Some(metadata) = metadata.as_object_mut() else { return };
-    let labels = metadata.entry("labels");
-    if labels.as_object().is_none() {
-        *labels = Value::object(Map::new());
-    }
-    let Some(labels) = labels.as_object_mut() else { return };
+    let Some(labels) = labels_of(object) else { return };
     labels.insert("app.kubernetes.io/managed-by", "kyverno");
     labels.insert("generate.kyverno.io/policy-name", origin.policy);
     labels.insert("generate.kyverno.io/policy-namespace", origin.policy_namespace);
@@ -33,6 +27,37 @@ pub(super) fn mark(object: &mut Value, origin: &Origin<'_>, source: Option<&Valu
     if let Some(source) = source {
         tie(labels, "source", source);
     }
+}
+
+/// Puts the labels of a `GeneratingPolicy` on `object`; `source` is the UID of what it is a copy of.
+pub(super) fn mark_by_policy(object: &mut Value, policy: &PolicyId, trigger: &Value, source: Option<&str>) {
+    let Some(labels) = labels_of(object) else { return };
+    labels.insert("app.kubernetes.io/managed-by", "kyverno");
+    labels.insert("generate.kyverno.io/policy-name", policy.name.clone());
+    // Of two policies of one name, that of a namespace says where it is.
+    if let Some(namespace) = &policy.namespace {
+        labels.insert("generate.kyverno.io/policy-namespace", namespace.clone());
+    }
+    tie(labels, "trigger", trigger);
+    let name = trigger.str_at(&["metadata", "name"]).unwrap_or_default();
+    if name.len() <= MAX_LABEL {
+        labels.insert("generate.kyverno.io/trigger-name", name);
+    }
+    if let Some(source) = source {
+        labels.insert("generate.kyverno.io/source-uid", source);
+    }
+}
+
+fn labels_of(object: &mut Value) -> Option<&mut Map> {
+    let metadata = object.as_object_mut()?.entry("metadata");
+    if metadata.as_object().is_none() {
+        *metadata = Value::object(Map::new());
+    }
+    let labels = metadata.as_object_mut()?.entry("labels");
+    if labels.as_object().is_none() {
+        *labels = Value::object(Map::new());
+    }
+    labels.as_object_mut()
 }
 
 fn tie(labels: &mut Map, role: &str, object: &Value) {

@@ -66,7 +66,7 @@ impl<'e> Run<'e> {
     pub(crate) fn judge(&self, scope: &mut Scope<'e>, trigger: &Value) -> Judged {
         let mut wanted = Wanted::default();
         let mut missing = Missing::default();
-        for (i, target) in self.body.targets.iter().enumerate() {
+        for (i, target) in self.body.targets().iter().enumerate() {
             let base = self.rule.path.key("generate");
             let path = if target.list.is_some() { base.key("foreach").index(i) } else { base };
             match self.target(target, &path, trigger, scope, &mut missing) {

@@ -37,19 +37,41 @@ pub(super) fn traverse_second(args: &[Val<'_>], _: Option<&Val<'_>>) -> u64 {
 
 /// Reading all of the first argument, parts included. Less than ten bytes of text are free.
 pub(super) fn traverse_deep(args: &[Val<'_>], _: Option<&Val<'_>>) -> u64 {
-    args.first().map_or(1, |value| deep(value, MAX_WALK))
+    let mut left = MOST_NODES;
+    args.first().map_or(1, |value| deep(value, MAX_WALK, &mut left))
 }
 
-/// What is deeper than values are walked is not charged; reading it takes steps of the budget.
-fn deep(value: &Val<'_>, depth: usize) -> u64 {
-    let Some(depth) = depth.checked_sub(1) else { return 1 };
+/// How many parts of a value are counted. Lists that an expression built may hold one part any number of times.
+const MOST_NODES: u64 = 1_000_000;
+
+/// What is deeper than values are walked, or beyond the parts that are counted, is not charged; reading it takes steps of
+/// the budget.
+fn deep(value: &Val<'_>, depth: usize, left: &mut u64) -> u64 {
+    let (Some(depth), Some(rest)) = (depth.checked_sub(1), left.checked_sub(1)) else { return 1 };
+    *left = rest;
+    let mut sum = 0;
     match value {
-        Val::String(text) => text.as_str().len() as u64 / 10,
-        Val::Bytes(bytes) => bytes.len() as u64 / 10,
-        Val::List(list) => list.iter().map(|item| deep(&item, depth)).sum(),
-        Val::Map(map) => map.entries().map(|(key, item)| deep(&key, depth) + deep(&item, depth)).sum(),
-        _ => 1,
+        Val::String(text) => return text.as_str().len() as u64 / 10,
+        Val::Bytes(bytes) => return bytes.len() as u64 / 10,
+        Val::List(list) => {
+            for item in list.iter() {
+                if *left == 0 {
+                    break;
+                }
+                sum += deep(&item, depth, left);
+            }
+        }
+        Val::Map(map) => {
+            for (key, item) in map.entries() {
+                if *left == 0 {
+                    break;
+                }
+                sum += deep(&key, depth, left) + deep(&item, depth, left);
+            }
+        }
+        _ => return 1,
     }
+    sum
 }
 
 /// Reading the first argument and writing as much.

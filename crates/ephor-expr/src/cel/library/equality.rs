@@ -1,7 +1,7 @@
 //! Equality and membership.
 
 use super::super::error::EvalError;
-use super::super::value::{Dict, List, Val};
+use super::super::value::{List, Val};
 use super::{Call, Overload, cost, global};
 
 pub(super) const OVERLOADS: &[Overload] = &[
@@ -30,12 +30,7 @@ fn same(call: &Call<'_, '_>) -> Result<bool, EvalError> {
     if a.length().is_some() {
         call.charge_steps(a.size().min(b.size()) as usize / 16)?;
     }
-    // Data may be large below its first level: all of it may be read.
-    if matches!(a, Val::List(List::Json(_)) | Val::Map(Dict::Json(_))) && a.length() == b.length() {
-        let data = a.to_json().unwrap_or_default();
-        call.budget.charge_tree(&data)?;
-    }
-    Ok(a.equals(b))
+    Ok(a.equals_charged(b, call.budget)?)
 }
 
 fn contains<'v>(call: &Call<'_, 'v>) -> Result<Val<'v>, EvalError> {
@@ -48,5 +43,10 @@ fn contains<'v>(call: &Call<'_, 'v>) -> Result<Val<'v>, EvalError> {
 
 pub(super) fn list_contains(call: &Call<'_, '_>, list: &List<'_>, item: &Val<'_>) -> Result<bool, EvalError> {
     call.charge_steps(list.len())?;
-    Ok(list.iter().any(|element| element.equals(item)))
+    for element in list.iter() {
+        if element.equals_charged(item, call.budget)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

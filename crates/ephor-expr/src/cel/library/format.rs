@@ -201,6 +201,9 @@ fn text(call: &Call<'_, '_>, out: &mut String, value: &Val<'_>, depth: usize) ->
         return Err(EvalError::other("error during formatting: the value nests too deep"));
     }
     let top = depth == 0;
+    if top && value.is_composite() {
+        call.charge(value.charge(call.budget)?)?;
+    }
     let _ = match value {
         Val::Null => write!(out, "null"),
         Val::Bool(b) => write!(out, "{b}"),

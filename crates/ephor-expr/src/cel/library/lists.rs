@@ -262,8 +262,15 @@ fn sorted<'v>(call: &Call<'_, 'v>, items: &List<'v>, keys: &List<'v>) -> Result<
 
 fn index_of<'v>(call: &Call<'_, 'v>, last: bool) -> Result<'v> {
     let (items, wanted) = (list(call, 0)?, call.arg(1));
-    let mut found = items.iter().enumerate().filter(|(_, item)| item.equals(&wanted)).map(|(i, _)| i);
-    let index = if last { found.last() } else { found.next() };
+    let mut index = None;
+    for (i, item) in items.iter().enumerate() {
+        if item.equals_charged(&wanted, call.budget)? {
+            index = Some(i);
+            if !last {
+                break;
+            }
+        }
+    }
     Ok(Val::Int(index.map_or(-1, |i| i as i64)))
 }
 

@@ -132,6 +132,9 @@ pub const KYVERNO_GLOBAL_CONTEXT: Library = library("kyverno global context", ky
 pub const KYVERNO_IMAGE_DATA: Library = library("kyverno image data", kyverno::world::IMAGE_DATA, &[]);
 /// Kyverno: generation of resources.
 pub const KYVERNO_GENERATOR: Library = library("kyverno generator", kyverno::world::GENERATOR, &[]);
+/// Kyverno: generation of resources in the policy's namespace.
+pub const KYVERNO_NAMESPACE_GENERATOR: Library =
+    library("kyverno namespace generator", kyverno::world::NAMESPACE_GENERATOR, &[]);
 /// Kyverno: verification of images.
 pub const KYVERNO_SIGNATURES: Library = library("kyverno signatures", kyverno::world::SIGNATURES, &[]);
 /// Kyverno: the clock and chance.
@@ -184,6 +187,7 @@ pub fn all() -> impl Iterator<Item = Library> {
         KYVERNO_GLOBAL_CONTEXT,
         KYVERNO_IMAGE_DATA,
         KYVERNO_GENERATOR,
+        KYVERNO_NAMESPACE_GENERATOR,
         KYVERNO_SIGNATURES,
         KYVERNO_CHANCE,
         KYVERNO_ARCHIVES,

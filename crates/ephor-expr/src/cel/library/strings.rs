@@ -279,12 +279,12 @@ fn base64_encode<'v>(call: &Call<'_, 'v>) -> Result<'v> {
 }
 
 fn json_encode<'v>(call: &Call<'_, 'v>) -> Result<'v> {
+    call.charge(call.arg(0).charge(call.budget)?)?;
     let Some(value) = call.args.first().and_then(Val::to_json) else {
         return Err(EvalError::Conversion {
             from: call.arg(0).type_name().into_owned().into(),
             to: "google.protobuf.Value".into(),
         });
     };
-    call.charge(call.budget.charge_tree(&value)?)?;
     Ok(Val::text(value.to_json()))
 }

@@ -82,6 +82,7 @@ pub(super) fn parse(text: &str, syntax: Syntax, macros: &[Macro]) -> Result<Ast,
     }
     let mut ast = parser.ast;
     ast.root = root.ok();
+    ast.height = ast.root.and_then(|root| parser.heights.get(root.0)).copied().unwrap_or(0);
     Ok(ast)
 }
 

@@ -210,8 +210,8 @@ fn json_of(value: &Val<'_>, depth: usize) -> std::result::Result<Value, EvalErro
 }
 
 fn marshal<'v>(call: &Call<'_, 'v>) -> Result<'v> {
+    call.charge(call.arg(1).charge(call.budget)?)?;
     let value = json_of(&call.arg(1), MAX_WALK)?;
-    call.charge(call.budget.charge_tree(&value)?)?;
     Ok(Val::text(value.to_json()))
 }
 

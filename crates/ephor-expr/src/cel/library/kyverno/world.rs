@@ -269,6 +269,12 @@ pub(in super::super) const GENERATOR: &[Overload] = &[
     ),
 ];
 
+/// Generation of resources in the policy's own namespace.
+pub(in super::super) const NAMESPACE_GENERATOR: &[Overload] = &[
+    member("apply", "generator_apply_list_camel", "generator.Context, list(map(string, any))", "bool", ask),
+    member("Apply", "generator_apply_list_pascal", "generator.Context, list(map(string, any))", "bool", ask),
+];
+
 /// Verification of images.
 pub(in super::super) const SIGNATURES: &[Overload] = &[
     global("extractPayload", "payload_string_string", "string, string", "dyn", ask),
@@ -354,6 +360,9 @@ fn argument(value: &Val<'_>, depth: usize) -> std::result::Result<Value, EvalErr
 
 fn question(call: &Call<'_, '_>) -> std::result::Result<Value, EvalError> {
     let target = call.args.first().and_then(|value| value.downcast::<Context>()).map_or("", |context| context.kind);
+    for value in call.args {
+        call.charge(value.charge(call.budget)?)?;
+    }
     let arguments = call.args.iter().map(|value| argument(value, MAX_WALK)).collect::<std::result::Result<_, _>>()?;
     let function = call.function.to_ascii_lowercase();
     call.host.ask(&Question { target, function, arguments })

@@ -73,6 +73,16 @@ impl Place {
         profile.environment()
     }
 
+    /// Whether it is in a policy of a namespace, whose expressions may call no service.
+    fn is_namespaced(self) -> bool {
+        matches!(
+            self,
+            Place::ValidatingPolicy { namespaced: true }
+                | Place::MutatingPolicy { namespaced: true }
+                | Place::GeneratingPolicy { namespaced: true }
+        )
+    }
+
     fn environment(self) -> Environment {
         let profile = match self {
             Place::Validation { params: true } => Kubernetes::Policy,
@@ -339,7 +349,40 @@ impl Body {
             };
             body.generations.extend(compiled);
         }
+        if source.place.is_namespaced() {
+            compiler.faults.extend(body.calls_of_services());
+        }
         if compiler.faults.is_empty() { Ok(body) } else { Err(compiler.faults) }
+    }
+
+    /// The expressions that call services.
+    fn calls_of_services(&self) -> Vec<Fault> {
+        let mut expressions: Vec<&Expression> = Vec::new();
+        expressions.extend(self.variables.iter().map(|variable| &variable.expression));
+        expressions.extend(self.conditions.iter().map(|condition| &condition.expression));
+        for validation in &self.validations {
+            expressions.push(&validation.expression);
+            expressions.extend(&validation.message_expression);
+        }
+        expressions.extend(self.annotations.iter().map(|annotation| &annotation.expression));
+        expressions.extend(self.patches.iter().map(|patch| &patch.expression));
+        for generation in &self.generations {
+            match generation {
+                CompiledGeneration::Expression(expression) => expressions.push(expression),
+                CompiledGeneration::Template(documents) => {
+                    for document in documents {
+                        document.expressions(&mut expressions);
+                    }
+                }
+            }
+        }
+        let calls = |expression: &&Expression| expression.program.variables().iter().any(|(root, _)| root == "http");
+        let fault = |expression: &Expression| Fault {
+            path: expression.path.clone(),
+            offset: expression.program.text().find("http"),
+            message: NO_SERVICES.to_owned(),
+        };
+        expressions.into_iter().filter(calls).map(fault).collect()
     }
 
     /// How many patches it has.
@@ -352,6 +395,9 @@ impl Body {
         self.conditions.is_empty()
     }
 }
+
+/// What upstream says of such a policy. Ephor has no such flag: a policy of a namespace would call with Ephor's address.
+const NO_SERVICES: &str = "http.* is not allowed in namespaced policies";
 
 struct Compiler {
     environment: Environment,

@@ -72,6 +72,28 @@ impl Node {
         documents.iter().map(|document| reader.node(document)).collect()
     }
 
+    /// The expressions in it.
+    pub(super) fn expressions<'n>(&'n self, found: &mut Vec<&'n Expression>) {
+        match self {
+            Node::Fixed(_) => {}
+            Node::Whole(expression) => found.push(expression),
+            Node::Text(pieces) => found.extend(pieces.iter().filter_map(|piece| match piece {
+                Piece::Value(expression) => Some(expression),
+                Piece::Fixed(_) => None,
+            })),
+            Node::List(items) => {
+                for item in items {
+                    item.expressions(found);
+                }
+            }
+            Node::Object(members) => {
+                for (_, member) in members {
+                    member.expressions(found);
+                }
+            }
+        }
+    }
+
     /// The value of a part; `value` evaluates an expression.
     pub(super) fn value<'v, E: From<String>>(
         &self,

@@ -186,6 +186,17 @@ fn what_is_wrong_is_placed() {
             "spec.generate[0].expression@Some(15): found no matching overload for 'Apply' applied to \
              'generator.Context.(string, list(dyn))'",
         ),
+        // Nor may it call services.
+        (
+            "NamespacedGeneratingPolicy",
+            expression("generator.Apply([]) && http.Get('http://x').ok"),
+            "spec.generate[0].expression@Some(23): http.* is not allowed in namespaced policies",
+        ),
+        (
+            "NamespacedGeneratingPolicy",
+            template("a: [{b: 'x(( http.Get(object.u).c ))'}]"),
+            "spec.generate[0].template.value@Some(0): http.* is not allowed in namespaced policies",
+        ),
     ] {
         assert_eq!(refused(kind, &generate).first().map_or("", String::as_str), want);
     }

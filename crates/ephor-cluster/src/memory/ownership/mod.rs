@@ -16,7 +16,7 @@ use ephor_expr::{Map, Str, Value};
 
 use self::fields::{FieldSet, member};
 use self::managers::{Manager, Operation, Ownership};
-pub(super) use self::walk::merge;
+pub(super) use self::walk::{Unkeyed, merge, names};
 use self::walk::{compare, fields_of, without};
 use crate::object;
 use crate::schema::Schema;

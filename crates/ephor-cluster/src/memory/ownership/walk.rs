@@ -51,6 +51,38 @@ fn is_leaf(schema: Option<Schema<'_>>, value: &Value) -> bool {
     }
 }
 
+/// Why the items of a list cannot be told apart: the first that has no key, or the name of one that is there twice.
+pub(in crate::memory) enum Unkeyed {
+    /// This item has no key.
+    Without(usize),
+    /// Several items have this name.
+    Twice(Str),
+}
+
+/// The names of the items of a list of this kind; `None` if it is not merged item by item.
+pub(in crate::memory) fn names(schema: Schema<'_>, items: &[Value]) -> Option<Result<Vec<Str>, Unkeyed>> {
+    let item = schema.items();
+    let mut names: Vec<Str> = Vec::with_capacity(items.len());
+    let keys = match schema.list_kind() {
+        ListKind::Atomic => return None,
+        ListKind::Set => None,
+        ListKind::Map(keys) => Some(keys),
+    };
+    let mut seen = std::collections::BTreeSet::new();
+    for (i, value) in items.iter().enumerate() {
+        let name = match &keys {
+            None => Some(Str::from(format!("v:{}", value.to_json()))),
+            Some(keys) => key_element(keys, item, value),
+        };
+        let Some(name) = name else { return Some(Err(Unkeyed::Without(i))) };
+        if !seen.insert(name.clone()) {
+            return Some(Err(Unkeyed::Twice(name)));
+        }
+        names.push(name);
+    }
+    Some(Ok(names))
+}
+
 fn are_distinct(named: &[(Str, &Value)]) -> bool {
     let names: std::collections::BTreeSet<&Str> = named.iter().map(|(name, _)| name).collect();
     names.len() == named.len()

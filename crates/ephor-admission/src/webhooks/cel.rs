@@ -25,6 +25,9 @@ use super::render::{Webhook, keep_inside, outside_of};
 const OWN_BYTES: usize = 256 << 10;
 /// How many pairs of selectors the policies of one kind may have before they share webhooks without selectors.
 const MAX_SELECTORS: usize = 32;
+/// How many namespaces a webhook that policies share names. With more it sees all of them: the names alone would take
+/// more than 64 KiB of the configuration.
+const MAX_NAMESPACES: usize = 1_000;
 
 /// What policies that share a webhook have in common beside their failure policy: the selectors of namespaces and objects,
 /// and whether they are asked again.
@@ -130,7 +133,12 @@ fn shared<'d>(
             exact: false,
             rules: all.rules(),
         };
-        webhooks.push((None, entry.render(inputs, hook)));
+        let mut webhook = entry.render(inputs, hook);
+        let namespaces: BTreeSet<&str> = policies.iter().filter_map(|policy| policy.namespace.as_deref()).collect();
+        if !namespaces.is_empty() && namespaces.len() <= MAX_NAMESPACES {
+            keep_inside(&namespaces.into_iter().collect::<Vec<_>>(), &mut webhook);
+        }
+        webhooks.push((None, webhook));
     }
     webhooks
 }
@@ -201,7 +209,7 @@ fn own(
     };
     let mut webhook = entry.render(inputs, hook);
     if let Some(namespace) = &demand.policy.namespace {
-        keep_inside(namespace, &mut webhook);
+        keep_inside(&[namespace], &mut webhook);
     }
     webhook
 }

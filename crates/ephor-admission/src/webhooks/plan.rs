@@ -203,7 +203,7 @@ fn from_policies(inputs: &Inputs<'_>, hook: Hook) -> Vec<OwnedWebhook> {
             let conditions = bootstrap(settings, failure, &terms.match_conditions);
             let mut webhook = webhook(inputs, hook, failure, (&name, &path), timeout, &conditions, wanted.rules());
             if let Some(namespace) = &demand.policy.namespace {
-                keep_inside(namespace, &mut webhook);
+                keep_inside(&[namespace], &mut webhook);
             }
             own.push((Some(demand.policy.clone()), webhook));
         } else {

@@ -102,9 +102,9 @@ pub(crate) fn outside_of(own: &str, selector: Option<&Value>) -> Value {
     Value::object(members)
 }
 
-/// Makes a webhook see one namespace only. The API server refuses a request when a match condition fails to evaluate,
-/// so the conditions of a namespaced policy must not be asked about requests of other namespaces.
-pub(super) fn keep_inside(namespace: &str, webhook: &mut Value) {
+/// Makes a webhook see some namespaces only. The API server refuses a request when a match condition fails to evaluate,
+/// or when a webhook that must not fail is away: a namespaced policy must bring that on no namespace but its own.
+pub(super) fn keep_inside(namespaces: &[&str], webhook: &mut Value) {
     let Some(selector) = webhook.as_object_mut().and_then(|webhook| webhook.get_mut("namespaceSelector")) else {
         return;
     };
@@ -112,7 +112,7 @@ pub(super) fn keep_inside(namespace: &str, webhook: &mut Value) {
     expressions.push(Value::from([
         ("key", Value::from(NAMESPACE_NAME)),
         ("operator", Value::from("In")),
-        ("values", Value::from(vec![namespace])),
+        ("values", Value::from(namespaces.to_vec())),
     ]));
     if let Some(selector) = selector.as_object_mut() {
         selector.insert("matchExpressions", expressions);

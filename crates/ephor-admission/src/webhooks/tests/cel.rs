@@ -124,6 +124,22 @@ fn selectors_of_policies_of_the_cluster_are_registered_and_those_of_namespaces_a
 }
 
 #[test]
+fn webhooks_that_namespaced_policies_share_see_their_namespaces_only() {
+    let namespaces = |webhook: &Value| -> Vec<String> {
+        let expressions = webhook.at(&["namespaceSelector", "matchExpressions"]).and_then(Value::as_array).unwrap();
+        let inside = expressions.iter().filter(|expression| expression.str_at(&["operator"]) == Some("In"));
+        inside.map(|expression| expression.get("values").unwrap().to_json()).collect()
+    };
+    let of = |count: usize| -> Vec<Value> {
+        (0..count).map(|i| cel("NamespacedValidatingPolicy", &format!("n{i}/p"), "['*']", "")).collect()
+    };
+    assert_eq!(namespaces(&webhooks(&of(2), "validating")[0]), ["[\"n0\",\"n1\"]"]);
+    assert_eq!(namespaces(&webhooks(&[cel("ValidatingPolicy", "a", "[pods]", "")], "validating")[0]), [""; 0]);
+    // Too many to name.
+    assert_eq!(namespaces(&webhooks(&of(1_001), "validating")[0]), [""; 0]);
+}
+
+#[test]
 fn a_thousand_policies_with_conditions_fit_into_the_configuration() {
     let long = "x".repeat(700);
     let condition = format!(", matchConditions: [{{name: c, expression: \"'{long}' != ''\"}}]");

@@ -43,3 +43,26 @@ fn expressions_with_a_scalar_result_allocate_nothing() {
         assert_eq!(counted.count_total, 0, "{text}");
     }
 }
+
+/// A text with so many parts.
+type Text = fn(usize) -> String;
+
+#[test]
+fn compiling_takes_memory_as_the_text_is_long() {
+    let environment = Kubernetes::Policy.environment();
+    let bytes = |text: String| {
+        allocation_counter::measure(|| {
+            let _ = Program::compile(&text, &environment);
+        })
+        .bytes_total
+    };
+    let texts: [(&str, Text); 3] = [
+        ("calls", |n| format!("[{}].size() > 0", vec!["object.a + 'b'"; n].join(","))),
+        ("empty lists", |n| format!("[{}].size() > 0", vec!["[]"; n].join(","))),
+        ("undeclared names", |n| format!("[{}].size() > 0", vec!["unknown"; n].join(","))),
+    ];
+    for (name, text) in texts {
+        let (short, long) = (bytes(text(250)), bytes(text(2_000)));
+        assert!(long < 12 * short, "{name}: {short} bytes for 250, {long} for 2,000");
+    }
+}

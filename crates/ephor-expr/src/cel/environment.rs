@@ -3,6 +3,7 @@
 //! An [`Environment`] is built once for each place where expressions stand and shared; deriving one with another
 //! variable or type copies only those.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -19,14 +20,14 @@ pub struct ObjectType {
     /// Its name.
     pub name: Str,
     /// Its fields.
-    pub fields: Vec<(Str, Type)>,
+    pub fields: BTreeMap<Str, Type>,
     /// Whether texts may construct it: `Name{field: value}`.
     pub constructible: bool,
 }
 
 impl ObjectType {
     pub(super) fn field(&self, name: &str) -> Option<&Type> {
-        self.fields.iter().find(|(field, _)| field == name).map(|(_, kind)| kind)
+        self.fields.get(name)
     }
 }
 

@@ -21,7 +21,7 @@ pub enum CompileError {
     /// The text does not parse, or its types do not fit.
     #[error("{rendered}")]
     Issues {
-        /// All of them, in order of position.
+        /// The first hundred, in order of position.
         issues: Vec<Issue>,
         /// Their texts.
         rendered: String,
@@ -31,22 +31,24 @@ pub enum CompileError {
     Constant(String),
 }
 
-/// How many issues are printed.
+/// How many issues are told.
 const MAX_ISSUES: usize = 100;
 
 impl CompileError {
     pub(super) fn issues(text: &str, mut issues: Vec<Issue>) -> Self {
         issues.sort_by_key(|issue| issue.offset);
+        let more = issues.len().saturating_sub(MAX_ISSUES);
+        issues.truncate(MAX_ISSUES);
         let lines: Vec<&str> = text.split('\n').collect();
         let mut rendered = String::new();
-        for issue in issues.iter().take(MAX_ISSUES) {
+        for issue in &issues {
             if !rendered.is_empty() {
                 rendered.push('\n');
             }
             let _ = render(&mut rendered, &lines, issue);
         }
-        if issues.len() > MAX_ISSUES {
-            let _ = write!(rendered, "\n{} more errors were truncated", issues.len() - MAX_ISSUES);
+        if more > 0 {
+            let _ = write!(rendered, "\n{more} more errors were truncated");
         }
         CompileError::Issues { issues, rendered }
     }
@@ -143,6 +145,16 @@ impl EvalError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn issues_are_told_up_to_a_hundred() {
+        let issues = (0..150).map(|offset| Issue { offset: Some(offset), message: "m".into() }).collect();
+        let CompileError::Issues { issues, rendered } = CompileError::issues(&"x".repeat(150), issues) else {
+            panic!("issues");
+        };
+        assert_eq!(issues.len(), 100);
+        assert!(rendered.ends_with("\n50 more errors were truncated"), "{rendered}");
+    }
 
     #[test]
     fn wide_characters_take_wide_dots_and_tabs_become_spaces() {

@@ -3,7 +3,7 @@
 //! Names become slots, chains of selections and indexes one path. Literals of constants and conversions of constants
 //! become constants here, and what has no value is an error here, as in the reference.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::ast::{self, Ast, Comprehension, Id, Kind};
@@ -34,12 +34,12 @@ pub(super) struct Lowered {
 
 pub(super) fn lower(ast: &Ast, types: &Types, environment: &Environment, members: &str) -> Result<Lowered, EvalError> {
     let mut lowering =
-        Lowering { ast, types, environment, members, scopes: Vec::new(), slots: 0, variables: Vec::new() };
+        Lowering { ast, types, environment, members, scopes: Vec::new(), slots: 0, variables: BTreeSet::new() };
     let node = match ast.root {
         Some(root) => lowering.node(root)?,
         None => Node::Const(Val::Null),
     };
-    Ok(Lowered { node, slots: lowering.slots, variables: lowering.variables })
+    Ok(Lowered { node, slots: lowering.slots, variables: lowering.variables.into_iter().collect() })
 }
 
 struct Lowering<'a> {
@@ -50,7 +50,7 @@ struct Lowering<'a> {
     members: &'a str,
     scopes: Vec<(Str, usize)>,
     slots: usize,
-    variables: Vec<(Str, Option<Str>)>,
+    variables: BTreeSet<(Str, Option<Str>)>,
 }
 
 type Lower<T> = Result<T, EvalError>;
@@ -123,10 +123,7 @@ impl Lowering<'_> {
     }
 
     fn read(&mut self, variable: &str, field: Option<Str>) {
-        let entry = (Str::from(variable), field);
-        if !self.variables.contains(&entry) {
-            self.variables.push(entry);
-        }
+        self.variables.insert((Str::from(variable), field));
     }
 
     fn call(&mut self, id: Id, function: &Str, target: Option<Id>, args: &[Id]) -> Lower<Node> {

@@ -1,5 +1,7 @@
 //! Profiles: what expressions may use in each place where they stand, as data.
 
+use std::collections::BTreeMap;
+
 use super::environment::{Edition, Environment, Literals, ObjectType, Options};
 use super::library::{self, Library};
 use super::schema;
@@ -162,7 +164,11 @@ impl Kubernetes {
         environment.declare("request", Type::Object("kubernetes.AdmissionRequest".into()));
         environment.declare("namespaceObject", Type::Object("kubernetes.Namespace".into()));
         environment.declare(super::MEMBERS, Type::Object(VARIABLES.into()));
-        environment.declare_object(ObjectType { name: VARIABLES.into(), fields: Vec::new(), constructible: false });
+        environment.declare_object(ObjectType {
+            name: VARIABLES.into(),
+            fields: BTreeMap::new(),
+            constructible: false,
+        });
         let without_params = matches!(
             self,
             Kubernetes::PolicyWithoutParams
@@ -268,7 +274,7 @@ impl Kyverno {
         let exceptions = if self == Kyverno::Deleting { "compiler.Exception" } else { "libs.Exception" };
         environment.declare_object(ObjectType {
             name: exceptions.into(),
-            fields: if self == Kyverno::Deleting { Vec::new() } else { lists.into() },
+            fields: if self == Kyverno::Deleting { BTreeMap::new() } else { lists.into() },
             constructible: false,
         });
         if self != Kyverno::ImageValidating {
@@ -294,7 +300,7 @@ impl Kyverno {
         environment.declare(super::MEMBERS, Type::Object(KYVERNO_VARIABLES.into()));
         environment.declare_object(ObjectType {
             name: KYVERNO_VARIABLES.into(),
-            fields: Vec::new(),
+            fields: BTreeMap::new(),
             constructible: false,
         });
         environment

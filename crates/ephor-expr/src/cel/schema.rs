@@ -92,14 +92,14 @@ fn kind(environment: &mut Environment, schema: &Value, path: &str, depth: usize)
 /// A type with the fields of `schema`, called `path`.
 fn object(environment: &mut Environment, schema: &Value, path: &str, depth: usize) -> Type {
     let properties = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
-    let mut fields = Vec::with_capacity(properties.len());
+    let mut fields = BTreeMap::new();
     for (name, property) in properties.iter() {
         let Some(field) = kind(environment, property, &format!("{path}.{name}"), depth + 1) else { continue };
         // What is a keyword only by reservation has both names.
         if name == "namespace" {
-            fields.push((name.clone(), field.clone()));
+            fields.insert(name.clone(), field.clone());
         }
-        fields.push((escaped(name), field));
+        fields.insert(escaped(name), field);
     }
     environment.declare_object(ObjectType { name: path.into(), fields, constructible: false });
     Type::Object(path.into())

@@ -61,7 +61,7 @@ impl<'v> Runner<'v> {
                 declared.insert(name.to_string(), untag(value));
             }
         }
-        let mut fields: Vec<(ephor_expr::Str, Type)> = Vec::new();
+        let mut fields: BTreeMap<ephor_expr::Str, Type> = BTreeMap::new();
         let mut members = BTreeMap::new();
         for variable in vector.at(&["bindings", "variables"]).and_then(Value::as_array).unwrap_or_default() {
             let (name, expression) = (variable.str_at(&["name"])?, variable.str_at(&["expression"])?);
@@ -78,8 +78,7 @@ impl<'v> Runner<'v> {
             };
             if compiled.is_ok() || env == "k8s" {
                 let program = compiled.map_err(|error| error.to_string());
-                fields.retain(|(field, _)| field != name);
-                fields.push((name.into(), kind));
+                fields.insert(name.into(), kind);
                 environment.declare_object(ObjectType {
                     name: if env == "k8s" { VARIABLES } else { KYVERNO_VARIABLES }.into(),
                     fields: fields.clone(),

@@ -5,8 +5,13 @@ use rustc_hash::FxHashMap;
 use super::super::types::Type;
 
 /// What is known of type variables.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Mappings(FxHashMap<u32, Type>);
+#[derive(Debug, Default)]
+pub(super) struct Mappings {
+    known: FxHashMap<u32, Type>,
+    /// What this attempt has learned and what was known before, so that an attempt that fails takes back no more than
+    /// it did: a text may hold thousands of calls.
+    learned: Vec<(u32, Option<Type>)>,
+}
 
 impl Mappings {
     /// Whether a value of type `given` can stand where `wanted` is expected. Bindings are kept only if it can.
@@ -19,12 +24,22 @@ impl Mappings {
         if given.len() != wanted.len() {
             return false;
         }
-        let before = self.clone();
         let fits = given.iter().zip(wanted).all(|(g, w)| self.fits(g, w));
-        if !fits {
-            *self = before;
+        if fits {
+            self.learned.clear();
+        }
+        while let Some((var, before)) = self.learned.pop() {
+            match before {
+                Some(kind) => self.known.insert(var, kind),
+                None => self.known.remove(&var),
+            };
         }
         fits
+    }
+
+    fn learn(&mut self, var: u32, kind: Type) {
+        let before = self.known.insert(var, kind);
+        self.learned.push((var, before));
     }
 
     fn fits(&mut self, a: &Type, b: &Type) -> bool {
@@ -56,7 +71,7 @@ impl Mappings {
         if *kind == Type::Var(var) {
             return Substitution::Valid;
         }
-        if let Some(known) = self.0.get(&var).cloned() {
+        if let Some(known) = self.known.get(&var).cloned() {
             if *kind == known {
                 return Substitution::Valid;
             }
@@ -65,20 +80,20 @@ impl Mappings {
             }
             let general = if covers(kind, &known) { kind.clone() } else { known };
             if !self.occurs(var, &general) {
-                self.0.insert(var, general);
+                self.learn(var, general);
             }
             return Substitution::Valid;
         }
         if self.occurs(var, kind) {
             return Substitution::Cyclic;
         }
-        self.0.insert(var, kind.clone());
+        self.learn(var, kind.clone());
         Substitution::Valid
     }
 
     fn occurs(&self, var: u32, within: &Type) -> bool {
         match within {
-            Type::Var(other) => *other == var || self.0.get(other).is_some_and(|known| self.occurs(var, known)),
+            Type::Var(other) => *other == var || self.known.get(other).is_some_and(|known| self.occurs(var, known)),
             Type::List(inner) | Type::Optional(inner) | Type::Wrapper(inner) | Type::TypeOf(Some(inner)) => {
                 self.occurs(var, inner)
             }
@@ -91,7 +106,7 @@ impl Mappings {
     pub(super) fn substitute(&self, kind: &Type, close: bool) -> Type {
         let inner = |t: &Type| self.substitute(t, close);
         match kind {
-            Type::Var(var) => match self.0.get(var) {
+            Type::Var(var) => match self.known.get(var) {
                 Some(known) => self.substitute(known, close),
                 None if close => Type::Dyn,
                 None => kind.clone(),

@@ -2,7 +2,7 @@
 
 use ephor_expr::Str;
 use ephor_expr::cel::profile::{KYVERNO_VARIABLES, Kubernetes, Kyverno, VARIABLES};
-use ephor_expr::cel::{CompileError, Environment, Program, Type};
+use ephor_expr::cel::{CompileError, Environment, MEMBERS, Program, Type};
 use ephor_expr::value::Path;
 
 use super::template::Node;
@@ -383,6 +383,17 @@ impl Body {
             message: NO_SERVICES.to_owned(),
         };
         expressions.into_iter().filter(calls).map(fault).collect()
+    }
+
+    /// The match conditions that read variables. A policy of the API server has none; a rule of Kyverno may.
+    pub(crate) fn conditions_with_variables(&self) -> impl Iterator<Item = Fault> {
+        let reads =
+            |condition: &&Condition| condition.expression.program.variables().iter().any(|(root, _)| root == MEMBERS);
+        self.conditions.iter().filter(reads).map(|Condition { expression, .. }| Fault {
+            path: expression.path.clone(),
+            offset: expression.program.text().find(MEMBERS),
+            message: format!("undeclared reference to '{MEMBERS}' (in container '')"),
+        })
     }
 
     /// How many patches it has.

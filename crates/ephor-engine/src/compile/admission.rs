@@ -8,6 +8,7 @@ use ephor_expr::{Str, Value};
 
 use super::Compiled;
 use super::action::FailureActions;
+use super::admission_fields::{check_annotations, check_conditions, check_validations, check_variables};
 use super::demands::RuleDemands;
 use super::policy::decode_finding;
 use super::program::{Program, Scoring};
@@ -28,8 +29,6 @@ use crate::rules::validate::admission::AdmissionCheck;
 pub const ADMISSION_GROUP: &str = "admissionregistration.k8s.io";
 /// Its versions that have these policies.
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
-/// The reasons that a violation may have.
-const REASONS: [&str; 4] = ["Unauthorized", "Forbidden", "Invalid", "RequestEntityTooLarge"];
 
 /// A `ValidatingAdmissionPolicyBinding` or `MutatingAdmissionPolicyBinding`, checked by itself. It is compiled with the policy that it names.
 #[derive(Debug, Clone)]
@@ -119,14 +118,6 @@ fn compile_validating(document: &Value, bindings: &[AdmissionBinding]) -> Compil
         let message = "the policy has neither `validations` nor `auditAnnotations`";
         findings.push(Diagnostic::error("admission-policy", path.key("validations"), message));
     }
-    for (i, validation) in spec.validations.iter().enumerate() {
-        let reason = validation.reason.as_ref().filter(|reason| !REASONS.contains(&reason.as_str()));
-        if let Some(reason) = reason {
-            let message = format!("unknown reason `{reason}`; known: {}", REASONS.join(", "));
-            let path = path.key("validations").index(i).key("reason");
-            findings.push(Diagnostic::error("admission-policy", path, message));
-        }
-    }
     let source = Source {
         variables: Listed { items: &spec.variables, path: path.key("variables") },
         conditions: Listed { items: &spec.match_conditions, path: path.key("matchConditions") },
@@ -196,6 +187,10 @@ impl Common<'_> {
         mut findings: Vec<Diagnostic>,
         body: impl FnOnce(AdmissionSelection) -> Body,
     ) -> Compiled {
+        check_conditions(source.conditions.items, &source.conditions.path, &mut findings);
+        check_variables(source.variables.items, &source.variables.path, &mut findings);
+        check_validations(source.validations.items, &source.validations.path, &mut findings);
+        check_annotations(source.annotations.items, &source.annotations.path, &mut findings);
         let selection = self.selection(source, bindings, &mut findings);
         let selection = selection.filter(|_| !findings.iter().any(Diagnostic::is_error));
         Compiled { program: selection.map(|selection| self.program(body(selection))), ..Compiled::refused(findings) }
@@ -218,7 +213,10 @@ impl Common<'_> {
             None
         };
         let body = match cel::Body::compile(source) {
-            Ok(body) => Some(body),
+            Ok(body) => {
+                findings.extend(body.conditions_with_variables().map(Fault::diagnostic));
+                Some(body)
+            }
             Err(faults) => {
                 findings.extend(faults.into_iter().map(Fault::diagnostic));
                 None
@@ -382,7 +380,7 @@ spec:
         insta::assert_snapshot!(lines(&compiled.findings), @r"
         unknown-field spec.validations[2].massage: unknown field `massage` (did you mean `message`?)
         admission-policy apiVersion: unknown version `admissionregistration.k8s.io/v2`; known of `admissionregistration.k8s.io`: v1, v1beta1, v1alpha1
-        admission-policy spec.validations[0].reason: unknown reason `Bad`; known: Unauthorized, Forbidden, Invalid, RequestEntityTooLarge
+        admission-policy spec.validations[0].reason: unknown reason `Bad`; known: Forbidden, Invalid, RequestEntityTooLarge
         admission-policy spec.matchConstraints.resourceRules[0].apiVersions: `apiVersions` must not be empty
         invalid-selector spec.matchConstraints.objectSelector.matchExpressions[0]: operator `In` of a label selector needs `values`
         cel spec.matchConditions[0].expression: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}
@@ -397,6 +395,57 @@ spec:
         admission-policy spec.validations: the policy has neither `validations` nor `auditAnnotations`
         admission-policy spec.matchConstraints.resourceRules: the policy matches nothing: `matchConstraints.resourceRules` is empty
         ");
+    }
+
+    #[test]
+    fn names_and_texts_are_those_that_an_api_server_takes() {
+        let policy = r#"
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: p}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}]
+  matchConditions:
+    - {name: example.com/a, expression: 'true'}
+    - {name: example.com/a, expression: 'variables.good'}
+    - {name: a b, expression: 'true'}
+    - {name: A/b/c, expression: 'true'}
+  variables:
+    - {name: good, expression: 'true'}
+    - {name: a-b, expression: 'true'}
+    - {name: for, expression: 'true'}
+  validations:
+    - {expression: 'true', message: "a\nb", reason: Unauthorized}
+    - {expression: 'true', message: ' '}
+    - {expression: 'true', message: "fine\n", reason: Invalid}
+  auditAnnotations:
+    - {key: k y, valueExpression: "'v'"}
+    - {key: k, valueExpression: "'v'"}
+    - {key: k, valueExpression: "'v'"}
+"#;
+        let compiled = compile_admission_policy(&parse_value(policy).unwrap(), &[]);
+        insta::assert_snapshot!(lines(&compiled.findings), @r"
+        admission-policy spec.matchConditions[1].name: `example.com/a` is there twice
+        admission-policy spec.matchConditions[2].name: `a b` is not a qualified name, as `example.com/my-name`
+        admission-policy spec.matchConditions[3].name: `A/b/c` is not a qualified name, as `example.com/my-name`
+        admission-policy spec.variables[1].name: `a-b` is not an identifier of CEL
+        admission-policy spec.variables[2].name: `for` is not an identifier of CEL
+        admission-policy spec.validations[0].reason: unknown reason `Unauthorized`; known: Forbidden, Invalid, RequestEntityTooLarge
+        admission-policy spec.validations[0].message: a message has no line breaks
+        admission-policy spec.validations[1].message: the text is blank
+        admission-policy spec.auditAnnotations[0].key: `k y` is not the name part of a qualified name, as `my-name`
+        admission-policy spec.auditAnnotations[2].key: `k` is there twice
+        cel spec.matchConditions[1].expression: undeclared reference to 'variables' (in container '')
+        ");
+        let many = (0..65).map(|i| format!("{{name: c{i}, expression: 'true'}}")).collect::<Vec<_>>().join(", ");
+        let policy = format!(
+            "{{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {{name: p}},
+            spec: {{matchConstraints: {{resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [CREATE],
+            resources: [pods]}}]}}, validations: [{{expression: 'true'}}], matchConditions: [{many}]}}}}"
+        );
+        let compiled = compile_admission_policy(&parse_value(&policy).unwrap(), &[]);
+        insta::assert_snapshot!(lines(&compiled.findings), @"admission-policy spec.matchConditions: more than 64 match conditions");
     }
 
     #[test]

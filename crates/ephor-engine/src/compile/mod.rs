@@ -5,6 +5,7 @@
 
 mod action;
 mod admission;
+mod admission_fields;
 mod demands;
 mod generate;
 mod generating;

@@ -105,6 +105,15 @@ fn object(environment: &mut Environment, schema: &Value, path: &str, depth: usiz
     Type::Object(path.into())
 }
 
+/// Whether a text can name a variable: an identifier that no word of the language is.
+pub fn is_identifier(text: &str) -> bool {
+    let is_part = |c: char| c == '_' || c.is_ascii_alphanumeric();
+    !text.is_empty()
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(is_part)
+        && !KEYWORDS.contains(&text)
+}
+
 /// A field's name as the language can write it.
 pub(super) fn escaped(name: &str) -> Str {
     if KEYWORDS.contains(&name) {

@@ -67,7 +67,7 @@ impl WorkResults {
         let Some(kind) = program.rules.iter().find(|known| known.name == *rule).map(|rule| rule.body.kind()) else {
             return;
         };
-        if !self.reported.contains(&sort(kind)) {
+        if !sort(kind).is_some_and(|sort| self.reported.contains(&sort)) {
             return;
         }
         if let (Some(said), Some(version)) = (said(note, kind), reported_version(snapshot, policy)) {
@@ -102,11 +102,13 @@ fn is_reported(trigger: &TriggerRef) -> bool {
     !(trigger.uid.is_empty() || trigger.name.is_empty() || trigger.kind == "Event")
 }
 
-fn sort(kind: RuleKind) -> Reported {
+fn sort(kind: RuleKind) -> Option<Reported> {
     match kind {
-        RuleKind::Validate => Reported::Validate,
-        RuleKind::Mutate => Reported::MutateExisting,
-        RuleKind::Generate => Reported::Generate,
+        RuleKind::Validate => Some(Reported::Validate),
+        RuleKind::Mutate => Some(Reported::MutateExisting),
+        RuleKind::Generate => Some(Reported::Generate),
+        // What is gone has no report.
+        RuleKind::Delete => None,
     }
 }
 

@@ -59,6 +59,8 @@ pub enum RuleKind {
     Validate,
     /// Creates objects.
     Generate,
+    /// Deletes objects.
+    Delete,
 }
 
 /// The longest message of a rule, in bytes, as Kubernetes bounds those of its own policies.
@@ -217,6 +219,8 @@ pub enum Phase {
     Generate,
     /// Mutate rules for existing targets.
     MutateExisting,
+    /// What deletes objects. It is about objects as they are stored, not about requests.
+    Delete,
 }
 
 impl Phase {
@@ -227,6 +231,7 @@ impl Phase {
             Phase::Validate | Phase::Generate => {
                 &[Operation::Create, Operation::Update, Operation::Delete, Operation::Connect]
             }
+            Phase::Delete => &[],
         }
     }
 }

@@ -106,6 +106,18 @@ impl Review {
         if self.operation == Operation::Delete { &self.old_object } else { &self.object }
     }
 
+    /// The same about the object as it is stored, whatever is done to it in this review.
+    #[must_use]
+    pub fn stored(&self) -> Self {
+        Self {
+            operation: Operation::Create,
+            object: self.subject().clone(),
+            old_object: Value::Null,
+            attributes: Map::new(),
+            ..self.clone()
+        }
+    }
+
     /// The `request` variable.
     ///
     /// An admission request always has `object` and `oldObject`, null when absent; elsewhere an absent object is an

@@ -15,6 +15,8 @@ const VALIDATING_SOURCE: &str = "KyvernoValidatingPolicy";
 const MUTATING_SOURCE: &str = "KyvernoMutatingPolicy";
 /// The source of results of policies that generate, of `policies.kyverno.io`.
 const GENERATING_SOURCE: &str = "KyvernoGeneratingPolicy";
+/// The source of results of policies that delete, of `policies.kyverno.io`.
+const DELETING_SOURCE: &str = "KyvernoDeletingPolicy";
 
 /// What a report says about the policy of a result.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +58,7 @@ pub fn source(kind: ProgramKind) -> &'static str {
         ProgramKind::ValidatingPolicy | ProgramKind::NamespacedValidatingPolicy => VALIDATING_SOURCE,
         ProgramKind::MutatingPolicy | ProgramKind::NamespacedMutatingPolicy => MUTATING_SOURCE,
         ProgramKind::GeneratingPolicy | ProgramKind::NamespacedGeneratingPolicy => GENERATING_SOURCE,
+        ProgramKind::DeletingPolicy | ProgramKind::NamespacedDeletingPolicy => DELETING_SOURCE,
     }
 }
 
@@ -73,6 +76,8 @@ fn kind_of_source(source: &str, namespaced: bool) -> Option<ProgramKind> {
         MUTATING_SOURCE => Some(ProgramKind::MutatingPolicy),
         GENERATING_SOURCE if namespaced => Some(ProgramKind::NamespacedGeneratingPolicy),
         GENERATING_SOURCE => Some(ProgramKind::GeneratingPolicy),
+        DELETING_SOURCE if namespaced => Some(ProgramKind::NamespacedDeletingPolicy),
+        DELETING_SOURCE => Some(ProgramKind::DeletingPolicy),
         _ => None,
     }
 }

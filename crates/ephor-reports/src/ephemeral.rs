@@ -87,6 +87,8 @@ impl Ephemeral {
                 ProgramKind::NamespacedMutatingPolicy => "nmpol",
                 ProgramKind::GeneratingPolicy => "gpol",
                 ProgramKind::NamespacedGeneratingPolicy => "ngpol",
+                ProgramKind::DeletingPolicy => "dpol",
+                ProgramKind::NamespacedDeletingPolicy => "ndpol",
             };
             if policy.name.len() <= LONGEST_LABEL {
                 labels.insert(format!("{prefix}.kyverno.io/{}", policy.name), version.clone());

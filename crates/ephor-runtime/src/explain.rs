@@ -70,8 +70,10 @@ impl Explanation {
         let redact = Redactor::of([&review.object, &review.old_object]);
         let answers = &Learning::new(answers, Redactor::default());
         let mut explanation = Self::default();
-        for phase in [Phase::Mutate, Phase::Validate, Phase::Generate, Phase::MutateExisting] {
-            let done = drive(Evaluation::new(set, exceptions, review.clone(), phase).traced(), answers);
+        let stored = review.stored();
+        for phase in [Phase::Mutate, Phase::Validate, Phase::Generate, Phase::MutateExisting, Phase::Delete] {
+            let about = if phase == Phase::Delete { stored.clone() } else { review.clone() };
+            let done = drive(Evaluation::new(set, exceptions, about, phase).traced(), answers);
             let explained = done.traces.iter().filter_map(|trace| ExplainedRule::of(set, trace, &done, &redact));
             explanation.rules.extend(explained);
             if phase == Phase::Mutate && done.object != review.object {

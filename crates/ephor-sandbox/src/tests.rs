@@ -87,6 +87,7 @@ fn what_is_not_enforced_is_refused_or_warned_of() {
     };
     let added = sandbox.add([
         object("policies.kyverno.io/v1", "GeneratingPolicy", r#"{"generate":[{"expression":"null"}]}"#),
+        object("policies.kyverno.io/v1", "DeletingPolicy", r#"{"schedule":"@daily"}"#),
         object("policies.kyverno.io/v1", "ValidatingPolicy", r#"{"validations":[{"expression":"false"}]}"#),
         object(
             "kyverno.io/v2",
@@ -99,6 +100,8 @@ fn what_is_not_enforced_is_refused_or_warned_of() {
         refused,
         [
             "admission webhook \"validate-policy.kyverno.svc\" denied the request: kind: kind `GeneratingPolicy` of \
+             `policies.kyverno.io` is not supported yet",
+            "admission webhook \"validate-policy.kyverno.svc\" denied the request: kind: kind `DeletingPolicy` of \
              `policies.kyverno.io` is not supported yet",
             "admission webhook \"validate-policy.kyverno.svc\" denied the request: spec.matchConstraints: Required value: a \
              matchConstraints with at least one resource rule is required",

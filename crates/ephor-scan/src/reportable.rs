@@ -130,6 +130,8 @@ fn is_reported(rule: &CompiledRule, reported: &BTreeSet<Reported>) -> bool {
         Phase::Mutate => Reported::Mutate,
         Phase::MutateExisting => Reported::MutateExisting,
         Phase::Generate => Reported::Generate,
+        // What is gone has no report.
+        Phase::Delete => return false,
     };
     reported.contains(&sort)
 }

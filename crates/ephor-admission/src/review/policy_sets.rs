@@ -34,7 +34,7 @@ impl WebhookPolicies {
         let has_background_work = programs.iter().flat_map(|program| &program.rules).any(|rule| match &rule.body {
             Body::Generate(_) => true,
             Body::Mutate(body) => body.targets.is_some(),
-            Body::Validate(_) | Body::Admission(_) | Body::Policy(_) => false,
+            Body::Validate(_) | Body::Admission(_) | Body::Policy(_) | Body::Delete(_) => false,
         });
         Self {
             all: PolicySet::new(programs),

@@ -48,8 +48,8 @@ impl RequestResults {
                 let scanned = program.id.kind.is_of_cel() && program.background;
                 self.reported.contains(&Reported::Mutate) && !scanned
             }
-            // The background role reports them.
-            RuleKind::Generate => false,
+            // The background role reports what is generated; no request is about a deletion on a schedule.
+            RuleKind::Generate | RuleKind::Delete => false,
         }
     }
 }

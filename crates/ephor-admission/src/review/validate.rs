@@ -138,7 +138,7 @@ impl Weighing<'_> {
 fn actions<'p>(program: &'p Program, outcome: &Outcome) -> Option<&'p ephor_engine::compile::FailureActions> {
     match &program.rules.get(outcome.index)?.body {
         Body::Validate(body) => Some(&body.actions),
-        Body::Mutate(_) | Body::Generate(_) | Body::Admission(_) | Body::Policy(_) => None,
+        Body::Mutate(_) | Body::Generate(_) | Body::Admission(_) | Body::Policy(_) | Body::Delete(_) => None,
     }
 }
 

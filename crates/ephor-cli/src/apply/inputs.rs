@@ -264,6 +264,7 @@ fn plan(
         mutations: PolicyBatch::of(&programs, &[Phase::Mutate], true),
         validations: PolicyBatch::of(&programs, &[Phase::Validate], apart),
         creations: PolicyBatch::of(&programs, &[Phase::Generate, Phase::MutateExisting], apart),
+        deletions: PolicyBatch::of(&programs, &[Phase::Delete], false),
         cleanups,
         exceptions: ExceptionSet::new(exceptions),
         host: Host::new(),

@@ -101,8 +101,12 @@ impl Plan {
             resource.out.faults.push(Located::plain("invalid-values", message));
             return;
         }
-        // Cleanup looks at objects as they are stored.
+        // What deletes looks at objects as they are stored.
         review.object = original;
+        for batch in &self.deletions {
+            let done = facts::evaluate(&batch.set, &self.exceptions, review.clone(), Phase::Delete, &resource.answers);
+            resource.keep(batch, done.outcomes, &review);
+        }
         for (policy, program) in &self.cleanups {
             resource.clean(*policy, program, &review);
         }

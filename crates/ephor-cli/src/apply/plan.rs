@@ -71,6 +71,8 @@ pub struct Plan {
     pub validations: Vec<PolicyBatch>,
     /// Policies with generate or mutate-existing rules.
     pub creations: Vec<PolicyBatch>,
+    /// Policies that delete.
+    pub deletions: Vec<PolicyBatch>,
     /// Cleanup policies, each with its policy.
     pub cleanups: Vec<(usize, CleanupProgram)>,
     /// Exceptions, in load order.

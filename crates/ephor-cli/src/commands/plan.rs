@@ -159,7 +159,7 @@ fn acts(program: &Program) -> bool {
     program.rules.iter().any(|rule| match &rule.body {
         Body::Generate(_) | Body::Validate(_) => true,
         Body::Mutate(body) => body.targets.is_some(),
-        Body::Admission(_) | Body::Policy(_) => false,
+        Body::Admission(_) | Body::Policy(_) | Body::Delete(_) => false,
     })
 }
 

@@ -10,6 +10,7 @@ use ephor_engine::compile::{
 };
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::exceptions::Exception;
+use ephor_engine::policy::ProgramKind;
 use ephor_expr::Value;
 use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::value::Path as FieldPath;
@@ -99,22 +100,16 @@ const ADMISSION: [&str; 4] = [
 ];
 
 /// The kinds of `policies.kyverno.io` and Kubernetes that are recognised so that they are refused by name.
-const NOT_BUILT: [&str; 4] =
-    ["DeletingPolicy", "ImageValidatingPolicy", "NamespacedDeletingPolicy", "NamespacedImageValidatingPolicy"];
+const NOT_BUILT: [&str; 2] = ["ImageValidatingPolicy", "NamespacedImageValidatingPolicy"];
 
-/// The kinds of `policies.kyverno.io` that are evaluated.
-const CEL: [&str; 6] = [
-    "ValidatingPolicy",
-    "NamespacedValidatingPolicy",
-    "MutatingPolicy",
-    "NamespacedMutatingPolicy",
-    "GeneratingPolicy",
-    "NamespacedGeneratingPolicy",
-];
+/// Whether policies of this kind of `policies.kyverno.io` are evaluated.
+fn is_cel(kind: &str) -> bool {
+    ProgramKind::parse(kind).is_some_and(ProgramKind::is_of_cel)
+}
 
 /// Whether [`load_policies`] knows what to do with a kind.
 pub(super) fn is_policy_kind(kind: &str) -> bool {
-    KNOWN.contains(&kind) || CEL.contains(&kind) || ADMISSION.contains(&kind) || NOT_BUILT.contains(&kind)
+    KNOWN.contains(&kind) || is_cel(kind) || ADMISSION.contains(&kind) || NOT_BUILT.contains(&kind)
 }
 
 /// Loads the policies that `arguments` (files, directories, globs, `-`) hold, for where `served` is
@@ -186,7 +181,7 @@ fn load_document(document: Value, origin: Origin, foreign: Foreign, loaded: &mut
             loaded.report(check_global_context(&document), &origin);
             loaded.globals.push((document, origin));
         }
-        (POLICIES_GROUP, kind) if CEL.contains(&kind) => {
+        (POLICIES_GROUP, kind) if is_cel(kind) => {
             loaded.add(compile(&document), document, origin);
         }
         (POLICIES_GROUP, "PolicyException") => match Exception::compile(&document) {

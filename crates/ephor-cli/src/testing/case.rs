@@ -7,6 +7,7 @@ use ephor_cluster::Discovery;
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::exceptions::ExceptionSet;
 use ephor_engine::matching::UserInfo;
+use ephor_engine::outcome::Phase;
 use ephor_expr::value::Path as FieldPath;
 use ephor_expr::yaml::{Limits, parse_documents};
 use ephor_expr::{Str, Value};
@@ -313,17 +314,27 @@ impl Case {
         self.findings.extend(self.values.names().filter_map(|name| misspelt(name)));
     }
 
+    /// Whether a policy of this name deletes objects.
+    fn deletes(&self, policy: &str) -> bool {
+        let named = self.policies.policies.iter().filter(|p| p.program.id.name == policy || p.program.key == policy);
+        named.flat_map(|p| &p.program.rules).any(|rule| rule.phase() == Phase::Delete)
+    }
+
     fn check_results(&mut self) {
         for i in 0..self.results.len() {
             let Some(result) = self.results.get(i) else { break };
             let at = result_path(result);
             let word = result.result.clone();
+            let deletes = result.is_deleting_policy == Some(true) || self.deletes(&result.policy);
             let operation = result.operation.clone().filter(|o| !o.is_empty());
             if result.verdict().is_none() {
                 let message = format!("result `{word}` is not one of `pass`, `fail`, `skip`, `warn`, `error`");
                 self.fault("invalid-result", at.key("result"), message);
             }
-            if let Some(word) = operation
+            if deletes && operation.is_some() {
+                let message = "a policy that deletes judges what is stored, whatever the operation: leave it out";
+                self.fault("invalid-result", at.key("operation"), message);
+            } else if let Some(word) = operation
                 && crate::load::parse_operation(&word).is_none()
             {
                 let message = format!("operation `{word}` is not one of `CREATE`, `UPDATE`, `DELETE`, `CONNECT`");

@@ -1,5 +1,6 @@
 //! Policies over the triggers of a test, in upstream's order: mutations, each policy on the output of the
-//! one before; then, on the object after, validations, mutations of targets and generations.
+//! one before; then, on the object after, validations, mutations of targets and generations; then, on the trigger as it
+//! is stored, deletions.
 
 use std::sync::Arc;
 
@@ -38,6 +39,8 @@ struct PolicyBatch {
     set: PolicySet,
     name: ephor_expr::Str,
     phases: Vec<Phase>,
+    /// The phases in which it judges any JSON value.
+    of_json: Vec<Phase>,
     at_hand: Host,
     /// Clone sources, for generate rules.
     sources: Vec<Value>,
@@ -98,6 +101,7 @@ pub(super) fn responses(case: &mut Case) -> Vec<Response> {
             }
         }
     }
+    responses.extend(of_deletions(case, &batches, now));
     responses.extend(of_payloads(case, &batches, now));
     for fault in faults {
         case.fault("invalid-values", FieldPath::root(), fault.to_string());
@@ -105,21 +109,36 @@ pub(super) fn responses(case: &mut Case) -> Vec<Response> {
     responses
 }
 
+/// What policies that delete make of the triggers. No operation is under way for them.
+fn of_deletions(case: &Case, batches: &[PolicyBatch], now: jiff::Timestamp) -> Vec<Response> {
+    let mut responses = Vec::new();
+    for (trigger, object) in case.triggers.iter().enumerate() {
+        for (policy, batch) in batches.iter().enumerate().filter(|(_, batch)| batch.phases.contains(&Phase::Delete)) {
+            let answers = Learning::new(&batch.at_hand, Redactor::of([object]));
+            let mut done =
+                evaluate(&batch.set, &case.exceptions, of_object(case, object, now), Phase::Delete, &answers);
+            answers.redact_outcomes(&mut done.outcomes);
+            let subject = Subject::Trigger(trigger);
+            responses.push(Response { policy, subject, operation: None, outcomes: done.outcomes, after: done.object });
+        }
+    }
+    responses
+}
+
 /// What policies that judge any JSON value make of the payloads.
 fn of_payloads(case: &Case, batches: &[PolicyBatch], now: jiff::Timestamp) -> Vec<Response> {
-    let judges = |(policy, _): &(usize, &PolicyBatch)| {
-        let program = case.policies.policies.get(*policy).map(|loaded| &loaded.program);
-        program.is_some_and(|program| program.rules.iter().any(|rule| rule.body.judges_json()))
-    };
     let mut responses = Vec::new();
     for (index, payload) in case.payloads.iter().enumerate() {
-        for (policy, batch) in batches.iter().enumerate().filter(judges) {
-            let review = Review::of_object(payload.value.clone(), now);
-            let answers = Learning::new(&batch.at_hand, Redactor::of([&payload.value]));
-            let mut done = evaluate(&batch.set, &case.exceptions, review, Phase::Validate, &answers);
-            answers.redact_outcomes(&mut done.outcomes);
-            let subject = Subject::Payload(index);
-            responses.push(Response { policy, subject, operation: None, outcomes: done.outcomes, after: done.object });
+        for (policy, batch) in batches.iter().enumerate() {
+            for phase in &batch.of_json {
+                let review = Review::of_object(payload.value.clone(), now);
+                let answers = Learning::new(&batch.at_hand, Redactor::of([&payload.value]));
+                let mut done = evaluate(&batch.set, &case.exceptions, review, *phase, &answers);
+                answers.redact_outcomes(&mut done.outcomes);
+                let subject = Subject::Payload(index);
+                let (outcomes, after) = (done.outcomes, done.object);
+                responses.push(Response { policy, subject, operation: None, outcomes, after });
+            }
         }
     }
     responses
@@ -129,10 +148,12 @@ fn batches(case: &mut Case) -> Vec<PolicyBatch> {
     let mut batches = Vec::with_capacity(case.policies.policies.len());
     for i in 0..case.policies.policies.len() {
         let Some(program) = case.policies.policies.get(i).map(|loaded| Arc::clone(&loaded.program)) else { break };
-        let mut phases: Vec<Phase> = Vec::new();
+        let (mut phases, mut of_json): (Vec<Phase>, Vec<Phase>) = Default::default();
         for rule in &program.rules {
-            if !phases.contains(&rule.phase()) {
-                phases.push(rule.phase());
+            for (known, takes_part) in [(&mut phases, true), (&mut of_json, rule.body.judges_json())] {
+                if takes_part && !known.contains(&rule.phase()) {
+                    known.push(rule.phase());
+                }
             }
         }
         let mut files: Vec<ephor_expr::Str> = Vec::new();
@@ -149,6 +170,7 @@ fn batches(case: &mut Case) -> Vec<PolicyBatch> {
             name: program.id.name.clone(),
             set: PolicySet::new(vec![program]),
             phases,
+            of_json,
             at_hand: Host::new().with(case.mocks.clone()).with(images).with(at_hand),
             sources,
         });
@@ -181,6 +203,14 @@ fn review(
     operation: Option<Operation>,
     now: jiff::Timestamp,
 ) -> Result<Review, ValuesError> {
+    let mut review = of_object(case, object, now);
+    review.user.clone_from(&case.user);
+    case.values.apply(&mut review, policy, None, operation)?;
+    Ok(review)
+}
+
+/// A review of an object, with what the test says about its kind and namespace.
+fn of_object(case: &Case, object: &Value, now: jiff::Timestamp) -> Review {
     let mut review = Review::of_object(object.clone(), now);
     // Where there is an imagined cluster, kinds are what they are.
     if case.cluster.is_none()
@@ -189,8 +219,6 @@ fn review(
         review.gvk = parent;
         review.subresource = subresource;
     }
-    review.user.clone_from(&case.user);
     review.namespace_labels = case.values.namespace_labels(&review.namespace);
-    case.values.apply(&mut review, policy, None, operation)?;
-    Ok(review)
+    review
 }

@@ -151,7 +151,7 @@ impl<'j> Judge<'j> {
             return row(false, Reason::Want { want: self.want, got: hit.verdict }, hit.message);
         }
         let files: Vec<&Str> = match hit.outcome.kind {
-            RuleKind::Validate => Vec::new(),
+            RuleKind::Validate | RuleKind::Delete => Vec::new(),
             RuleKind::Mutate => self.result.patched_resources.iter().filter(|file| !file.is_empty()).collect(),
             RuleKind::Generate => generated_files(self.result).collect(),
         };

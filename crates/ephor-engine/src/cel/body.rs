@@ -39,6 +39,11 @@ pub enum Place {
         /// Whether it is a `NamespacedGeneratingPolicy`.
         namespaced: bool,
     },
+    /// A `DeletingPolicy`.
+    DeletingPolicy {
+        /// Whether it is a `NamespacedDeletingPolicy`.
+        namespaced: bool,
+    },
 }
 
 /// Whose rules hold for messages, errors and limits.
@@ -54,9 +59,10 @@ pub(super) enum Dialect {
 impl Place {
     fn dialect(self) -> Dialect {
         match self {
-            Place::ValidatingPolicy { .. } | Place::MutatingPolicy { .. } | Place::GeneratingPolicy { .. } => {
-                Dialect::Kyverno
-            }
+            Place::ValidatingPolicy { .. }
+            | Place::MutatingPolicy { .. }
+            | Place::GeneratingPolicy { .. }
+            | Place::DeletingPolicy { .. } => Dialect::Kyverno,
             Place::Validation { .. } | Place::Mutation { .. } | Place::Webhook => Dialect::Kubernetes,
         }
     }
@@ -64,9 +70,7 @@ impl Place {
     /// The environment of messages, which cannot ask the authorizer.
     fn messages(self) -> Environment {
         let profile = match self {
-            Place::ValidatingPolicy { .. } | Place::MutatingPolicy { .. } | Place::GeneratingPolicy { .. } => {
-                return self.environment();
-            }
+            _ if self.dialect() == Dialect::Kyverno => return self.environment(),
             Place::Validation { params: true } | Place::Mutation { params: true } => Kubernetes::Message,
             _ => Kubernetes::MessageWithoutParams,
         };
@@ -80,7 +84,13 @@ impl Place {
             Place::ValidatingPolicy { namespaced: true }
                 | Place::MutatingPolicy { namespaced: true }
                 | Place::GeneratingPolicy { namespaced: true }
+                | Place::DeletingPolicy { namespaced: true }
         )
+    }
+
+    /// Whether expressions there are evaluated without a request. They may mention one, and then have no value.
+    fn lacks_request(self) -> bool {
+        matches!(self, Place::DeletingPolicy { .. })
     }
 
     fn environment(self) -> Environment {
@@ -96,6 +106,8 @@ impl Place {
             Place::ValidatingPolicy { namespaced: true } => return Kyverno::NamespacedValidating.environment(),
             Place::GeneratingPolicy { namespaced: false } => return Kyverno::Generating.environment(),
             Place::GeneratingPolicy { namespaced: true } => return Kyverno::NamespacedGenerating.environment(),
+            Place::DeletingPolicy { namespaced: false } => return Kyverno::Deleting.environment(),
+            Place::DeletingPolicy { namespaced: true } => return Kyverno::NamespacedDeleting.environment(),
         };
         profile.environment()
     }
@@ -243,6 +255,8 @@ pub(super) struct Patch {
 #[derive(Debug, Default)]
 pub struct Body {
     pub(super) dialect: Dialect,
+    /// Whether there is no request that expressions could read.
+    pub(super) lacks_request: bool,
     pub(super) variables: Vec<Variable>,
     pub(super) conditions: Vec<Condition>,
     pub(super) validations: Vec<Validation>,
@@ -265,7 +279,8 @@ impl Body {
     pub fn compile(source: &Source<'_>) -> Result<Self, Vec<Fault>> {
         let mut compiler = Compiler { environment: source.place.environment(), faults: Vec::new() };
         let mut messages = None;
-        let mut body = Self { dialect: source.place.dialect(), ..Self::default() };
+        let (dialect, lacks_request) = (source.place.dialect(), source.place.lacks_request());
+        let mut body = Self { dialect, lacks_request, ..Self::default() };
         let variables = match body.dialect {
             Dialect::Kubernetes => VARIABLES,
             Dialect::Kyverno => KYVERNO_VARIABLES,

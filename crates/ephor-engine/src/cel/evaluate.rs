@@ -432,6 +432,7 @@ impl<'v> Scope<'v> for Evaluator<'v> {
         let inputs = self.inputs;
         Some(match name {
             "object" => Ok(Val::from_json(&inputs.review.object)),
+            "oldObject" | "request" if self.body.lacks_request => return None,
             "oldObject" => Ok(Val::from_json(&inputs.review.old_object)),
             "request" if self.body.dialect == Dialect::Kyverno => Ok(Val::from_json(inputs.request_with_objects())),
             "request" => Ok(Val::from_json(inputs.request())),

@@ -3,7 +3,7 @@
 use ephor_expr::Value;
 use ephor_expr::value::{Path, decode};
 
-use super::{bodies, context, cron, selection};
+use super::{CronGrammar, bodies, context, cron, selection};
 use crate::compile::decode_finding;
 use crate::conditions::CompiledConditions;
 use crate::diagnostic::Diagnostic;
@@ -36,7 +36,7 @@ pub fn check_cleanup(document: &Value) -> Vec<Diagnostic> {
         found.push(finding.with_help("remove it, or make this a `CleanupPolicy`"));
     }
     let spec = Path::root().key("spec");
-    if let Some(fault) = cron::fault(&cleanup.spec.schedule) {
+    if let Some(fault) = cron::fault(&cleanup.spec.schedule, CronGrammar::Minutes) {
         let message = format!("schedule spec in the cleanupPolicy is not in proper cron format: {fault}");
         found.push(Diagnostic::error("schedule", spec.key("schedule"), message));
     }

@@ -25,6 +25,7 @@ mod variables;
 
 pub use autogen::AUTOGEN_KIND;
 pub use cleanup::check_cleanup;
+pub(crate) use cron::{CronGrammar, fault as cron_fault};
 pub use exception::check_exception;
 pub use generate::{MISSING_API_VERSION, check_namespaces};
 pub use global_context::check_global_context;

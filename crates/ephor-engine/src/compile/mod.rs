@@ -6,6 +6,7 @@
 mod action;
 mod admission;
 mod admission_fields;
+mod deleting;
 mod demands;
 mod generate;
 mod generating;

@@ -9,6 +9,7 @@ use crate::conditions::CompiledConditions;
 use crate::matching::{Matcher, RequestMatcher, Selector};
 use crate::outcome::RuleKind;
 use crate::policy::Order;
+use crate::rules::delete::PolicyDeletion;
 use crate::rules::generate::policy::PolicyGeneration;
 use crate::rules::mutate::JsonPatch;
 use crate::rules::mutate::admission::AdmissionMutation;
@@ -70,6 +71,8 @@ pub enum Body {
     Admission(Box<AdmissionMutation>),
     /// Changes objects: a `MutatingPolicy`.
     Policy(Box<PolicyMutation>),
+    /// Deletes objects: a `DeletingPolicy`.
+    Delete(Box<PolicyDeletion>),
 }
 
 impl Body {
@@ -87,6 +90,7 @@ impl Body {
                 GeneratedContent::Policy(generation) => Some(&generation.constraints),
                 GeneratedContent::Targets(_) => None,
             },
+            Body::Delete(deletion) => deletion.constraints.as_ref(),
             Body::Mutate(_) => None,
         }
     }
@@ -97,6 +101,7 @@ impl Body {
             Body::Validate(body) => {
                 matches!(&body.check, ValidateCheck::Policy(check) if check.constraints.is_none())
             }
+            Body::Delete(deletion) => deletion.constraints.is_none(),
             _ => false,
         }
     }
@@ -107,6 +112,7 @@ impl Body {
             Body::Validate(_) => RuleKind::Validate,
             Body::Mutate(_) | Body::Admission(_) | Body::Policy(_) => RuleKind::Mutate,
             Body::Generate(_) => RuleKind::Generate,
+            Body::Delete(_) => RuleKind::Delete,
         }
     }
 }

@@ -8,6 +8,7 @@ use ephor_expr::{Str, Value};
 
 use super::Compiled;
 use super::action::FailureActions;
+use super::deleting::compile_deleting;
 use super::demands::{Hook, RuleDemands};
 use super::generating::compile_generating;
 use super::mutating::compile_mutating;
@@ -34,6 +35,7 @@ pub(super) fn compile_policy(document: &Value) -> Compiled {
     match ProgramKind::parse(kind) {
         Some(ProgramKind::MutatingPolicy | ProgramKind::NamespacedMutatingPolicy) => compile_mutating(document),
         Some(ProgramKind::GeneratingPolicy | ProgramKind::NamespacedGeneratingPolicy) => compile_generating(document),
+        Some(ProgramKind::DeletingPolicy | ProgramKind::NamespacedDeletingPolicy) => compile_deleting(document),
         Some(ProgramKind::ValidatingPolicy | ProgramKind::NamespacedValidatingPolicy) => compile_validating(document),
         _ => {
             let text = format!("kind `{kind}` of `{POLICIES_GROUP}` is not supported yet");

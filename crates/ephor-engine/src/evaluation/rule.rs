@@ -358,6 +358,7 @@ impl<'e> RuleRun<'e> {
                 };
                 Ok(judged?.map(|judgement| (judgement, None)))
             }
+            Body::Delete(deletion) => Ok(deletion.judge(scope, self.exceptions)?.map(|judgement| (judgement, None))),
         }
     }
 
@@ -441,6 +442,7 @@ impl CompiledRule {
             (_, RuleKind::Mutate) => Phase::Mutate,
             (_, RuleKind::Validate) => Phase::Validate,
             (_, RuleKind::Generate) => Phase::Generate,
+            (_, RuleKind::Delete) => Phase::Delete,
         }
     }
 }

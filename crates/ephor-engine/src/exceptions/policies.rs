@@ -181,26 +181,58 @@ impl PolicyExemption {
     }
 }
 
+/// Exceptions from a policy that hold for a request.
+struct Holding<'x> {
+    exceptions: Vec<&'x PolicyExemption>,
+    /// Why it cannot be told of one whether it holds.
+    unclear: Option<String>,
+}
+
+/// Those of `exceptions` that name `policy` and whose conditions the request meets.
+fn holding<'x>(
+    exceptions: impl Iterator<Item = &'x PolicyExemption>,
+    policy: &PolicyId,
+    inputs: &Inputs<'_>,
+) -> Result<Holding<'x>, Halt> {
+    let now = inputs.now();
+    let mut holding = Holding { exceptions: Vec::new(), unclear: None };
+    let valid = |exception: &&PolicyExemption| exception.expires.is_none_or(|expires| now < expires);
+    for exception in exceptions.filter(|exception| exception.is_about(policy)).filter(valid) {
+        match Evaluator::new(&exception.body, inputs, &Value::Null).matches()? {
+            Matched::No(_) => {}
+            Matched::Failed(text) => {
+                holding.unclear.get_or_insert_with(|| format!("exception {}: {text}", exception.key));
+            }
+            Matched::Yes => holding.exceptions.push(exception),
+        }
+    }
+    Ok(holding)
+}
+
+/// The keys of those that name `policy` and whose conditions the request meets; or why that cannot be told.
+pub(super) fn applying<'x>(
+    exceptions: impl Iterator<Item = &'x PolicyExemption>,
+    policy: &PolicyId,
+    inputs: &Inputs<'_>,
+) -> Result<Result<Vec<Str>, String>, Halt> {
+    let holding = holding(exceptions, policy, inputs)?;
+    let keys: Vec<Str> = holding.exceptions.iter().map(|exception| exception.key.clone()).collect();
+    Ok(match holding.unclear {
+        Some(text) if keys.is_empty() => Err(text),
+        _ => Ok(keys),
+    })
+}
+
 /// What those of `exceptions` say that name `policy` and whose conditions the request meets.
 pub(super) fn exempted<'x>(
     exceptions: impl Iterator<Item = &'x PolicyExemption>,
     policy: &PolicyId,
     inputs: &Inputs<'_>,
 ) -> Result<Exempted, Halt> {
-    let now = inputs.now();
+    let Holding { exceptions, unclear } = holding(exceptions, policy, inputs)?;
     let (mut images, mut values) = (Vec::new(), Vec::new());
     let mut whole: Vec<&PolicyExemption> = Vec::new();
-    let mut unclear = None;
-    let valid = |exception: &&PolicyExemption| exception.expires.is_none_or(|expires| now < expires);
-    for exception in exceptions.filter(|exception| exception.is_about(policy)).filter(valid) {
-        match Evaluator::new(&exception.body, inputs, &Value::Null).matches()? {
-            Matched::No(_) => continue,
-            Matched::Failed(text) => {
-                unclear.get_or_insert_with(|| format!("exception {}: {text}", exception.key));
-                continue;
-            }
-            Matched::Yes => {}
-        }
+    for exception in exceptions {
         if exception.images.is_empty() && exception.values.is_empty() {
             whole.push(exception);
         }

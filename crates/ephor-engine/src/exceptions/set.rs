@@ -5,7 +5,7 @@ use ephor_expr::value::{Path, decode};
 use ephor_expr::{Str, Value};
 use rustc_hash::FxHashMap;
 
-use super::policies::{PolicyExceptionSpec, PolicyExemption, exempted};
+use super::policies::{PolicyExceptionSpec, PolicyExemption, applying, exempted};
 use crate::cel::Inputs;
 use crate::compile::{POLICIES_GROUP, decode_finding};
 use crate::conditions::CompiledConditions;
@@ -247,5 +247,9 @@ impl ExceptionSet {
 impl Exemptions for ExceptionSet {
     fn exempted(&self, policy: &PolicyId, inputs: &Inputs<'_>) -> Result<Exempted, Halt> {
         exempted(self.all.iter().filter_map(Exception::policies), policy, inputs)
+    }
+
+    fn applying(&self, policy: &PolicyId, inputs: &Inputs<'_>) -> Result<Result<Vec<Str>, String>, Halt> {
+        applying(self.all.iter().filter_map(Exception::policies), policy, inputs)
     }
 }

@@ -33,6 +33,10 @@ pub enum ProgramKind {
     GeneratingPolicy,
     /// `NamespacedGeneratingPolicy` of `policies.kyverno.io`.
     NamespacedGeneratingPolicy,
+    /// `DeletingPolicy` of `policies.kyverno.io`.
+    DeletingPolicy,
+    /// `NamespacedDeletingPolicy` of `policies.kyverno.io`.
+    NamespacedDeletingPolicy,
 }
 
 impl ProgramKind {
@@ -49,6 +53,7 @@ impl ProgramKind {
                 | Self::NamespacedValidatingPolicy
                 | Self::NamespacedMutatingPolicy
                 | Self::NamespacedGeneratingPolicy
+                | Self::NamespacedDeletingPolicy
         )
     }
 
@@ -62,6 +67,8 @@ impl ProgramKind {
                 | Self::NamespacedMutatingPolicy
                 | Self::GeneratingPolicy
                 | Self::NamespacedGeneratingPolicy
+                | Self::DeletingPolicy
+                | Self::NamespacedDeletingPolicy
         )
     }
 
@@ -85,7 +92,7 @@ impl ProgramKind {
         Self::ALL.into_iter().find(|known| known.as_str() == kind)
     }
 
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::ClusterPolicy,
         Self::Policy,
         Self::ValidatingAdmissionPolicy,
@@ -96,6 +103,8 @@ impl ProgramKind {
         Self::NamespacedMutatingPolicy,
         Self::GeneratingPolicy,
         Self::NamespacedGeneratingPolicy,
+        Self::DeletingPolicy,
+        Self::NamespacedDeletingPolicy,
     ];
 
     /// The kind, as documents spell it.
@@ -111,6 +120,8 @@ impl ProgramKind {
             Self::NamespacedMutatingPolicy => "NamespacedMutatingPolicy",
             Self::GeneratingPolicy => "GeneratingPolicy",
             Self::NamespacedGeneratingPolicy => "NamespacedGeneratingPolicy",
+            Self::DeletingPolicy => "DeletingPolicy",
+            Self::NamespacedDeletingPolicy => "NamespacedDeletingPolicy",
         }
     }
 }

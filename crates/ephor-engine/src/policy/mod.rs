@@ -11,6 +11,7 @@ mod cel;
 mod cleanup;
 mod conditions;
 mod context;
+mod deleting;
 mod exception;
 mod generate;
 mod generating;
@@ -44,6 +45,7 @@ pub use conditions::{AnyAll, Condition, Conditions};
 pub use context::{
     ApiCall, ConfigMapRef, ContextEntry, GlobalRef, HttpMethod, ImageData, RequestData, ServiceCall, VariableEntry,
 };
+pub use deleting::{DeletingPolicy, DeletingPolicySpec};
 pub use exception::{ExceptionRules, ExceptionSpec, PolicyException};
 pub use generate::{Clone, CloneList, Generate, GenerateForEach, GenerateParts};
 pub use generating::{

@@ -6,11 +6,13 @@
 //! - [`validate`]: verdicts on a resource.
 //! - [`mutate`]: changes to a resource.
 //! - `generate`: the objects that should exist for a trigger.
+//! - [`delete`]: whether an object is to go.
 
 pub mod admission;
 pub mod anchor;
 pub(crate) mod conditions;
 pub(crate) mod cost;
+pub mod delete;
 pub(crate) mod generate;
 pub(crate) mod judgement;
 pub mod mutate;

@@ -24,8 +24,8 @@ pub struct RuleRef {
 #[derive(Debug, Default)]
 pub struct PolicySet {
     programs: Vec<Arc<Program>>,
-    cluster: [ByKind; 4],
-    namespaced: FxHashMap<Str, [ByKind; 4]>,
+    cluster: [ByKind; PHASES],
+    namespaced: FxHashMap<Str, [ByKind; PHASES]>,
 }
 
 /// Rules of one phase by the kind or the resource that they name; those that name any are candidates for every kind.
@@ -37,12 +37,16 @@ struct ByKind {
     any: Vec<RuleRef>,
 }
 
+/// How many phases there are.
+const PHASES: usize = 5;
+
 fn slot(phase: Phase) -> usize {
     match phase {
         Phase::Mutate => 0,
         Phase::Validate => 1,
         Phase::Generate => 2,
         Phase::MutateExisting => 3,
+        Phase::Delete => 4,
     }
 }
 

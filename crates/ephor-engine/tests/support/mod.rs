@@ -14,8 +14,9 @@ use ephor_engine::select::PolicySet;
 use ephor_expr::{Map, Value, yaml};
 use std::sync::Arc;
 
-/// All phases, in the order of an admission request.
-pub(crate) const PHASES: [Phase; 4] = [Phase::Mutate, Phase::Validate, Phase::Generate, Phase::MutateExisting];
+/// All phases, in the order of an admission request; what deletes comes last.
+pub(crate) const PHASES: [Phase; 5] =
+    [Phase::Mutate, Phase::Validate, Phase::Generate, Phase::MutateExisting, Phase::Delete];
 
 /// What policies are tried with.
 pub(crate) struct Trial {
@@ -60,7 +61,10 @@ impl Trial {
         let mut facts = Facts::new();
         let mut ran = Ran { outcomes: Vec::new(), object: self.review.object.clone(), asked: Vec::new() };
         for phase in PHASES {
-            let review = Review { object: ran.object.clone(), ..self.review.clone() };
+            let review = match phase {
+                Phase::Delete => self.review.stored(),
+                _ => Review { object: ran.object.clone(), ..self.review.clone() },
+            };
             let mut evaluation = Evaluation::new(&self.set, &self.exceptions, review, phase);
             while let Step::Need(needs) = evaluation.step(&facts) {
                 for need in needs {
@@ -73,7 +77,9 @@ impl Trial {
             }
             let done = evaluation.finish();
             ran.outcomes.extend(done.outcomes);
-            ran.object = done.object;
+            if phase != Phase::Delete {
+                ran.object = done.object;
+            }
         }
         ran
     }

@@ -9,6 +9,7 @@ mod bounds;
 mod cel_bounds;
 mod check;
 mod context;
+mod deleting_policies;
 mod generate;
 mod generating_policies;
 mod injection;

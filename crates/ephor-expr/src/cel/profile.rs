@@ -207,6 +207,8 @@ pub enum Kyverno {
     NamespacedGenerating,
     /// `DeletingPolicy`.
     Deleting,
+    /// `NamespacedDeletingPolicy`.
+    NamespacedDeleting,
     /// `ImageValidatingPolicy`.
     ImageValidating,
 }
@@ -232,9 +234,10 @@ impl Kyverno {
             libraries.push(library::KYVERNO_ARCHIVES);
         }
         libraries.push(match self {
-            Kyverno::NamespacedValidating | Kyverno::NamespacedMutating | Kyverno::NamespacedGenerating => {
-                library::KYVERNO_NAMESPACE_RESOURCES
-            }
+            Kyverno::NamespacedValidating
+            | Kyverno::NamespacedMutating
+            | Kyverno::NamespacedGenerating
+            | Kyverno::NamespacedDeleting => library::KYVERNO_NAMESPACE_RESOURCES,
             _ => library::KYVERNO_CLUSTER_RESOURCES,
         });
         let mutates = matches!(self, Kyverno::Mutating | Kyverno::NamespacedMutating);
@@ -245,7 +248,8 @@ impl Kyverno {
                 _ => library::KYVERNO_GENERATOR,
             });
         }
-        if !matches!(self, Kyverno::Generating | Kyverno::NamespacedGenerating | Kyverno::Deleting) {
+        let deletes = matches!(self, Kyverno::Deleting | Kyverno::NamespacedDeleting);
+        if !deletes && !matches!(self, Kyverno::Generating | Kyverno::NamespacedGenerating) {
             libraries.push(library::KYVERNO_SERVICE_ACCOUNTS);
         }
         if self == Kyverno::ImageValidating {
@@ -271,10 +275,10 @@ impl Kyverno {
             constructible: false,
         });
         let lists = ["allowedImages", "allowedValues"].map(|name| (name.into(), Type::list(Type::String)));
-        let exceptions = if self == Kyverno::Deleting { "compiler.Exception" } else { "libs.Exception" };
+        let exceptions = if deletes { "compiler.Exception" } else { "libs.Exception" };
         environment.declare_object(ObjectType {
             name: exceptions.into(),
-            fields: if self == Kyverno::Deleting { BTreeMap::new() } else { lists.into() },
+            fields: if deletes { BTreeMap::new() } else { lists.into() },
             constructible: false,
         });
         if self != Kyverno::ImageValidating {

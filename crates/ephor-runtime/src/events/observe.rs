@@ -39,7 +39,7 @@ impl Recorder {
         match (outcome.verdict, outcome.kind) {
             (Verdict::Pass, RuleKind::Validate) => self.wants(Reason::Applied, Action::Passed),
             (Verdict::Pass, RuleKind::Mutate) => self.wants(Reason::Applied, Action::Mutated),
-            (Verdict::Pass, RuleKind::Generate) => false,
+            (Verdict::Pass, RuleKind::Generate | RuleKind::Delete) => false,
             (Verdict::Skip, _) => outcome.detail.as_ref().is_some_and(|detail| !detail.exceptions.is_empty()),
             (Verdict::Fail | Verdict::Warn | Verdict::Error, _) => true,
         }

@@ -69,7 +69,7 @@ fn of_policy(policy: &StoredPolicy) -> [Label<'_>; 5] {
 pub(super) fn of_program(program: &Program) -> [Label<'_>; 5] {
     let enforces = |rule: &CompiledRule| match &rule.body {
         Body::Validate(body) => body.actions.enforces(),
-        Body::Mutate(_) | Body::Generate(_) | Body::Admission(_) | Body::Policy(_) => false,
+        Body::Mutate(_) | Body::Generate(_) | Body::Admission(_) | Body::Policy(_) | Body::Delete(_) => false,
     };
     [
         ("policy_validation_mode", if program.rules.iter().any(enforces) { "enforce" } else { "audit" }),
@@ -86,5 +86,6 @@ pub(super) fn rule_type(kind: RuleKind) -> &'static str {
         RuleKind::Mutate => "mutate",
         RuleKind::Validate => "validate",
         RuleKind::Generate => "generate",
+        RuleKind::Delete => "delete",
     }
 }

@@ -34,6 +34,10 @@ pub(crate) enum Exempted {
 pub(crate) trait Exemptions {
     /// What they say of a policy and a request.
     fn exempted(&self, policy: &PolicyId, inputs: &Inputs<'_>) -> Result<Exempted, Halt>;
+
+    /// The keys of those that hold for a policy and a request, whatever they allow; or why that cannot be told, if none
+    /// is known to hold.
+    fn applying(&self, policy: &PolicyId, inputs: &Inputs<'_>) -> Result<Result<Vec<Str>, String>, Halt>;
 }
 
 /// A compiled policy, or what auto-gen made of it.

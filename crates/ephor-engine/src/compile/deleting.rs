@@ -8,7 +8,7 @@ use super::demands::RuleDemands;
 use super::policy::decode_finding;
 use super::rule::{Body, CompiledRule};
 use super::validating::{self, Common};
-use crate::cel::{self, Fault, Listed, Place, Source};
+use crate::cel::{Listed, Place, Source};
 use crate::check::{CronGrammar, cron_fault};
 use crate::diagnostic::Diagnostic;
 use crate::policy::{
@@ -66,13 +66,7 @@ fn rule(common: &Common<'_>, spec: &DeletingPolicySpec, findings: &mut Vec<Diagn
         conditions: Listed { items: &spec.conditions, path: path.key("conditions") },
         ..Source::at(Place::DeletingPolicy { namespaced: common.id.kind.is_namespaced() })
     };
-    let body = match cel::Body::compile(&source) {
-        Ok(body) => Some(body),
-        Err(faults) => {
-            findings.extend(faults.into_iter().map(Fault::diagnostic));
-            None
-        }
-    };
+    let body = validating::body(&source, findings);
     let constraints = match &spec.match_constraints {
         Some(constraints) => Some(validating::matcher(Some(&of_any_operation(constraints)), findings)?),
         None => None,

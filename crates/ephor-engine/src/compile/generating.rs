@@ -9,7 +9,7 @@ use super::policy::decode_finding;
 use super::rule::{Body, CompiledRule, GeneratedBody, GeneratedContent};
 use super::validating::{self, Common};
 use super::webhook::Form;
-use crate::cel::{self, Fault, Listed, Place, Source};
+use crate::cel::{Listed, Place, Source};
 use crate::diagnostic::Diagnostic;
 use crate::policy::{FailurePolicy, GeneratingPolicy, GeneratingPolicySpec, PodControllers, PolicyId, Switch};
 use crate::rules::generate::policy::PolicyGeneration;
@@ -55,13 +55,7 @@ fn rule(common: &Common<'_>, spec: &GeneratingPolicySpec, findings: &mut Vec<Dia
         generations: Listed { items: &spec.generate, path: path.key("generate") },
         ..Source::at(Place::GeneratingPolicy { namespaced: common.id.kind.is_namespaced() })
     };
-    let body = match cel::Body::compile(&source) {
-        Ok(body) => Some(body),
-        Err(faults) => {
-            findings.extend(faults.into_iter().map(Fault::diagnostic));
-            None
-        }
-    };
+    let body = validating::body(&source, findings);
     let constraints = validating::matcher(spec.match_constraints.as_ref(), findings)?;
     let generation = PolicyGeneration { id: common.id.clone(), constraints, body: body? };
     let on = |switch: Switch| switch.enabled.unwrap_or(false);

@@ -3,6 +3,8 @@
 //! In goes a document, out comes a program with one rule without a name, and one for each form that auto-gen makes. So
 //! the engine judges it like any other policy.
 
+use std::collections::BTreeSet;
+
 use ephor_expr::value::{Path, decode_rest};
 use ephor_expr::{Str, Value};
 
@@ -128,13 +130,7 @@ fn rule(
         annotations: Listed { items: &spec.audit_annotations, path: path.key("auditAnnotations") },
         ..Source::at(Place::ValidatingPolicy { namespaced: common.id.kind.is_namespaced() })
     };
-    let body = match cel::Body::compile(&source) {
-        Ok(body) => Some(body),
-        Err(faults) => {
-            findings.extend(faults.into_iter().map(Fault::diagnostic));
-            None
-        }
-    };
+    let body = body(&source, findings);
     let is_json = spec.evaluation.mode == Some(EvaluationMode::Json);
     let constraints = if is_json { None } else { Some(matcher(spec.match_constraints.as_ref(), findings)?) };
     let check = PolicyCheck {
@@ -236,6 +232,31 @@ pub(super) fn matcher(constraints: Option<&MatchResources>, findings: &mut Vec<D
         Err(error) => {
             findings.push(Diagnostic::error("invalid-selector", error.path().clone(), error.to_string()));
             None
+        }
+    }
+}
+
+/// The expressions, compiled; `None` if some do not compile.
+pub(super) fn body(source: &Source<'_>, findings: &mut Vec<Diagnostic>) -> Option<cel::Body> {
+    let conditions = source.conditions.items.iter().map(|condition| &condition.name);
+    check_names(conditions, &source.conditions.path, findings);
+    check_names(source.variables.items.iter().map(|variable| &variable.name), &source.variables.path, findings);
+    match cel::Body::compile(source) {
+        Ok(body) => Some(body),
+        Err(faults) => {
+            findings.extend(faults.into_iter().map(Fault::diagnostic));
+            None
+        }
+    }
+}
+
+/// Checks that no name is there twice: for an API server these lists are maps, and it stores no such policy.
+fn check_names<'n>(names: impl Iterator<Item = &'n Str>, path: &Path, findings: &mut Vec<Diagnostic>) {
+    let mut seen = BTreeSet::new();
+    for (i, name) in names.enumerate() {
+        if !name.is_empty() && !seen.insert(name) {
+            let at = path.index(i).key("name");
+            findings.push(Diagnostic::error("cel-policy", at, format!("`{name}` is there twice")));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod autogen;
 mod bodies;
+mod cel_policies;
 mod policies;
 mod selection;
 mod variables;

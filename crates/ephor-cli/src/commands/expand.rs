@@ -1,8 +1,11 @@
-//! `ephor expand`.
+//! `ephor expand`: policies with what auto-gen makes of them.
+//!
+//! Rules follow the declared ones. A policy in CEL has its forms in its status, where a cluster shows them.
 
 use clap::ValueEnum;
 use ephor_cluster::Discovery;
 use ephor_engine::autogen::{self, Ineligible};
+use ephor_engine::compile::compile;
 use ephor_engine::policy::{Match, Policy, Rule};
 use ephor_expr::value::{Path, decode};
 use ephor_expr::{Str, Value, yaml};
@@ -21,7 +24,8 @@ use crate::ui::Ui;
   ephor expand policies/ --rules-only
   ephor expand policies/ --output-format json | jq '.items[].spec.rules[].name'
 
-Rules on Pods that cannot be rewritten for controllers are listed on standard error, with the reason.")]
+Rules on Pods that cannot be rewritten for controllers are listed on standard error, with the reason. What auto-gen makes
+of a ValidatingPolicy or MutatingPolicy stands in `status.autogen.configs`, as in a cluster.")]
 pub(super) struct Args {
     /// Policy files, directories, globs, or `-` for standard input.
     #[arg(required = true, value_name = "PATH")]
@@ -69,6 +73,9 @@ fn list(items: Vec<Value>) -> Value {
 
 /// What is printed for a policy, and a line for each of its rules on Pods that auto-gen leaves out.
 fn expanded(loaded: &LoadedPolicy, rules_only: bool) -> (Value, Vec<String>) {
+    if loaded.program.id.kind.is_of_cel() {
+        return expanded_cel(loaded, rules_only);
+    }
     // What compiled also decodes.
     let policy: Policy = decode(&loaded.document).unwrap_or_default();
     let added: Vec<Value> = autogen::expand(&loaded.document, &policy).into_iter().map(|g| g.rule).collect();
@@ -84,6 +91,50 @@ fn expanded(loaded: &LoadedPolicy, rules_only: bool) -> (Value, Vec<String>) {
         rules.extend(added);
     }
     (document, notes)
+}
+
+/// The same for a policy in CEL.
+fn expanded_cel(loaded: &LoadedPolicy, rules_only: bool) -> (Value, Vec<String>) {
+    let key = &loaded.program.key;
+    let configs = compile(&loaded.document).description.configs;
+    let reason = if configs.is_empty() { unexpanded(&loaded.document) } else { None };
+    let notes = reason.map(|reason| format!("{key}: the policy is not expanded: {reason}")).into_iter().collect();
+    if rules_only {
+        return (Value::from([("policy", Value::from(key.clone())), ("configs", Value::object(configs))]), notes);
+    }
+    let mut document = loaded.document.clone();
+    if !configs.is_empty()
+        && let Some(members) = document.as_object_mut()
+    {
+        let mut status = members.get("status").and_then(Value::as_object).cloned().unwrap_or_default();
+        status.insert("autogen", Value::from([("configs", Value::object(configs))]));
+        members.insert("status", status);
+    }
+    (document, notes)
+}
+
+/// Why nothing is made of a policy in CEL whose author may expect it: of those kinds that auto-gen knows, one that
+/// names Pods.
+fn unexpanded(document: &Value) -> Option<&'static str> {
+    let spec = document.get("spec")?;
+    let list = |value: &Value, key: &str| value.get(key).and_then(Value::as_array).unwrap_or_default().to_vec();
+    let rules = list(spec.get("matchConstraints")?, "resourceRules");
+    let names_pods = |rule: &Value| list(rule, "resources").iter().any(|resource| resource.as_str() == Some("pods"));
+    let is_known = document.str_at(&["kind"]).is_some_and(|kind| {
+        let kind = kind.strip_prefix("Namespaced").unwrap_or(kind);
+        matches!(kind, "ValidatingPolicy" | "MutatingPolicy")
+    });
+    if !is_known || !rules.iter().any(names_pods) {
+        return None;
+    }
+    let controllers = spec.at(&["autogen", "podControllers", "controllers"]).and_then(Value::as_array);
+    Some(if controllers.is_some_and(<[_]>::is_empty) {
+        "`autogen.podControllers.controllers` turns auto-gen off"
+    } else if list(spec, "mutations").iter().any(|mutation| mutation.get("jsonPatch").is_some()) {
+        "it has a JSON patch, whose paths are those of a Pod"
+    } else {
+        "auto-gen needs one resource rule, on `pods` of `v1` alone, without names, exclusions and an object selector"
+    })
 }
 
 fn notes(policy: &Policy, key: &Str) -> Vec<String> {
@@ -196,6 +247,83 @@ spec:
                 spec:
                   hostNetwork: false
 "#);
+    }
+
+    /// A policy in CEL with more members of its spec, about Pods.
+    fn cel(kind: &str, more: &str) -> String {
+        format!(
+            "{{apiVersion: policies.kyverno.io/v1, kind: {kind}, metadata: {{name: p}}, spec: {{matchConstraints: \
+             {{resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}}]}}, {more}}}}}"
+        )
+    }
+
+    #[test]
+    fn forms_of_policies_in_cel_stand_where_a_cluster_shows_them() {
+        let policy = cel(
+            "ValidatingPolicy",
+            "autogen: {podControllers: {controllers: [deployments]}}, validations: [{expression: object.spec.hostNetwork \
+             == false}]",
+        );
+        let alone = expand_text(&policy, true);
+        insta::assert_snapshot!(alone, @r#"
+configs:
+  defaults:
+    spec:
+      autogen:
+        podControllers:
+          controllers:
+          - deployments
+      matchConstraints:
+        resourceRules:
+        - apiGroups:
+          - apps
+          apiVersions:
+          - v1
+          operations:
+          - CREATE
+          resources:
+          - deployments
+      validations:
+      - expression: object.spec.template.spec.hostNetwork == false
+    targets:
+    - group: apps
+      kind: Deployment
+      resource: deployments
+      version: v1
+policy: p
+"#);
+        let document = yaml::parse_value(&expand_text(&policy, false)).unwrap();
+        let declared = yaml::parse_value(&policy).unwrap();
+        assert_eq!(document.get("spec"), declared.get("spec"));
+        let configs = yaml::parse_value(&alone).unwrap().get("configs").cloned();
+        assert_eq!(document.at(&["status", "autogen", "configs"]), configs.as_ref());
+    }
+
+    #[test]
+    fn the_reason_is_given_where_a_policy_in_cel_is_left_out() {
+        let validation = "validations: [{expression: 'true'}]";
+        for (policy, want) in [
+            (
+                cel("ValidatingPolicy", &format!("autogen: {{podControllers: {{controllers: []}}}}, {validation}")),
+                "p: the policy is not expanded: `autogen.podControllers.controllers` turns auto-gen off",
+            ),
+            (
+                cel("ValidatingPolicy", validation).replace("[pods]", "[pods, services]"),
+                "p: the policy is not expanded: auto-gen needs one resource rule, on `pods` of `v1` alone, without names, \
+                 exclusions and an object selector",
+            ),
+            (
+                cel(
+                    "MutatingPolicy",
+                    "mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: \"remove\", path: \"/a\"}]'}}]",
+                ),
+                "p: the policy is not expanded: it has a JSON patch, whose paths are those of a Pod",
+            ),
+            (cel("ValidatingPolicy", validation).replace("[pods]", "[services]"), ""),
+            (cel("DeletingPolicy", "schedule: '@daily'"), ""),
+        ] {
+            assert_eq!(expand_text(&policy, true), format!("configs: {{}}\npolicy: p\n{want}"));
+        }
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub mod policy;
 pub mod redact;
 pub mod review;
 pub mod rules;
+pub mod schedule;
 pub mod scope;
 pub mod select;
 pub mod trace;

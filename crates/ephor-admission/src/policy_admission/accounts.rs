@@ -67,9 +67,12 @@ fn message(need: &Need, missing: &[&str]) -> String {
             "auth check fails, additional privileges are required for the service account '{account}': {verbs} for \
              resource {kind}"
         ),
-        Purpose::Cleanup => {
-            format!("cleanup controller has no permission to {verbs} resource {kind}: {account} needs it")
-        }
+        Purpose::Cleanup => format!(
+            "cleanup controller has no permission to {} kind {}: {account} requires permissions {verbs} for resource \
+             {kind}",
+            missing.first().copied().unwrap_or_default(),
+            resource.kind
+        ),
     }
 }
 
@@ -205,7 +208,7 @@ Warning spec.rules[0].match.any[0].resources.kinds[0]: bg requires permissions l
         let policy: CleanupPolicy = decode(&parse_value(text).unwrap()).unwrap();
         let needs = needs::of_cleanup(&policy, &"clean".into(), &Discovery::kubernetes());
         assert_eq!(found(&needs, &["clean list secrets - s", "clean delete secrets - s"]), [""; 0]);
-        insta::assert_snapshot!(found(&needs, &[]).join("\n"), @"Error spec.match.any[0].resources.kinds[0]: cleanup controller has no permission to list,delete resource v1/Secret `s`: clean needs it");
+        insta::assert_snapshot!(found(&needs, &[]).join("\n"), @"Error spec.match.any[0].resources.kinds[0]: cleanup controller has no permission to delete kind Secret: clean requires permissions delete,list for resource v1/Secret `s`");
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod match_conditions;
 mod needs;
 mod policies;
 mod text;
-pub mod ttl;
+mod ttl;
 
 use std::sync::Arc;
 

@@ -106,7 +106,7 @@ pub(super) fn of_cleanup(policy: &CleanupPolicy, account: &Str, discovery: &Disc
             };
             let namespace = if resource.namespaced { namespace.clone() } else { Str::default() };
             for name in &names {
-                let need = Need::new(account, &["list", "delete"], resource, at.key("kinds").index(i));
+                let need = Need::new(account, &["delete", "list"], resource, at.key("kinds").index(i));
                 needs.push(Need {
                     namespace: namespace.clone(),
                     name: name.clone(),

@@ -16,7 +16,7 @@ pub(super) fn check(host: &PolicyAdmission, request: &AdmissionRequest, document
     if is_of_cel(document) {
         // A policy that is accepted and then not carried out would be a silent pass.
         let kind = document.str_at(&["kind"]).unwrap_or_default();
-        if ProgramKind::parse(kind).is_some_and(|kind| !kind.is_stored()) {
+        if ProgramKind::parse(kind).is_some_and(|kind| !kind.is_carried_out()) {
             let text = format!("kind `{kind}` of `{POLICIES_GROUP}` is not supported yet");
             findings = vec![Diagnostic::error("not-supported", Path::root().key("kind"), text)];
         }

@@ -3,12 +3,13 @@
 use ephor_expr::Value;
 use ephor_expr::value::{Path, decode};
 
-use super::{CronGrammar, bodies, context, cron, selection};
+use super::{bodies, context, selection, variables};
 use crate::compile::decode_finding;
 use crate::conditions::CompiledConditions;
 use crate::diagnostic::Diagnostic;
 use crate::matching::{MatchMode, Matcher};
 use crate::policy::{CleanupPolicy, Conditions, ContextEntry, Match, Policy, PolicyKind, Rule, Spec};
+use crate::schedule::{Grammar, Schedule};
 use crate::scope::{AtBase, Compiler, Entry};
 
 /// Everything wrong with a cleanup policy's document.
@@ -36,9 +37,12 @@ pub fn check_cleanup(document: &Value) -> Vec<Diagnostic> {
         found.push(finding.with_help("remove it, or make this a `CleanupPolicy`"));
     }
     let spec = Path::root().key("spec");
-    if let Some(fault) = cron::fault(&cleanup.spec.schedule, CronGrammar::Minutes) {
-        let message = format!("schedule spec in the cleanupPolicy is not in proper cron format: {fault}");
-        found.push(Diagnostic::error("schedule", spec.key("schedule"), message));
+    match Schedule::parse(&cleanup.spec.schedule, Grammar::Minutes) {
+        Ok(schedule) => found.extend(schedule.never(&spec.key("schedule"))),
+        Err(fault) => {
+            let message = format!("schedule spec in the cleanupPolicy is not in proper cron format: {fault}");
+            found.push(Diagnostic::error("schedule", spec.key("schedule"), message));
+        }
     }
     for (key, block) in [("match", Some(&cleanup.spec.matches)), ("exclude", cleanup.spec.exclude.as_ref())] {
         if let Some(block) = block {
@@ -52,6 +56,7 @@ pub fn check_cleanup(document: &Value) -> Vec<Diagnostic> {
     context::check(&policy, rule.context.as_ref(), &spec.key("context"), &mut found);
     let at = spec.key("conditions");
     bodies::conditions(rule.preconditions.as_ref(), &at, &mut found);
+    variables::check_cleanup(document, &mut found);
     let mut compiler = Compiler::new(AtBase::Target, &mut found);
     Entry::compile_all(rule.context.as_ref(), &spec.key("context"), &mut compiler);
     if let Some(block) = &rule.preconditions
@@ -124,6 +129,17 @@ mod tests {
         let spec = "{schedule: '*/5 * * * *', match: {any: [{resources: {kinds: [Pod]}}]}, \
                     conditions: {any: [{key: '{{ target.metadata.name }}', operator: Equals, value: x}]}}";
         assert_eq!(found(spec), [""; 0]);
+    }
+
+    #[test]
+    fn names_that_are_not_there_and_dates_that_never_come_are_warned_of() {
+        let spec = "{schedule: '0 0 31 2 *', match: {any: [{resources: {kinds: [Pod]}}]}, \
+                    context: [{name: known, variable: {value: x}}], \
+                    conditions: {any: [{key: '{{ known }}{{ targt.metadata.name }}', operator: Equals, value: x}]}}";
+        insta::assert_snapshot!(found(spec).join("\n"), @"
+        spec.schedule: no such time ever comes, so the policy never runs
+        spec.conditions.any[0].key: policy contains invalid variables: `targt` is not defined
+        ");
     }
 
     #[test]

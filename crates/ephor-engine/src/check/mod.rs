@@ -9,7 +9,6 @@ mod bodies;
 mod cel;
 mod cleanup;
 mod context;
-mod cron;
 mod deprecated;
 mod exception;
 mod generate;
@@ -25,7 +24,6 @@ mod variables;
 
 pub use autogen::AUTOGEN_KIND;
 pub use cleanup::check_cleanup;
-pub(crate) use cron::{CronGrammar, fault as cron_fault};
 pub use exception::check_exception;
 pub use generate::{MISSING_API_VERSION, check_namespaces};
 pub use global_context::check_global_context;

@@ -6,7 +6,7 @@ use ephor_expr::value::{Path, Segment};
 use ephor_expr::{Map, Str, Value, yaml};
 
 use super::users::{RequestVariables, compile_bare};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::policy::{Policy, Rule};
 use crate::scope::{Found, enclosing, variables};
 
@@ -60,6 +60,23 @@ pub(super) fn check(policy: &Policy, rule: &Rule, document: &Value, path: &Path,
     if let Some(text) = rule.mutate.as_ref().and_then(|m| m.patches_json6902.as_ref()) {
         patch_paths(text, &path.keys(&["mutate", "patchesJson6902"]), found);
     }
+}
+
+/// Warns of names that a cleanup policy does not have. Upstream takes such a policy; the conditions fail for each object
+/// that they are asked about, so that it stays.
+pub(super) fn check_cleanup(document: &Value, found: &mut Vec<Diagnostic>) {
+    let Some(spec) = document.get("spec") else { return };
+    let (mut names, mut seen) = (Vec::new(), Vec::new());
+    collect_entries(spec, &mut names);
+    let base = Path::root().key("spec");
+    let mut walk = Walk { names, has_targets: true, banned_user: None, base, found: &mut seen };
+    for key in ["context", "conditions"] {
+        if let Some(part) = spec.get(key) {
+            walk.value(part, &mut vec![Segment::Key(Str::new_static(key))]);
+        }
+    }
+    let undefined = seen.into_iter().filter(|finding| finding.code == "undefined-variable");
+    found.extend(undefined.map(|finding| Diagnostic { severity: Severity::Warning, ..finding }));
 }
 
 /// Paths of a JSON patch decide what is changed, so they hold no variables outside loops.

@@ -15,6 +15,7 @@ use crate::outcome::Fault;
 use crate::policy::{CleanupPolicy, Conditions, DeletionPropagation};
 use crate::review::Review;
 use crate::rules::conditions::{self, ConditionError};
+use crate::schedule::{Grammar, Schedule};
 use crate::scope::{Answer, AtBase, Compiler, Entry, Scope, Seed, Template, World};
 
 /// A cleanup policy, compiled: immutable, shared by all evaluations.
@@ -26,8 +27,8 @@ pub struct CleanupProgram {
     pub namespace: Option<Str>,
     /// `namespace/name` of a `CleanupPolicy`, else the name.
     pub key: Str,
-    /// When it runs: a cron expression of five fields.
-    pub schedule: Str,
+    /// When it runs.
+    pub schedule: Schedule,
     /// How dependents are treated; `None` leaves it to the API server.
     pub propagation: Option<DeletionPropagation>,
     matches: Matcher,
@@ -69,6 +70,8 @@ impl CleanupProgram {
             decode(document).map_err(|faults| faults.into_iter().map(decode_finding).collect::<Vec<_>>())?;
         let spec = &policy.spec;
         let base = Path::root().key("spec");
+        let schedule = Schedule::parse(&spec.schedule, Grammar::Minutes)
+            .map_err(|fault| vec![Diagnostic::error("schedule", base.key("schedule"), fault)])?;
         let matcher = |block, key: &str| {
             Matcher::compile(block, MatchMode::Cleanup)
                 .map_err(|error| vec![Diagnostic::error("invalid-selector", base.key(key), error.to_string())])
@@ -91,7 +94,7 @@ impl CleanupProgram {
             key: namespace.as_ref().map_or_else(|| name.clone(), |namespace| format!("{namespace}/{name}").into()),
             name,
             namespace,
-            schedule: spec.schedule.clone(),
+            schedule,
             propagation: spec.deletion_propagation_policy,
             matches,
             exclude,

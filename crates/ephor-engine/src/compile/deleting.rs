@@ -9,12 +9,12 @@ use super::policy::decode_finding;
 use super::rule::{Body, CompiledRule};
 use super::validating::{self, Common};
 use crate::cel::{Listed, Place, Source};
-use crate::check::{CronGrammar, cron_fault};
 use crate::diagnostic::Diagnostic;
 use crate::policy::{
     DeletingPolicy, DeletingPolicySpec, FailurePolicy, MatchResources, PodControllers, PolicyId, PolicyWebhook, Switch,
 };
 use crate::rules::delete::PolicyDeletion;
+use crate::schedule::{Grammar, Schedule};
 
 /// Compiles a `DeletingPolicy` or `NamespacedDeletingPolicy`.
 pub(super) fn compile_deleting(document: &Value) -> Compiled {
@@ -42,24 +42,38 @@ pub(super) fn compile_deleting(document: &Value) -> Compiled {
         let text = "without `matchConstraints` the policy judges any JSON value: in a cluster it needs a resource rule";
         findings.push(Diagnostic::warning("cel-policy", path.key("matchConstraints"), text));
     }
-    check_schedule(&spec.schedule, &path.key("schedule"), &mut findings);
-    let rule = rule(&common, spec, &mut findings);
+    let schedule = read_schedule(&spec.schedule, &path.key("schedule"), &mut findings);
+    let rule = rule(&common, spec, schedule, &mut findings);
     let program = rule
         .filter(|_| !findings.iter().any(Diagnostic::is_error))
         .map(|rule| common.program(vec![rule], common.webhook(document, &[])));
     Compiled { program, ..Compiled::refused(findings) }
 }
 
-fn check_schedule(schedule: &str, path: &Path, findings: &mut Vec<Diagnostic>) {
-    if schedule.trim().is_empty() {
+fn read_schedule(text: &str, path: &Path, findings: &mut Vec<Diagnostic>) -> Option<Schedule> {
+    if text.trim().is_empty() {
         findings.push(Diagnostic::error("schedule", path.clone(), "Required value"));
-    } else if let Some(fault) = cron_fault(schedule, CronGrammar::Seconds) {
-        let text = format!("the schedule is not in proper cron format: {fault}");
-        findings.push(Diagnostic::error("schedule", path.clone(), text));
+        return None;
+    }
+    match Schedule::parse(text, Grammar::Seconds) {
+        Ok(schedule) => {
+            findings.extend(schedule.never(path));
+            Some(schedule)
+        }
+        Err(fault) => {
+            let text = format!("the schedule is not in proper cron format: {fault}");
+            findings.push(Diagnostic::error("schedule", path.clone(), text));
+            None
+        }
     }
 }
 
-fn rule(common: &Common<'_>, spec: &DeletingPolicySpec, findings: &mut Vec<Diagnostic>) -> Option<CompiledRule> {
+fn rule(
+    common: &Common<'_>,
+    spec: &DeletingPolicySpec,
+    schedule: Option<Schedule>,
+    findings: &mut Vec<Diagnostic>,
+) -> Option<CompiledRule> {
     let path = Path::root().key("spec");
     let source = Source {
         variables: Listed { items: &spec.variables, path: path.key("variables") },
@@ -71,7 +85,13 @@ fn rule(common: &Common<'_>, spec: &DeletingPolicySpec, findings: &mut Vec<Diagn
         Some(constraints) => Some(validating::matcher(Some(&of_any_operation(constraints)), findings)?),
         None => None,
     };
-    let deletion = PolicyDeletion { id: common.id.clone(), constraints, body: body? };
+    let deletion = PolicyDeletion {
+        id: common.id.clone(),
+        schedule: schedule?,
+        propagation: spec.deletion_propagation_policy,
+        constraints,
+        body: body?,
+    };
     let name = common.id.name.clone();
     Some(CompiledRule {
         // Reports call it by the policy's name.

@@ -59,3 +59,22 @@ pub enum DeletionPropagation {
     /// Dependents stay.
     Orphan,
 }
+
+impl DeletionPropagation {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Foreground, Self::Background, Self::Orphan];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Foreground => "Foreground",
+            Self::Background => "Background",
+            Self::Orphan => "Orphan",
+        }
+    }
+
+    /// What a word stands for.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.as_str() == word)
+    }
+}

@@ -82,9 +82,20 @@ impl ProgramKind {
         ("policies.kyverno.io/v1beta1", Self::NamespacedMutatingPolicy),
     ];
 
-    /// Whether Ephor carries out its objects in a cluster, not only on the command line.
+    /// The same of the kinds that delete on a schedule. Only the cleanup role follows them.
+    pub const DELETING: [(&'static str, Self); 2] = [
+        ("policies.kyverno.io/v1beta1", Self::DeletingPolicy),
+        ("policies.kyverno.io/v1beta1", Self::NamespacedDeletingPolicy),
+    ];
+
+    /// Whether the roles that judge requests and objects follow its objects in a cluster.
     pub fn is_stored(self) -> bool {
         Self::STORED.iter().any(|(_, kind)| *kind == self)
+    }
+
+    /// Whether any role carries out its objects in a cluster.
+    pub fn is_carried_out(self) -> bool {
+        self.is_stored() || Self::DELETING.iter().any(|(_, kind)| *kind == self)
     }
 
     /// The kind, as documents spell it; `None` for a kind that is no policy.

@@ -8,10 +8,11 @@ use ephor_expr::Value;
 use crate::cel::{Body, Evaluator, Inputs, Matched};
 use crate::matching::RequestMatcher;
 use crate::outcome::Verdict;
-use crate::policy::PolicyId;
+use crate::policy::{DeletionPropagation, PolicyId};
 use crate::rules::admission::{Halt, selected};
 use crate::rules::judgement::{Judged, Judgement, Pending};
 use crate::rules::validate::policy::Exemptions;
+use crate::schedule::Schedule;
 use crate::scope::Scope;
 
 /// A compiled policy.
@@ -19,8 +20,12 @@ use crate::scope::Scope;
 pub struct PolicyDeletion {
     /// Which policy it is: exceptions name it.
     pub(crate) id: PolicyId,
+    /// When it runs.
+    pub schedule: Schedule,
+    /// How dependents are treated; `None` leaves it to the API server.
+    pub propagation: Option<DeletionPropagation>,
     /// `matchConstraints`, for any operation; `None`: the policy judges any JSON value.
-    pub(crate) constraints: Option<RequestMatcher>,
+    pub constraints: Option<RequestMatcher>,
     pub(crate) body: Body,
 }
 

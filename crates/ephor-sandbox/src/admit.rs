@@ -11,6 +11,7 @@ use ephor_admission::review::{Called, Handlers};
 use ephor_cluster::admission::{Admission, Attributes, Mutated, Operation};
 use ephor_cluster::{ClusterError, MemoryCluster};
 use ephor_engine::cel::Matched;
+use ephor_engine::cleanup::ttl::TTL_LABEL;
 use ephor_engine::policy::FailurePolicy;
 use ephor_engine::rules::mutate::JsonPatch;
 use ephor_expr::Value;
@@ -23,13 +24,8 @@ use super::admission_policies::{MutatingPolicies, ValidatingPolicies, check_poli
 use super::observe::ShownDecisions;
 use super::{accounts, scheduling};
 
-/// The label by which objects ask to be deleted in time.
-const TTL: &str = "cleanup.kyverno.io/ttl";
-
 /// The group of policies in CEL.
 const CEL_POLICIES: &str = "policies.kyverno.io";
-/// What the cleanup controller would do is not done.
-const NOT_CLEANED_UP: &str = "it is stored, but nothing here deletes objects in time";
 
 /// The handlers as a cluster asks them.
 pub(super) struct InProcess {
@@ -71,9 +67,7 @@ impl InProcess {
             "policyexceptions" => Some(("kyverno-exception-validate.kyverno.svc", self.own.exception(request))),
             "globalcontextentries" => Some(("kyverno-globalcontext.kyverno.svc", self.own.global_context(request))),
             "cleanuppolicies" | "clustercleanuppolicies" => {
-                let warning = (!request.object.is_null()).then(|| NOT_CLEANED_UP.to_owned());
-                let answer = self.own.cleanup_policy(request).with_warnings(warning);
-                Some(("kyverno-cleanup-controller.kyverno.svc", answer))
+                Some(("kyverno-cleanup-controller.kyverno.svc", self.own.cleanup_policy(request)))
             }
             _ => None,
         }
@@ -196,9 +190,8 @@ impl InProcess {
                 warnings.extend(judged(&name, self.handlers.validate(&request, &scope))?);
             }
         }
-        if request.object.at(&["metadata", "labels", TTL]).is_some() {
-            let answer = self.own.ttl(&request).with_warnings([NOT_CLEANED_UP.to_owned()]);
-            warnings.extend(judged("kyverno-cleanup-controller.kyverno.svc", answer)?);
+        if request.object.at(&["metadata", "labels", TTL_LABEL]).is_some() {
+            warnings.extend(judged("kyverno-cleanup-controller.kyverno.svc", self.own.ttl(&request))?);
         }
         Ok(warnings)
     }

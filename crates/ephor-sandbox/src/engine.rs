@@ -14,6 +14,8 @@ use ephor_admission::webhooks::{RegisteredFrom, WebhookSettings};
 use ephor_background::health::Readiness;
 use ephor_background::results::WorkResults;
 use ephor_background::serve::{Background, lead};
+use ephor_cleanup::CleanupOptions;
+use ephor_cleanup::serve::Cleanup;
 use ephor_cluster::admission::User;
 use ephor_cluster::{Cluster, MemoryCluster};
 use ephor_reports::report::Reported;
@@ -48,6 +50,8 @@ const SYNC_TIMEOUT: Duration = Duration::from_secs(10);
 const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
 /// How many results of requests may wait to be taken over.
 const MAX_EPHEMERAL: usize = 10_000;
+/// How often it is looked which kinds there are.
+const KINDS_INTERVAL: Duration = Duration::from_secs(5);
 /// Threads of the background controllers.
 const BACKGROUND_WORKERS: usize = 2;
 
@@ -155,6 +159,23 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
     threads::spawn("reports", threads::LARGE, stop, {
         let term = term.clone();
         move || ephor_scan::serve::lead(&reports, &term)
+    });
+    let cleanup = Cleanup {
+        cluster: account("cleanup"),
+        answers: Arc::clone(&background.answers),
+        namespace: NAMESPACE.into(),
+        identity: "sandbox".into(),
+        leader_retry: Duration::from_secs(2),
+        ttl_interval: KINDS_INTERVAL,
+        config: background.config.clone(),
+        exceptions: background.exceptions.clone(),
+        options: CleanupOptions::default(),
+        events: background.events.clone(),
+        metrics: Metrics::default(),
+    };
+    threads::spawn("cleanup", threads::LARGE, stop, {
+        let term = term.clone();
+        move || ephor_cleanup::serve::lead(&cleanup, &term)
     });
     threads::spawn("background", threads::LARGE, stop, move || lead(&background, &term));
     threads::spawn("cluster controllers", threads::LARGE, stop, {

@@ -47,8 +47,6 @@ pub enum Reason {
     ScanEvents,
     /// Admission policies of Kubernetes, generated.
     NativePolicies,
-    /// The cleanup and TTL controllers.
-    Cleanup,
     /// Containers that run, or the engine's own Pods.
     Containers,
     /// The command line against a cluster.
@@ -74,14 +72,11 @@ impl fmt::Display for Area {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::CelPolicies => {
-                "policies of policies.kyverno.io that generate, delete, verify images or change what exists"
-            }
+            Self::CelPolicies => "policies of policies.kyverno.io that generate, verify images or change what exists",
             Self::Signatures => "signatures of images and manifests",
             Self::Registries => "image registries",
             Self::ScanEvents => "Events of scans",
             Self::NativePolicies => "reports about admission policies of Kubernetes, and generated mutating ones",
-            Self::Cleanup => "the cleanup and TTL controllers",
             Self::Containers => "running containers",
             Self::CommandLine => "the command line against a cluster",
             Self::OtherSoftware => "other software in the cluster",
@@ -92,15 +87,15 @@ impl fmt::Display for Reason {
 }
 
 /// Folders whose every scenario needs the same.
-const FOLDERS: [(&str, Reason); 13] = [
+const FOLDERS: [(&str, Reason); 12] = [
     ("chainsaw/cli/", Reason::CommandLine),
-    ("chainsaw/cleanup/", Reason::Cleanup),
-    ("chainsaw/ttl/", Reason::Cleanup),
     ("chainsaw/lease/", Reason::Containers),
     ("chainsaw/validating-admission-policy-reports/", Reason::NativePolicies),
     ("chainsaw/reports/background/validating-admission-policy-exclude", Reason::NativePolicies),
     ("chainsaw/verify-manifests/", Reason::Signatures),
     ("chainsaw/flags/", Reason::Containers),
+    // A service that a container answers.
+    ("chainsaw/deleting-policies/cel-lib/http-lib", Reason::Containers),
     // A container that fails, a Pod that is bound to a Node.
     ("policies/other/get-debug-information/", Reason::Containers),
     ("policies/other/scale-deployment-zero/", Reason::Containers),
@@ -184,7 +179,6 @@ impl Needs {
             ("admissionregistration.k8s.io", kind) if kind.starts_with("MutatingAdmissionPolicy") => {
                 self.reasons.push(Reason::NativePolicies);
             }
-            ("kyverno.io", "CleanupPolicy" | "ClusterCleanupPolicy") => self.reasons.push(Reason::Cleanup),
             ("kyverno.io", "ClusterPolicy" | "Policy") => self.policy(document),
             (_, "Event") if is_of_scan(document) => self.reasons.push(Reason::ScanEvents),
             ("v1", "Pod") if shows_running(document) => self.reasons.push(Reason::Containers),
@@ -211,7 +205,7 @@ impl Needs {
 
     fn cel_policy(&mut self, kind: &str, policy: &Value) {
         match kind.strip_prefix("Namespaced").unwrap_or(kind) {
-            "ValidatingPolicy" | "PolicyException" => {}
+            "ValidatingPolicy" | "DeletingPolicy" | "PolicyException" => {}
             "MutatingPolicy" => {
                 let existing = policy.at(&["spec", "evaluation", "mutateExisting", "enabled"]);
                 if existing.and_then(Value::as_bool) == Some(true)

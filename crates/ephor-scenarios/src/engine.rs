@@ -23,7 +23,7 @@ pub enum Subject {
     Roles {
         /// `ephor`.
         binary: PathBuf,
-        /// `admission`, `background`, `reports`.
+        /// `admission`, `background`, `reports`, `cleanup`.
         roles: Vec<Role>,
     },
     /// `ephor sandbox`: API server and engine in one, a new one for each scenario.
@@ -37,8 +37,16 @@ impl Subject {
     /// What must be in the cluster before the engine starts: accounts, roles, configuration.
     pub fn manifests(&self) -> Result<String, String> {
         let (Self::Roles { binary, .. } | Self::Sandbox { binary }) = self else { return Ok(String::new()) };
-        let output =
-            Command::new(binary).args(["install", "--print", "--set", "openreports.installCrds=true"]).output();
+        // As upstream's test configuration: the label for lifetimes counts for Pods.
+        let pods = "cleanupController.rbac.clusterRole.extraResources[0]";
+        let settings = [
+            "openreports.installCrds=true".to_owned(),
+            format!("{pods}.apiGroups[0]="),
+            format!("{pods}.resources[0]=pods"),
+            format!("{pods}.verbs={{list,watch,delete}}"),
+        ];
+        let settings = settings.iter().flat_map(|setting| ["--set", setting]);
+        let output = Command::new(binary).args(["install", "--print"]).args(settings).output();
         let output = output.map_err(|error| format!("{}: {error}", binary.display()))?;
         if !output.status.success() {
             return Err(format!("ephor install --print: {}", String::from_utf8_lossy(&output.stderr)));
@@ -56,6 +64,8 @@ pub enum Role {
     Background,
     /// `ephor serve reports`.
     Reports,
+    /// `ephor serve cleanup`.
+    Cleanup,
 }
 
 impl Role {
@@ -65,6 +75,7 @@ impl Role {
             Self::Admission => "admission",
             Self::Background => "background",
             Self::Reports => "reports",
+            Self::Cleanup => "cleanup",
         }
     }
 
@@ -74,6 +85,7 @@ impl Role {
             Self::Admission => "kyverno-admission-controller",
             Self::Background => "kyverno-background-controller",
             Self::Reports => "kyverno-reports-controller",
+            Self::Cleanup => "kyverno-cleanup-controller",
         }
     }
 }
@@ -196,6 +208,7 @@ fn arguments(role: Role, flavour: Flavour, kubeconfig: &Path, port: u16) -> Vec<
             "--backgroundServiceAccountName=system:serviceaccount:kyverno:kyverno-background-controller",
         ]);
         add(&["--reportsServiceAccountName=system:serviceaccount:kyverno:kyverno-reports-controller"]);
+        add(&["--cleanupServiceAccountName=system:serviceaccount:kyverno:kyverno-cleanup-controller"]);
         arguments.push(format!("--webhookServerPort={port}"));
     }
     arguments

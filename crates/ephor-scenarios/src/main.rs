@@ -149,7 +149,7 @@ impl Arguments {
                 help.with_context(|| format!("{}: build it, or name another with --ephor", self.ephor.display()))?;
             let help = String::from_utf8_lossy(&help.stdout).into_owned();
             roles.extend(
-                [Role::Admission, Role::Background, Role::Reports]
+                [Role::Admission, Role::Background, Role::Reports, Role::Cleanup]
                     .into_iter()
                     .filter(|role| help.contains(role.name())),
             );
@@ -161,6 +161,7 @@ impl Arguments {
                 "admission" => Role::Admission,
                 "background" => Role::Background,
                 "reports" => Role::Reports,
+                "cleanup" => Role::Cleanup,
                 other => bail!("`{other}` is no role: admission, background, reports, none, sandbox"),
             });
         }

@@ -33,6 +33,8 @@ pub(super) const TEMPLATES: &[(&str, &str)] = &[
     template!("admission-controller/service.yaml"),
     template!("background-controller/deployment.yaml"),
     template!("background-controller/rbac.yaml"),
+    template!("cleanup-controller/deployment.yaml"),
+    template!("cleanup-controller/rbac.yaml"),
     template!("config.yaml"),
     template!("crds.yaml"),
     template!("grafana.yaml"),

@@ -26,11 +26,17 @@ fn switches_leave_parts_out() {
     assert_eq!(names(&everything, "PodDisruptionBudget").len(), 0);
     assert_eq!(
         names(&everything, "Deployment"),
-        ["kyverno-admission-controller", "kyverno-background-controller", "kyverno-reports-controller"]
+        [
+            "kyverno-admission-controller",
+            "kyverno-background-controller",
+            "kyverno-cleanup-controller",
+            "kyverno-reports-controller"
+        ]
     );
 
     let less = rendered(&[
         "crds.install=false,backgroundController.enabled=false,reportsController.enabled=false",
+        "cleanupController.enabled=false",
         "admissionController.replicas=3",
     ]);
     assert_eq!(names(&less, "CustomResourceDefinition").len(), 0);
@@ -114,7 +120,7 @@ fn kinds_are_left_out_one_by_one() {
 
 #[test]
 fn a_misspelt_value_is_refused_with_the_nearest() {
-    let settings = vec!["admissionController.replics=3,cleanupController.any=1".to_owned()];
+    let settings = vec!["admissionController.replics=3,cleanupJobs.any=1".to_owned()];
     let error = render(&Release { settings, ..Release::default() }).unwrap_err();
     let told = "the chart has no value `admissionController.replics` (did you mean `replicas`?)";
     assert_eq!(error.to_string(), told);

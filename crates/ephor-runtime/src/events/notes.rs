@@ -197,15 +197,15 @@ pub fn failed(
 /// A cleanup policy deleted an object, or could not.
 pub fn cleaned_up(policy: &Reference, target: &Reference, outcome: Result<(), &str>) -> Event {
     let place = format!("{}/{}", target.kind, target.place());
-    let (reason, note) = match outcome {
-        Ok(()) => (Reason::Applied, format!("successfully cleaned up the target resource {place}")),
-        Err(why) => (Reason::Error, format!("failed to clean up the target resource {place}: {why}")),
+    let (reason, action, note) = match outcome {
+        Ok(()) => (Reason::Applied, Action::CleanedUp, format!("successfully cleaned up the target resource {place}")),
+        Err(why) => (Reason::Error, Action::None, format!("failed to clean up the target resource {place}: {why}")),
     };
     Event {
         regarding: policy.clone(),
         related: Some(target.clone()),
         reason,
-        action: Action::CleanedUp,
+        action,
         component: Component::Cleanup,
         note: note.into(),
     }

@@ -47,8 +47,12 @@ pub(super) struct Families {
     pub(super) update_requests: Gauges,
     pub(super) cleanup_deleted: Counters,
     pub(super) cleanup_errors: Counters,
+    pub(super) cleanup_audited: Counters,
+    pub(super) deleting_deleted: Counters,
+    pub(super) deleting_errors: Counters,
     pub(super) ttl_deleted: Counters,
     pub(super) ttl_errors: Counters,
+    pub(super) ttl_info: Gauges,
     pub(super) background: BackgroundFamilies,
     handles: RwLock<Handles>,
 }
@@ -124,6 +128,15 @@ impl Families {
                 .counters("kyverno_cleanup_controller_deletedobjects", "Objects that cleanup policies deleted"),
             cleanup_errors: with
                 .counters("kyverno_cleanup_controller_errors", "Objects that cleanup policies could not delete"),
+            cleanup_audited: with.counters(
+                "ephor_cleanup_audited_objects",
+                "Objects that policies would delete if they did not only tell",
+            ),
+            deleting_deleted: with
+                .counters("kyverno_deleting_controller_deletedobjects", "Objects that policies in CEL deleted"),
+            deleting_errors: with
+                .counters("kyverno_deleting_controller_errors", "Objects that policies in CEL could not delete"),
+            ttl_info: with.gauges("kyverno_ttl_controller_info", "Kinds that the label for lifetimes counts for"),
             ttl_deleted: with.counters("kyverno_ttl_controller_deletedobjects", "Objects that lived long enough"),
             ttl_errors: with
                 .counters("kyverno_ttl_controller_errors", "Objects that lived long enough and could not be deleted"),
@@ -248,7 +261,7 @@ impl<M: Clone, C: MetricConstructor<M>> Series<M, C> {
             return None;
         }
         if let (Some(namespace), Some(name)) = (value("policy_namespace"), value("policy_name")) {
-            if namespace != NO_NAMESPACE {
+            if namespace != NO_NAMESPACE && !namespace.is_empty() {
                 let own = made.of_namespaces.entry(namespace.into()).or_default();
                 if *own >= MAX_SERIES_OF_NAMESPACE {
                     return None;

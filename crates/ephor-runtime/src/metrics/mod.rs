@@ -206,17 +206,39 @@ impl Metrics {
             .set(&[("resource_namespace", namespace)], i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// A cleanup policy deleted an object, or failed to.
-    pub fn cleaned_up(&self, policy_kind: &str, policy: (&str, &str), kind: &str, namespace: &str, done: bool) {
+    /// What became of an object that a cleanup policy selects.
+    pub fn cleaned_up(&self, about: &CleanedUp<'_>, what: Cleanup) {
         let families = self.families();
-        let labels = [
-            ("policy_type", policy_kind),
-            ("policy_namespace", labels::namespace(policy.0)),
-            ("policy_name", policy.1),
-            ("resource_kind", kind),
-            ("resource_namespace", labels::namespace(namespace)),
+        let of_cel = about.policy_kind.ends_with("DeletingPolicy");
+        let mut labels = vec![
+            ("policy_type", about.policy_kind),
+            ("policy_namespace", about.policy_namespace),
+            ("policy_name", about.policy_name),
+            (if of_cel { "resource" } else { "resource_kind" }, about.resource),
+            ("resource_namespace", about.namespace),
         ];
-        if done { families.cleanup_deleted.inc(&labels) } else { families.cleanup_errors.inc(&labels) }
+        labels.extend(about.propagation.map(|propagation| ("deletion_propagation", propagation)));
+        match (what, of_cel) {
+            (Cleanup::Deleted, false) => families.cleanup_deleted.inc(&labels),
+            (Cleanup::Failed, false) => families.cleanup_errors.inc(&labels),
+            (Cleanup::Deleted, true) => families.deleting_deleted.inc(&labels),
+            (Cleanup::Failed, true) => families.deleting_errors.inc(&labels),
+            (Cleanup::Audited, _) => families.cleanup_audited.inc(&labels),
+        }
+    }
+
+    /// The label for lifetimes counts for objects of these kinds, and no others.
+    pub fn ttl_followed<'r>(&self, resources: impl Iterator<Item = &'r ephor_cluster::Resource>) {
+        let families = self.families();
+        families.ttl_info.clear();
+        for resource in resources {
+            let labels = [
+                ("resource_group", &*resource.group),
+                ("resource_version", &*resource.version),
+                ("resource_resource", &*resource.plural),
+            ];
+            families.ttl_info.set(&labels, 1);
+        }
     }
 
     /// The label for lifetimes deleted an object, or failed to.
@@ -238,6 +260,34 @@ impl Metrics {
         policies::set_rules(&families, &snapshot);
         text::classic(&families.registry)
     }
+}
+
+/// An object that a cleanup policy selects, as metrics call it.
+#[derive(Debug, Clone, Copy)]
+pub struct CleanedUp<'c> {
+    /// The kind of the policy.
+    pub policy_kind: &'static str,
+    /// Its namespace; empty for none.
+    pub policy_namespace: &'c str,
+    /// Its name.
+    pub policy_name: &'c str,
+    /// The object's kind, as the policy writes it.
+    pub resource: &'c str,
+    /// The object's namespace; empty for none.
+    pub namespace: &'c str,
+    /// How dependents are treated, if the policy says it.
+    pub propagation: Option<&'static str>,
+}
+
+/// What became of such an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cleanup {
+    /// It was deleted.
+    Deleted,
+    /// It could not be judged or deleted.
+    Failed,
+    /// The policy only tells of it.
+    Audited,
 }
 
 /// A text label value, empty for none.

@@ -138,6 +138,8 @@ pub enum StoredKind {
     CelException,
 }
 
+const CEL_EXCEPTIONS: (&str, StoredKind) = ("policies.kyverno.io/v1beta1", StoredKind::CelException);
+
 impl StoredKind {
     /// `ClusterPolicy`.
     pub const CLUSTER_POLICY: Self = Self::Policy(ProgramKind::ClusterPolicy);
@@ -147,7 +149,13 @@ impl StoredKind {
     /// All of them, each with the version in which its objects are read.
     pub fn all() -> impl Iterator<Item = (&'static str, Self)> {
         let policies = ProgramKind::STORED.into_iter().map(|(version, kind)| (version, Self::Policy(kind)));
-        policies.chain([("kyverno.io/v2", Self::Exception), ("policies.kyverno.io/v1beta1", Self::CelException)])
+        policies.chain([("kyverno.io/v2", Self::Exception), CEL_EXCEPTIONS])
+    }
+
+    /// What the cleanup role follows: the policies of `policies.kyverno.io` that delete, and exceptions from them.
+    pub fn deleting() -> impl Iterator<Item = (&'static str, Self)> {
+        let policies = ProgramKind::DELETING.into_iter().map(|(version, kind)| (version, Self::Policy(kind)));
+        policies.chain([CEL_EXCEPTIONS])
     }
 
     /// The kind of a document; `None` if stores do not follow it.
@@ -197,6 +205,8 @@ struct Shared {
     state: PoisonMutex<State>,
     subscribers: Mutex<Vec<Subscriber>>,
     scope: ExceptionScope,
+    /// What is followed.
+    kinds: Vec<(&'static str, StoredKind)>,
 }
 
 #[derive(Default)]
@@ -234,18 +244,28 @@ impl PolicyWatchers {
 impl PolicyStore {
     /// A store without policies.
     pub fn new(scope: ExceptionScope) -> Self {
+        Self::of(StoredKind::all().collect(), scope)
+    }
+
+    /// A store for the policies that delete on a schedule.
+    pub fn deleting(scope: ExceptionScope) -> Self {
+        Self::of(StoredKind::deleting().collect(), scope)
+    }
+
+    fn of(kinds: Vec<(&'static str, StoredKind)>, scope: ExceptionScope) -> Self {
         Self(Arc::new(Shared {
             snapshot: ArcSwap::default(),
             state: PoisonMutex::default(),
             subscribers: Mutex::default(),
             scope,
+            kinds,
         }))
     }
 
     /// Follows the policies and exceptions of a cluster until `stop`.
     pub fn follow(&self, cluster: &Arc<dyn Cluster>, stop: &CancellationToken) -> PolicyWatchers {
         let mut watchers = Vec::new();
-        for (version, kind) in StoredKind::all() {
+        for &(version, kind) in &self.0.kinds {
             if kind.is_exception() && self.0.scope == ExceptionScope::Disabled {
                 continue;
             }

@@ -1,8 +1,8 @@
 //! Settings of a role: upstream's flags and environment, and some of Ephor's own.
 //!
 //! Ephor's own: `--context`, `--shadow`, `--clientCAFile` and `--clientNames` (the client certificate that callers of
-//! the webhooks must show), `--healthPort` (probes of the background and reports roles, over plain
-//! HTTP; 0, the default: none). What can change while running stands in the `ConfigMap` ([`crate::config`]).
+//! the webhooks must show), `--healthPort` (probes of the background, reports and cleanup roles, over plain
+//! HTTP; 0, the default: none), `--cleanupServiceAccountName`, `--cleanup-limit`. What can change while running stands in the `ConfigMap` ([`crate::config`]).
 
 mod parse;
 mod table;
@@ -148,6 +148,8 @@ pub struct AdmissionSettings {
     pub background_account: Str,
     /// The account of the reports role, likewise.
     pub reports_account: Str,
+    /// The account of the cleanup role, likewise.
+    pub cleanup_account: Str,
     /// The Secret with the CA.
     pub ca_secret: Str,
     /// The Secret with the serving certificate.
@@ -207,6 +209,19 @@ pub struct ReportsSettings {
     pub storage: ReportStorage,
 }
 
+/// What `ephor serve cleanup` is told.
+#[derive(Debug, Clone)]
+pub struct CleanupSettings {
+    /// What all roles are told.
+    pub common: CommonSettings,
+    /// How often it is looked which kinds the label for lifetimes counts for.
+    pub ttl_interval: Duration,
+    /// The most objects that a run of a policy may delete where the policy does not say it; `None`: any number.
+    pub limit: Option<usize>,
+    /// Where the kubelet asks; `None`: nowhere.
+    pub health_port: Option<u16>,
+}
+
 /// Where `ephor serve reports` keeps reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReportStorage {
@@ -258,6 +273,7 @@ impl AdmissionSettings {
             dump_patches: values.switch("dumpPatches"),
             background_account: account(values.text("backgroundServiceAccountName"), &common.namespace),
             reports_account: account(values.text("reportsServiceAccountName"), &common.namespace),
+            cleanup_account: account(values.text("cleanupServiceAccountName"), &common.namespace),
             ca_secret: values.text_or("caSecretName", || secret("ca")).into(),
             tls_secret: values.text_or("tlsSecretName", || secret("pair")).into(),
             key_algorithm: match values.text("tlsKeyAlgorithm") {
@@ -335,6 +351,24 @@ impl ReportsSettings {
                 }),
                 _ => return Err(values.refuse("reports-storage", "`stored` or `aggregated`")),
             },
+        })
+    }
+}
+
+impl CleanupSettings {
+    /// Reads flags and environment.
+    pub fn parse(arguments: &[String], environment: &BTreeMap<String, String>) -> Result<Self, SettingsError> {
+        let values = parse::parse(For::Cleanup, arguments, environment)?;
+        let ttl_interval = values.time("ttlReconciliationInterval");
+        if ttl_interval.is_zero() {
+            return Err(values.refuse("ttlReconciliationInterval", "more than nothing"));
+        }
+        let limit = usize::try_from(values.count("cleanup-limit")).unwrap_or(usize::MAX);
+        Ok(Self {
+            common: CommonSettings::of(&values, environment, "kyverno-cleanup-controller")?,
+            ttl_interval,
+            limit: Some(limit).filter(|limit| *limit != 0),
+            health_port: Some(values.port("healthPort")).filter(|port| *port != 0),
         })
     }
 }

@@ -15,6 +15,8 @@ pub(super) enum For {
     Background,
     /// `ephor serve reports`.
     Reports,
+    /// `ephor serve cleanup`.
+    Cleanup,
 }
 
 /// What a value looks like.
@@ -75,7 +77,7 @@ impl Flag {
     }
 }
 
-use For::{Admission, All, Background, Reports};
+use For::{Admission, All, Background, Cleanup, Reports};
 use Shape::{Count, Number, Port, Switch, Text, Time};
 
 const NO_IMAGES: &str = "image verification is not part of this version";
@@ -83,6 +85,7 @@ const NO_BACKGROUND_REPORTS: &str = "results of background work are not reported
 const NO_NATIVE: &str =
     "this version generates no MutatingAdmissionPolicies and reports no admission policies of the API server";
 const WATCHES: &str = "Ephor watches and needs no resync";
+const OWN_WEBHOOKS: &str = "the admission role answers the webhooks about cleanup policies and lifetimes";
 const OWN_PACE: &str = "the client paces itself by the answers of the API server";
 
 pub(super) const FLAGS: &[Flag] = &[
@@ -169,6 +172,7 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(Admission, "dumpPatches", Switch, "false").or_variable("FLAG_DUMP_PATCHES"),
     flag(Admission, "backgroundServiceAccountName", Text, ""),
     flag(Admission, "reportsServiceAccountName", Text, ""),
+    flag(Admission, "cleanupServiceAccountName", Text, ""),
     flag(Admission, "caSecretName", Text, ""),
     flag(Admission, "tlsSecretName", Text, ""),
     flag(Admission, "tlsKeyAlgorithm", Text, "RSA"),
@@ -200,4 +204,19 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(Reports, "reportsServiceName", Text, "kyverno-reports-api"),
     flag(Reports, "reportsOwner", Text, ""),
     flag(Reports, "servicePort", Port, "443"),
+    // Cleanup.
+    flag(Cleanup, "ttlReconciliationInterval", Time, "1m"),
+    flag(Cleanup, "cleanup-limit", Count, "0"),
+    flag(Cleanup, "healthPort", Port, "0"),
+    flag(Cleanup, "cleanupServerPort", Port, "9443").without_effect(OWN_WEBHOOKS),
+    flag(Cleanup, "servicePort", Port, "443").without_effect(OWN_WEBHOOKS),
+    flag(Cleanup, "serverIP", Text, "").without_effect(OWN_WEBHOOKS),
+    flag(Cleanup, "webhookServerPort", Port, "9443").without_effect(OWN_WEBHOOKS),
+    flag(Cleanup, "webhookTimeout", Count, "10").without_effect(OWN_WEBHOOKS),
+    flag(Cleanup, "autoDeleteWebhooks", Switch, "false").without_effect(OWN_WEBHOOKS),
+    flag(Cleanup, "caSecretName", Text, "").without_effect(OWN_WEBHOOKS),
+    flag(Cleanup, "tlsSecretName", Text, "").without_effect(OWN_WEBHOOKS),
+    flag(Cleanup, "tlsKeyAlgorithm", Text, "RSA").without_effect(OWN_WEBHOOKS),
+    flag(Cleanup, "renewBefore", Time, "360h").without_effect(OWN_WEBHOOKS),
+    flag(Cleanup, "dumpPayload", Switch, "false").without_effect(OWN_WEBHOOKS),
 ];

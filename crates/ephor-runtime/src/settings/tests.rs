@@ -127,3 +127,21 @@ fn the_reports_role_stores_the_results_that_are_asked_for() {
     assert!(parse("--allowedResults=failed").unwrap_err().to_string().contains("`fail`"));
     assert!(parse("--backgroundScanInterval=0s").is_err());
 }
+
+#[test]
+fn the_cleanup_role_takes_upstreams_flags() {
+    let parse = |arguments: &[&str]| {
+        let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        CleanupSettings::parse(&arguments, &BTreeMap::new())
+    };
+    let settings = parse(&["--caSecretName=a", "--tlsSecretName=b", "--cleanupServerPort=1"]).unwrap();
+    assert_eq!((settings.ttl_interval, settings.limit, settings.health_port), (Duration::from_mins(1), None, None));
+    assert_eq!(settings.common.own_account(), "system:serviceaccount:kyverno:kyverno-cleanup-controller");
+    assert_eq!(settings.common.without_effect.len(), 3);
+    let settings = parse(&["-ttlReconciliationInterval=10s", "--cleanup-limit=5", "--healthPort=2"]).unwrap();
+    assert_eq!(
+        (settings.ttl_interval, settings.limit, settings.health_port),
+        (Duration::from_secs(10), Some(5), Some(2))
+    );
+    assert!(parse(&["--ttlReconciliationInterval=0s"]).is_err());
+}

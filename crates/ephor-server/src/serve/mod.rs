@@ -3,7 +3,7 @@
 //! [`admission`]: every replica follows policies, configuration, namespaces, roles and certificates, and answers
 //! webhooks as soon as it knows them and has a certificate. One of them leads ([`Leading`]). A signal to stop ends
 //! leading at once, so that another replica goes on, and then serving, when the requests in work are answered.
-//! [`background()`] and [`reports()`] have files of their own.
+//! [`background()`], [`reports()`] and [`cleanup()`] have files of their own.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
@@ -37,12 +37,14 @@ use jiff::Timestamp;
 mod aggregated;
 mod answers;
 mod background;
+mod cleanup;
 mod metrics;
 mod reports;
 
 pub use aggregated::aggregated;
 use answers::RoleAnswers;
 pub use background::background;
+pub use cleanup::cleanup;
 pub use reports::reports;
 
 /// Why a role does not serve.
@@ -331,7 +333,7 @@ fn accounts(settings: &AdmissionSettings) -> Accounts {
         admission: Some(settings.common.own_account()),
         background: known(&settings.background_account),
         reports: known(&settings.reports_account),
-        cleanup: None,
+        cleanup: known(&settings.cleanup_account),
     }
 }
 

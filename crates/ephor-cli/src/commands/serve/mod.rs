@@ -2,6 +2,7 @@
 
 mod admission;
 mod background;
+mod cleanup;
 mod reports;
 mod start;
 
@@ -27,6 +28,8 @@ enum Role {
     Background(Flags),
     /// Judge what exists and keep policy reports.
     Reports(Flags),
+    /// Delete what cleanup policies select, on their schedules, and objects whose lifetime is over.
+    Cleanup(Flags),
 }
 
 /// Flags of a role: those of upstream, with one dash or two.
@@ -43,5 +46,6 @@ pub(super) fn run(args: &Args, _ui: &Ui) -> CommandResult {
         Role::Admission(flags) => admission::run(&flags.flags),
         Role::Background(flags) => background::run(&flags.flags),
         Role::Reports(flags) => reports::run(&flags.flags),
+        Role::Cleanup(flags) => cleanup::run(&flags.flags),
     }
 }

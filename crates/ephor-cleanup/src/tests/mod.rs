@@ -1,0 +1,4 @@
+mod behaviour;
+mod harness;
+mod lifetimes;
+mod model;

@@ -16,7 +16,17 @@ pub(super) fn check(host: &PolicyAdmission, request: &AdmissionRequest, document
     if is_of_cel(document) {
         // A policy that is accepted and then not carried out would be a silent pass.
         let kind = document.str_at(&["kind"]).unwrap_or_default();
-        if ProgramKind::parse(kind).is_some_and(|kind| !kind.is_carried_out()) {
+        let kind_of_program = ProgramKind::parse(kind);
+        let deletes =
+            matches!(kind_of_program, Some(ProgramKind::DeletingPolicy | ProgramKind::NamespacedDeletingPolicy));
+        if deletes && document.at(&["spec", "matchConstraints"]).is_none_or(Value::is_null) {
+            // On the command line such a policy judges any JSON value; a cluster would have to delete everything.
+            let text = "Required value: a matchConstraints with at least one resource rule is required";
+            let path = Path::root().keys(&["spec", "matchConstraints"]);
+            findings.retain(Diagnostic::is_error);
+            findings.push(Diagnostic::error("cel-policy", path, text));
+        }
+        if kind_of_program.is_some_and(|kind| !kind.is_carried_out()) {
             let text = format!("kind `{kind}` of `{POLICIES_GROUP}` is not supported yet");
             findings = vec![Diagnostic::error("not-supported", Path::root().key("kind"), text)];
         }

@@ -112,6 +112,41 @@ fn building_text_and_lists_is_charged() {
     assert!(evaluate(grow, &object, &Budget::new(10_000_000, 1 << 20), None).is_err_and(|error| error.is_fatal()));
 }
 
+/// A policy of a namespace builds a text of any size and calls any function on it, as often as it likes.
+#[test]
+fn every_function_is_charged_for_the_length_of_its_texts() {
+    let length = 700_000;
+    let object = Value::from([("s", Value::from("1".repeat(length)))]);
+    let environment = profile::Kyverno::Validating.environment();
+    let mut called = std::collections::BTreeSet::new();
+    for overload in library::all().flat_map(|library| library.overloads) {
+        let is_name = overload.function.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '_');
+        if !is_name || overload.function.starts_with('_') || !overload.params.contains("string") {
+            continue;
+        }
+        let arguments = vec!["object.s"; overload.params.split(',').count()];
+        let text = match arguments.split_first() {
+            Some((target, rest)) if overload.member => format!("{target}.{}({})", overload.function, rest.join(", ")),
+            _ => format!("{}({})", overload.function, arguments.join(", ")),
+        };
+        let Ok(program) = Program::compile(&text, &environment) else { continue };
+        let (budget, usage) = (Budget::new(1_000_000, 32 << 20), Usage::new(None));
+        // What comes out does not matter: most functions refuse such a text.
+        let _ = program.evaluate(&Object(&object), &Run { host: &NoHost, budget: &budget, usage: &usage });
+        assert!(budget.steps_left() <= 1_000_000 - length as u64 / 16, "{text} left {}", budget.steps_left());
+        called.insert(overload.function);
+    }
+    for function in ["isURL", "duration", "charAt", "isQuantity", "double", "isImage", "matches", "size"] {
+        assert!(called.contains(function), "{function} was not called: {called:?}");
+    }
+    for text in ["object[object.s]", "object.s == object.s", "object.s in object", "object.s + '' < object.s"] {
+        let (budget, usage) = (Budget::new(1_000_000, 32 << 20), Usage::new(None));
+        let program = Program::compile(text, &environment).unwrap();
+        let _ = program.evaluate(&Object(&object), &Run { host: &NoHost, budget: &budget, usage: &usage });
+        assert!(budget.steps_left() <= 1_000_000 - length as u64 / 16, "{text} left {}", budget.steps_left());
+    }
+}
+
 #[test]
 fn issues_know_their_places_in_code_points() {
     let error = Program::compile("'é' +\n  nope", &environment()).unwrap_err();

@@ -414,6 +414,16 @@ impl<'v> Val<'v> {
         self.length().unwrap_or(1)
     }
 
+    /// How many bytes or items it holds itself, known without reading it; 0 for what has no length.
+    pub(super) fn stored_length(&self) -> usize {
+        match self {
+            Val::String(text) => text.as_str().len(),
+            Val::Bytes(bytes) => bytes.len(),
+            Val::List(list) => list.len(),
+            _ => 0,
+        }
+    }
+
     /// Its length, if it has one.
     pub(super) fn length(&self) -> Option<u64> {
         Some(match self {

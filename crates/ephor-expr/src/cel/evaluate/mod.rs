@@ -28,6 +28,9 @@ const LIST_COST: u64 = 10;
 const MAP_COST: u64 = 30;
 const OBJECT_COST: u64 = 40;
 
+/// Arguments that are shorter together take no steps beside those of their call.
+const UNCHARGED_LENGTH: usize = 64;
+
 type Eval<T> = Result<T, EvalError>;
 
 /// What an evaluation works with.
@@ -232,7 +235,13 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
                     Node::Path(path) => self.path(path, false),
                     other => self.eval(other),
                 };
-                let found = key.and_then(|key| lookup(value, &key, lenient));
+                let found = match key {
+                    Ok(key) => {
+                        self.charge_reading(std::iter::once(&key))?;
+                        lookup(value, &key, lenient)
+                    }
+                    Err(error) => Err(error),
+                };
                 self.stepped(found)
             }
         }
@@ -274,9 +283,23 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
             self.charge(if free { 0 } else { rule.map_or(1, |rule| rule(&args, None)) })?;
             return Err(error);
         }
+        self.charge_reading(args.iter())?;
         let result = self.dispatch(call, &args);
         self.charge(rule.map_or(1, |rule| rule(&args, result.as_ref().ok())))?;
         result
+    }
+
+    /// Takes the steps of reading texts, bytes and lists once. Any function may read its arguments as a whole, whatever
+    /// Kubernetes charges for the call, and counting the cost reads them too.
+    fn charge_reading<'a>(&self, values: impl Iterator<Item = &'a Val<'v>>) -> Eval<()>
+    where
+        'v: 'a,
+    {
+        let length = values.map(Val::stored_length).fold(0, usize::saturating_add);
+        if length >= UNCHARGED_LENGTH {
+            self.world.budget.charge_reading(length)?;
+        }
+        Ok(())
     }
 
     fn dispatch(&self, call: &Call, args: &[Val<'v>]) -> Eval<Val<'v>> {

@@ -8,10 +8,12 @@ use ephor_cluster::{ErrorKind, Resource};
 use ephor_engine::evaluation::Evaluation;
 use ephor_engine::outcome::{PatchedTarget, Phase, Verdict};
 use ephor_engine::policy::Operation;
+use ephor_engine::redact::Redactor;
 use ephor_engine::review::Review;
 use ephor_expr::{Str, Value};
 use ephor_runtime::content::{fingerprint, normalized_content, set_meta};
 use ephor_runtime::queue::Moment;
+use ephor_runtime::redact::Learning;
 use ephor_runtime::update_request::{ResourceSpec, UpdateRequest};
 
 use super::reconcile::{Lookup, ReconcileContext, ReconcileError};
@@ -92,11 +94,13 @@ impl ReconcileContext<'_> {
         for _ in 0..TRIES {
             conflict = None;
             let begun = Instant::now();
-            let answers = &*self.env.answers;
+            // What fails may quote what was read, in the words of an API server too.
+            let answers = Learning::new(&*self.env.answers, Redactor::default());
+            answers.learn([&review.object, &review.old_object]);
             let evaluation = Evaluation::new(&info.set, &exceptions, review.clone(), Phase::MutateExisting);
             // A policy may have very many rules, each with a request of its own.
             let evaluation = if rule.is_empty() { evaluation } else { evaluation.only(rule) };
-            let done = self.env.evaluate(evaluation, answers);
+            let done = self.env.evaluate(evaluation, &answers);
             if let Some(program) = &info.program {
                 self.env.metrics.background_judged(program, review, &done.outcomes, begun.elapsed());
             }
@@ -104,6 +108,7 @@ impl ReconcileContext<'_> {
             let (mut failure, mut later, mut no_target) = (None, None, true);
             for outcome in &done.outcomes {
                 let targets = outcome.detail.as_deref().map(|d| d.targets.as_slice()).unwrap_or_default();
+                answers.learn(targets.iter().map(|target| &target.before));
                 // One that is right already needs no write, and fails no more.
                 for target in targets.iter().filter(|t| matches!(t.verdict, Verdict::Pass | Verdict::Skip)) {
                     match self.write_target(info, &outcome.rule, &trigger, target) {
@@ -128,11 +133,14 @@ impl ReconcileContext<'_> {
                     failure.get_or_insert(outcome.message.to_string());
                 }
             }
-            if conflict.is_some() {
+            let secrets = answers.into_secrets();
+            if let Some(error) = &mut conflict {
+                *error = secrets.text(error).into_owned();
                 continue;
             }
             return match failure {
                 Some(message) => {
+                    let message = secrets.text(&message).into_owned();
                     let (policy, rule) = (info.key.clone(), Str::new(rule));
                     let failed = ReconcileError::of_rule(&rule, &trigger, &message);
                     (self.env.observer)(&Note::Failed { policy, rule, trigger: Some(trigger), message });

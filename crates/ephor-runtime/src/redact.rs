@@ -1,7 +1,7 @@
 //! Removes values of Secrets from everything that is shown.
 //!
 //! Messages of rules can quote what they looked at. What stands in `data` and `stringData` of a Secret that took part
-//! in a request, encoded and decoded, prints as `<redacted>` in denials, Events and logs.
+//! in a request, encoded and decoded, prints as `<redacted>` in denials, Events, `UpdateRequest`s and logs.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -65,6 +65,11 @@ impl<'a, A: Answers + ?Sized> Learning<'a, A> {
         for object in objects.into_iter().filter(|object| is_secret(object)) {
             secrets.learn(object);
         }
+    }
+
+    /// What was learnt, for texts that come later.
+    pub fn into_secrets(self) -> Redactor {
+        self.secrets.into_inner()
     }
 
     /// The object as it may be shown: a Secret without its values, any other object without values of Secrets.

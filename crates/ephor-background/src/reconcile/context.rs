@@ -7,6 +7,7 @@ use std::sync::{Arc, MutexGuard};
 use ephor_cluster::ClusterError;
 use ephor_cluster::query::Filter;
 use ephor_engine::policy::Operation;
+use ephor_engine::redact::Redactor;
 use ephor_expr::{Str, Value};
 use ephor_runtime::decision::AdmissionRequest;
 use ephor_runtime::poison::PoisonMutex;
@@ -45,6 +46,17 @@ impl ReconcileError {
     pub(crate) fn of_rule(rule: &str, trigger: &TriggerRef, why: &str) -> Self {
         let rule = if rule.is_empty() { String::new() } else { format!("rule {rule} for ") };
         Self::Failed(format!("{rule}{trigger}: {why}"))
+    }
+
+    /// The same without the values of Secrets.
+    pub(super) fn redacted(self, secrets: &Redactor) -> Self {
+        let shown = |message: String| secrets.text(&message).into_owned();
+        match self {
+            Self::Failed(message) => Self::Failed(shown(message)),
+            Self::RetryAfter(pause, why) => Self::RetryAfter(pause, shown(why)),
+            Self::TargetNotFound(message) => Self::TargetNotFound(shown(message)),
+            failure @ (Self::TriggerNotFound(_) | Self::LostLease) => failure,
+        }
     }
 
     /// Both, as one. Failures are told together; what a policy is to blame for counts before a trigger that is not

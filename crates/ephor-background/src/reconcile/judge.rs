@@ -13,6 +13,7 @@ use ephor_engine::policy::{HttpMethod, Operation};
 use ephor_engine::review::Review;
 use ephor_expr::{Str, Value};
 use ephor_runtime::facts::{Answers, labels_of};
+use ephor_runtime::redact::Learning;
 use ephor_runtime::update_request::UpdateRequest;
 
 use super::context::{ReconcileContext, TriggerRequest};
@@ -127,7 +128,7 @@ pub(super) struct Judged {
 
 impl PolicyReconciler<'_, '_> {
     pub(super) fn judge(
-        &self,
+        &mut self,
         asked: Option<&TriggerRequest>,
         trigger: &TriggerRef,
         object: &Value,
@@ -141,7 +142,10 @@ impl PolicyReconciler<'_, '_> {
         let recorder = Recorder { context: self.context, key: self.info.synchronizes().then_some(self.key), once };
         let begun = Instant::now();
         let evaluation = Evaluation::new(&self.info.set, &exceptions, review.clone(), Phase::Generate);
-        let done = self.context.env.evaluate(evaluation, &recorder);
+        let answers = Learning::new(&recorder, std::mem::take(&mut self.secrets));
+        answers.learn([&review.object, &review.old_object]);
+        let done = self.context.env.evaluate(evaluation, &answers);
+        self.secrets = answers.into_secrets();
         if let Some(program) = &self.info.program {
             self.context.env.metrics.background_judged(program, &review, &done.outcomes, begun.elapsed());
         }

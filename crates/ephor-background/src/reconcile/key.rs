@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ephor_engine::redact::Redactor;
 use ephor_expr::Value;
 
 use super::context::{Done, POLL_INTERVAL, ReconcileContext, ReconcileError, TriggerRequest};
@@ -43,6 +44,7 @@ impl ReconcileContext<'_> {
             verdicts: BTreeSet::new(),
             unjudged: false,
             failure: None,
+            secrets: Redactor::default(),
         };
         work.run(owned)?;
         let PolicyReconciler { rendered, done, unjudged, failure, trigger, .. } = work;

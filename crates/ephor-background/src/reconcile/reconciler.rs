@@ -1,11 +1,13 @@
 //! Runs the rules of one policy for one trigger.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_cluster::query::Filter;
 use ephor_cluster::{ErrorKind, LabelSelector};
 use ephor_engine::outcome::{Outcome, Verdict};
 use ephor_engine::policy::Operation;
+use ephor_engine::redact::Redactor;
 use ephor_expr::{Str, Value};
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::update_request::ResourceSpec;
@@ -43,6 +45,8 @@ pub(super) struct PolicyReconciler<'w, 'p> {
     /// Whether a rule that synchronizes goes on as before without a verdict.
     pub(super) unjudged: bool,
     pub(super) failure: Option<ReconcileError>,
+    /// The values of Secrets that rules have read. What fails may quote them, in the words of an API server too.
+    pub(super) secrets: Redactor,
 }
 
 impl PolicyReconciler<'_, '_> {
@@ -112,6 +116,7 @@ impl PolicyReconciler<'_, '_> {
                 Ok(()) => {}
                 Err(ReconcileError::LostLease) => return Err(ReconcileError::LostLease),
                 Err(failure) => {
+                    let failure = failure.redacted(&self.secrets);
                     // What the rule rendered before stays its own while it cannot be judged.
                     self.as_before(rule);
                     if let ReconcileError::Failed(message) = &failure {
@@ -311,8 +316,13 @@ impl PolicyReconciler<'_, '_> {
         });
         let Some(view) = view else { return self.update_annotation(rule, own) };
         let request = self.request.filter(|_| view == View::Request);
-        let judged =
-            judged.entry(view.clone()).or_insert_with(|| self.judge(request, trigger, &object, &view, remembered));
+        let judged = match judged.entry(view) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(free) => {
+                let found = self.judge(request, trigger, &object, free.key(), remembered);
+                free.insert(found)
+            }
+        };
         self.verdicts.insert(rule.name.clone());
         let Judged { outcomes, operation, subresource } = &*judged;
         let Some(outcome) = outcomes.get(&rule.name) else {

@@ -20,6 +20,7 @@ mod mutate;
 mod namespace_labels;
 mod preview;
 mod reads;
+mod redacted;
 mod remembered;
 mod requests;
 mod settings;

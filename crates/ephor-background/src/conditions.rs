@@ -141,9 +141,9 @@ impl ReconcileContext<'_> {
 
     /// Writes a policy's status if `change` says that it changed it.
     fn change_status(&self, key: &PolicyId, change: impl Fn(&Value, &mut Map) -> bool) -> Settled {
-        let api_kind = if key.namespace.is_some() { "Policy" } else { "ClusterPolicy" };
+        let Some(api_version) = key.kind.api_version() else { return Settled::Done };
         let write = || -> Result<(), WriteError> {
-            let resource = self.env.resource("kyverno.io/v1", api_kind)?;
+            let resource = self.env.resource(api_version, key.kind.as_str())?;
             let mut policy = self.env.get(&resource, key.namespace.as_deref(), &key.name)?;
             let mut members = policy.at(&["status"]).and_then(Value::as_object).cloned().unwrap_or_default();
             if !change(&policy, &mut members) {

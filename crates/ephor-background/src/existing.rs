@@ -23,7 +23,6 @@ use super::queue::WorkKey;
 use super::reconcile::{PERSISTENCE_TIMEOUT, ReconcileContext, ReconcileError, TriggerRequest};
 use super::rules::{Once, OnceWork, PolicyInfo};
 use super::state::{Acted, Subject};
-use super::trigger::review_of_existing;
 use crate::plan::ObjectId;
 use crate::plan::claim::{MANAGED_BY, POLICY_NAME};
 
@@ -116,7 +115,7 @@ impl ReconcileContext<'_> {
             let done = match rule.work {
                 OnceWork::Generate { .. } => self.generate_once(info, rule.name, &trigger, &object),
                 OnceWork::Mutate => {
-                    let review = review_of_existing(&object, Operation::Create, &info.uid, self.clock);
+                    let review = self.review_of(&object, Operation::Create, &info.uid);
                     self.mutate_for(info, rule.name, &review).map(|_| ())
                 }
             };

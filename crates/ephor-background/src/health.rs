@@ -7,6 +7,7 @@ use ephor_runtime::cancellation::CancellationToken;
 use ephor_runtime::metrics::{BackgroundHealth, Backlog};
 use ephor_runtime::policies::PolicyId;
 use ephor_runtime::queue::Moment;
+use ephor_runtime::update_request::policy_of;
 use parking_lot::Mutex;
 
 use super::queue::{Task, backlog};
@@ -19,8 +20,8 @@ impl State {
             Task::Reconcile(key) => Some(key.policy.clone()),
             Task::Existing(policy) => Some(policy.clone()),
             Task::Request(name) => {
-                let policy = self.requests.pending(name)?.object.str_at(&["spec", "policy"])?;
-                Some(PolicyId::parse(policy))
+                let request = &self.requests.pending(name)?.object;
+                request.str_at(&["spec", "policy"]).map(|_| policy_of(request))
             }
             // Status writes are not work that a policy asked for.
             Task::Report(_) | Task::Note(_) | Task::NamespaceLabels(_) | Task::Sweep | Task::Collect(_) => None,

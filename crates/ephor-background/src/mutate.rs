@@ -19,7 +19,7 @@ use ephor_runtime::update_request::{ResourceSpec, UpdateRequest};
 use super::reconcile::{Lookup, ReconcileContext, ReconcileError};
 use super::rules::PolicyInfo;
 use super::state::Subject;
-use super::trigger::{TriggerRef, admission_request, review_of_existing, review_of_request};
+use super::trigger::{TriggerRef, admission_request, review_of_request};
 use super::write_limit::WriteLimit;
 use super::writer::{Note, Place, WriteError};
 use crate::plan::{Action, Change, ObjectId, Reason};
@@ -61,7 +61,7 @@ impl ReconcileContext<'_> {
         let trigger = TriggerRef::of_spec(&request.spec.resource);
         let Some(admission) = admission_request(request) else {
             let Lookup::Live(object) = self.find(&trigger)? else { return Ok(None) };
-            let review = review_of_existing(&object, Operation::Create, &info.uid, self.clock);
+            let review = self.review_of(&object, Operation::Create, &info.uid);
             return self.mutate_for(info, &request.spec.rule, &review).map(Some);
         };
         let payload = admission.operation == Operation::Connect || !admission.sub_resource.is_empty();

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use ephor_engine::compile::CompiledRule;
 use ephor_engine::matching::{MatchInput, NamespaceLabels, applies};
 use ephor_engine::policy::Operation;
+use ephor_engine::review::Review;
 use ephor_expr::{Map, Value};
 use ephor_runtime::queue::Settled;
 
@@ -82,6 +83,10 @@ impl ReconcileContext<'_> {
 fn selects(rule: &CompiledRule, object: &Value, labels: &Map) -> bool {
     [Operation::Create, Operation::Update].into_iter().any(|operation| {
         let review = review_of_existing(object, operation, "", jiff::Timestamp::UNIX_EPOCH);
+        if let Some(constraints) = rule.body.constraints() {
+            let namespace_labels = Some(labels.clone().into());
+            return constraints.selects_namespace(&Review { namespace_labels, ..review }) == Some(true);
+        }
         let input = MatchInput {
             gvk: &review.gvk,
             subresource: "",

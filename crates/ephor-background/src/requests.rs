@@ -79,7 +79,7 @@ impl ReconcileContext<'_> {
             (state.infos.get(&key).cloned(), state.snapshot.policies.contains_key(&key))
         };
         let result = match (request.spec.request_type, info) {
-            (Some(RequestType::CelGenerate | RequestType::CelMutate), _) => return Settled::Done,
+            (Some(RequestType::CelMutate), _) => return Settled::Done,
             (_, None) => self.without_info(&key, &request, known),
             (work, Some(info)) => match self.is_permitted(&request) {
                 Ok(true) if work == Some(RequestType::Mutate) => self.mutate_request(&info, &request, age),

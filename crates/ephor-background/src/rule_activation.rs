@@ -7,7 +7,6 @@
 use std::cmp::Ordering;
 
 use ephor_expr::{Map, Str, Value};
-use ephor_runtime::content::fingerprint;
 use ephor_runtime::policies::StoredPolicy;
 
 use super::index::Seen;
@@ -28,13 +27,8 @@ pub struct RuleActivation {
 
 impl RuleActivation {
     /// The activation of a rule that is looked at for the first time.
-    pub fn of(rule: &Value) -> Self {
-        let mut parts: Vec<Value> = ["match", "exclude", "preconditions", "celPreconditions", "context"]
-            .iter()
-            .map(|part| rule.get(part).cloned().unwrap_or_default())
-            .collect();
-        parts.push(rule.at(&["generate", "synchronize"]).cloned().unwrap_or_default());
-        Self { selection: fingerprint(&Value::array(parts)).into(), ..Self::default() }
+    pub fn of(selection: Str) -> Self {
+        Self { selection, ..Self::default() }
     }
 
     /// When it began: as the policy's status says, as was `known` before, when the policy was made, or `now`.

@@ -7,13 +7,13 @@ use ephor_cluster::Discovery;
 use ephor_engine::compile::{Body, GenerateWhat, Program};
 use ephor_engine::matching::{Gvk, KindSelector};
 use ephor_engine::select::PolicySet;
-use ephor_expr::{Map, Str, Value};
-use ephor_runtime::content::fingerprint;
-use ephor_runtime::kinds::with_api_versions;
+use ephor_expr::{Str, Value};
+use ephor_runtime::kinds::{kinds_of_triggers, with_api_versions};
 use ephor_runtime::policies::{PolicyId, StoredPolicy};
 use ephor_runtime::traits::{Traits, traits};
 
 use super::rule_activation::RuleActivation;
+use super::rule_text::{self, RuleText};
 use crate::plan::Terms;
 
 /// A policy with generate or mutate-existing rules.
@@ -85,31 +85,29 @@ impl PolicyInfo {
         let with_groups =
             completed.clone().map(|document| StoredPolicy { since, since_version, ..StoredPolicy::new(document) });
         let policy = with_groups.as_ref().unwrap_or(policy);
-        let documents = policy.document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
-        let named = |name: &str| documents.iter().find(|rule| rule.str_at(&["name"]) == Some(name));
         let mut generate = Vec::new();
         let mut mutate = Vec::new();
         let program = policy.program.as_ref().filter(|_| original.is_some());
         for rule in program.iter().flat_map(|program| &program.rules) {
-            let kinds = rule.matches.kinds().map(|kinds| kinds.into_iter().cloned().collect::<Vec<_>>());
+            let kinds = kinds_of_triggers(rule, discovery);
             match &rule.body {
                 Body::Generate(body) => {
-                    let document = named(&rule.declared).unwrap_or(&Value::Null);
+                    let text = RuleText::of(&policy.document, rule);
                     let terms = Terms {
                         synchronize: body.synchronize,
                         orphan: body.orphan,
                         server_side_apply: body.server_side_apply,
                         existing: body.existing,
-                        references: references(document).into(),
+                        references: text.references,
                     };
                     generate.push(GenerateInfo {
                         name: rule.name.clone(),
                         terms,
                         kinds,
-                        traits: traits(document, rule),
+                        traits: traits(&policy.document, rule),
                         activation: {
                             let before = known.and_then(|known| known.rule(&rule.name)).map(|rule| &rule.activation);
-                            RuleActivation::of(document).begun(&rule.name, policy, before, &now)
+                            RuleActivation::of(text.selection).begun(&rule.name, policy, before, &now)
                         },
                         downstream_kinds: rule.demands.downstreams.clone(),
                         copies: body.targets().iter().any(|t| !matches!(t.what, GenerateWhat::Data(_))),
@@ -121,7 +119,8 @@ impl PolicyInfo {
                 _ => {}
             }
         }
-        let refused = program.is_none() && documents.iter().any(|rule| rule.get("generate").is_some());
+        let declared = rule_text::declared(policy);
+        let refused = program.is_none() && rule_text::generates(policy);
         if generate.is_empty() && mutate.is_empty() && !refused {
             return None;
         }
@@ -131,11 +130,19 @@ impl PolicyInfo {
             generation: policy.generation(),
             set: Arc::new(PolicySet::new(program.into_iter().cloned().collect())),
             program: original,
-            declared: documents.iter().filter_map(|rule| rule.str_at(&["name"]).map(Str::new)).collect(),
+            declared,
             generate,
             mutate,
             completed,
         })
+    }
+
+    /// Whether it is what `document` comes to with what is served now.
+    pub fn is_up_to_date(&self, document: &Value, discovery: &Discovery) -> bool {
+        let rules = self.set.programs().iter().flat_map(|program| &program.rules);
+        let mut triggers = rules.filter_map(|rule| Some((rule, &self.rule(&rule.name)?.kinds)));
+        with_api_versions(document, discovery) == self.completed
+            && triggers.all(|(rule, kinds)| kinds_of_triggers(rule, discovery) == *kinds)
     }
 
     /// The generate rule of that name.
@@ -210,19 +217,4 @@ pub enum OnceWork {
 /// Whether a rule with these kinds can be about an object.
 pub fn may_match(kinds: Option<&[KindSelector]>, gvk: &Gvk) -> bool {
     kinds.is_none_or(|kinds| kinds.iter().any(|kind| kind.matches(gvk, "")))
-}
-
-const TARGET: [&str; 6] = ["apiVersion", "kind", "namespace", "name", "clone", "cloneList"];
-
-/// Fingerprint of what a rule says about targets and sources.
-fn references(rule: &Value) -> String {
-    let part = |block: &Value| -> Value {
-        let members = TARGET.iter().filter_map(|key| Some((Str::new_static(key), block.get(key)?.clone())));
-        Value::object(members.collect::<Map>())
-    };
-    let generate = rule.get("generate").cloned().unwrap_or_default();
-    let loops = generate.get("foreach").and_then(Value::as_array).unwrap_or_default();
-    let mut parts = vec![part(&generate)];
-    parts.extend(loops.iter().map(part));
-    fingerprint(&Value::array(parts))
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ephor_cluster::discovery::priority;
 use ephor_cluster::{Discovery, Resource};
 use ephor_engine::check::MISSING_API_VERSION;
-use ephor_engine::compile::Requested;
+use ephor_engine::compile::{CompiledRule, Requested};
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::matching::{Gvk, KindSelector};
 use ephor_expr::scalar::nearest::nearest;
@@ -94,6 +94,36 @@ pub fn only_version(kind: &str, discovery: &Discovery) -> Option<Str> {
 pub fn is_for_any_kind(kinds: Option<&[KindSelector]>) -> bool {
     let any = |selector: &KindSelector| selector.kind.as_str() == "*" && selector.group.as_str() == "*";
     kinds.is_none_or(|kinds| kinds.iter().any(any))
+}
+
+/// The same of a rule that names kinds or resources.
+pub fn is_for_any(rule: &CompiledRule) -> bool {
+    if rule.body.constraints().is_none() {
+        let kinds: Option<Vec<KindSelector>> = rule.matches.kinds().map(|kinds| kinds.into_iter().cloned().collect());
+        return is_for_any_kind(kinds.as_deref());
+    }
+    rule.demands.requests.iter().any(|request| names_any(&request.requested))
+}
+
+/// Whether resources are named of any group and any name.
+fn names_any(requested: &Requested) -> bool {
+    let Requested::Resources { groups, resources, .. } = requested else { return false };
+    let any = |names: &[Str], texts: &[&str]| names.iter().any(|name| texts.contains(&name.as_str()));
+    any(groups, &["*"]) && any(resources, &["*", "*/*"])
+}
+
+/// The kinds of the triggers of a rule; `None` for any. A rule that names resources is about the kinds that are served of
+/// them now.
+pub fn kinds_of_triggers(rule: &CompiledRule, discovery: &Discovery) -> Option<Vec<KindSelector>> {
+    if rule.body.constraints().is_none() {
+        return rule.matches.kinds().map(|kinds| kinds.into_iter().cloned().collect());
+    }
+    if is_for_any(rule) {
+        return None;
+    }
+    let kinds = rule.demands.requests.iter().flat_map(|request| requested_kinds(&request.requested, discovery));
+    let kinds: BTreeSet<(Str, Str)> = kinds.collect();
+    Some(kinds.into_iter().map(|(version, kind)| KindSelector::exactly(&Gvk::new(&version, &kind))).collect())
 }
 
 /// Kinds that change all the time. Only rules that name them match them.

@@ -1,6 +1,6 @@
 //! What a generate rule depends on besides its trigger.
 
-use ephor_engine::compile::CompiledRule;
+use ephor_engine::compile::{Body, CompiledRule, GeneratedContent, PolicyGeneration};
 use ephor_engine::policy::Operation;
 use ephor_engine::scope::variables;
 use ephor_expr::Value;
@@ -171,8 +171,57 @@ impl Traits {
     }
 }
 
-/// What a rule depends on, by its document and by what it compiled to.
-pub fn traits(rule: &Value, compiled: &CompiledRule) -> Traits {
+/// What a rule depends on, by the document of its policy and by what it compiled to.
+pub fn traits(policy: &Value, compiled: &CompiledRule) -> Traits {
+    match policy_generation(compiled) {
+        Some(generation) => of_generation(generation, compiled),
+        None => of_rule(rule_document(policy, &compiled.declared), compiled),
+    }
+}
+
+/// The same, as far as it is about requests: what chance decides is not looked for.
+pub fn request_traits(policy: &Value, compiled: &CompiledRule) -> Traits {
+    match policy_generation(compiled) {
+        Some(generation) => of_generation(generation, compiled),
+        None => Traits::of_requests(rule_document(policy, &compiled.declared)),
+    }
+}
+
+/// The rule of that name in the document of a policy of `kyverno.io`; null if there is none.
+pub fn rule_document<'p>(policy: &'p Value, name: &str) -> &'p Value {
+    let rules = policy.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
+    rules.iter().find(|rule| rule.str_at(&["name"]) == Some(name)).unwrap_or(&Value::Null)
+}
+
+/// The expressions of a rule that is all of a `GeneratingPolicy`.
+fn policy_generation(rule: &CompiledRule) -> Option<&PolicyGeneration> {
+    match &rule.body {
+        Body::Generate(body) => match &body.content {
+            GeneratedContent::Policy(generation) => Some(generation),
+            GeneratedContent::Targets(_) => None,
+        },
+        _ => None,
+    }
+}
+
+fn of_generation(generation: &PolicyGeneration, compiled: &CompiledRule) -> Traits {
+    let (reads, constraints) = (generation.reads(), generation.constraints());
+    let means = |operation| constraints.means_operation(operation);
+    Traits {
+        event_bound: reads.request_only,
+        by_operation: reads.operation || !means(Operation::Create),
+        reads_old: reads.old_object,
+        // Expressions may name objects by what they draw.
+        varying: if reads.varying { Varying::Identity } else { Varying::Nothing },
+        namespace_selector: constraints.namespace_selector().is_some(),
+        on_delete: constraints.names_operation(Operation::Delete),
+        only_events: !means(Operation::Create) && !means(Operation::Update),
+        selects: constraints.selects() || !generation.is_unconditional(),
+        skips_own: compiled.skip_background_requests,
+    }
+}
+
+fn of_rule(rule: &Value, compiled: &CompiledRule) -> Traits {
     let mut traits = Traits {
         varying: Varying::of(rule),
         skips_own: compiled.skip_background_requests,

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use ephor_engine::matching::UserInfo;
-use ephor_engine::policy::Operation;
+use ephor_engine::policy::{Operation, ProgramKind};
 use ephor_expr::value::{DecodeError, EncodeError, decode, encode};
 use ephor_expr::{Str, Value};
 use schemars::JsonSchema;
@@ -109,7 +109,7 @@ pub struct UpdateRequestSpec {
     /// Which kind of work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_type: Option<RequestType>,
-    /// The policy: `name`, or `namespace/name` for a `Policy`.
+    /// The policy: `name`, or `namespace/name` of one of a namespace. Its kind follows from the type of the request.
     pub policy: Str,
     /// The rule; mutate only.
     pub rule: Str,
@@ -305,7 +305,37 @@ impl UpdateRequest {
 
     /// The policy.
     pub fn policy_id(&self) -> PolicyId {
-        PolicyId::parse(&self.spec.policy)
+        named(&self.spec.policy, self.spec.request_type)
+    }
+}
+
+impl RequestType {
+    /// The type of requests for the objects that policies of a kind make.
+    pub fn generate(kind: ProgramKind) -> Self {
+        if kind.is_of_cel() { Self::CelGenerate } else { Self::Generate }
+    }
+}
+
+/// The policy of a request that is not decoded.
+pub fn policy_of(request: &Value) -> PolicyId {
+    let sort = match request.str_at(&["spec", "requestType"]) {
+        Some("cel-generate") => Some(RequestType::CelGenerate),
+        Some("cel-mutate") => Some(RequestType::CelMutate),
+        _ => None,
+    };
+    named(request.str_at(&["spec", "policy"]).unwrap_or_default(), sort)
+}
+
+/// The policy that a request of that type names.
+fn named(text: &str, sort: Option<RequestType>) -> PolicyId {
+    let (of_cluster, of_namespace) = match sort {
+        Some(RequestType::CelGenerate) => (ProgramKind::GeneratingPolicy, ProgramKind::NamespacedGeneratingPolicy),
+        Some(RequestType::CelMutate) => (ProgramKind::MutatingPolicy, ProgramKind::NamespacedMutatingPolicy),
+        Some(RequestType::Generate | RequestType::Mutate) | None => return PolicyId::parse(text),
+    };
+    match text.split_once('/') {
+        Some((namespace, name)) => PolicyId::new(of_namespace, Some(namespace), name.into()),
+        None => PolicyId::new(of_cluster, None, text.into()),
     }
 }
 
@@ -423,6 +453,22 @@ mod tests {
         assert_eq!(request.state(), State::Failed);
         assert!(request.spec.context.user_info.dry_run);
         assert_eq!(request.to_value().unwrap().to_json(), json);
+    }
+
+    #[test]
+    fn the_type_of_a_request_tells_the_kind_of_its_policy() {
+        for (sort, policy, kind) in [
+            ("generate", "p", ProgramKind::ClusterPolicy),
+            ("mutate", "n/p", ProgramKind::Policy),
+            ("cel-generate", "p", ProgramKind::GeneratingPolicy),
+            ("cel-generate", "n/p", ProgramKind::NamespacedGeneratingPolicy),
+            ("cel-mutate", "n/p", ProgramKind::NamespacedMutatingPolicy),
+        ] {
+            let request = request(&format!(r#"{{"spec":{{"policy":"{policy}","requestType":"{sort}"}}}}"#));
+            let id = request.policy_id();
+            assert_eq!((id.kind, id.to_string().as_str()), (kind, policy));
+            assert_eq!(policy_of(&request.to_value().unwrap()), id);
+        }
     }
 
     #[test]

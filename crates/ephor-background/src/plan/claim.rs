@@ -1,5 +1,6 @@
 //! The owner that an object names in upstream's labels.
 
+use ephor_engine::policy::ProgramKind;
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::content::{OWNERSHIP_ANNOTATION, set_entry};
 use ephor_runtime::policies::PolicyId;
@@ -36,6 +37,19 @@ pub struct Owner {
 }
 
 impl Owner {
+    /// The owner that labels name. A policy of `policies.kyverno.io` is one rule by itself, so that there is no label of a
+    /// rule.
+    fn named(rule: Str, namespace: &str, name: Str, trigger: Str) -> Self {
+        if !rule.is_empty() {
+            return Self { policy: PolicyId::kyverno(namespace, &name), rule, trigger };
+        }
+        let kind = match namespace {
+            "" => ProgramKind::GeneratingPolicy,
+            _ => ProgramKind::NamespacedGeneratingPolicy,
+        };
+        Self { policy: PolicyId::new(kind, Some(namespace), name.clone()), rule: name, trigger }
+    }
+
     /// Whether both are the same rule, for whatever trigger.
     pub fn is_rule_of(&self, other: &Self) -> bool {
         (&self.policy, &self.rule) == (&other.policy, &other.rule)
@@ -78,8 +92,7 @@ impl Claim {
         if label(MANAGED_BY) != "kyverno" || name.is_empty() || foreign {
             return None;
         }
-        let policy = PolicyId::kyverno(&policy_namespace, &name);
-        let owner = Owner { policy, rule: label(RULE_NAME), trigger: of(TRIGGER, "uid") };
+        let owner = Owner::named(label(RULE_NAME), &policy_namespace, name, of(TRIGGER, "uid"));
         Some(Self {
             owner,
             trigger_api_version: ephor_cluster::resource::join_api_version(

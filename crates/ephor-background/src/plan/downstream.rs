@@ -54,7 +54,9 @@ impl Wanted {
         with_texts(&mut rendered);
         // A copy is no source, though its source is marked as one.
         set_entry(&mut rendered, "labels", CLONE_SOURCE, None);
-        set_entry(&mut rendered, "labels", EXISTING, terms.existing.then_some(owner.rule.as_str()));
+        // Where a rule is all of a policy, upstream names none.
+        let marked = terms.existing && !owner.policy.kind.is_of_cel();
+        set_entry(&mut rendered, "labels", EXISTING, marked.then_some(owner.rule.as_str()));
         for key in ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"] {
             set_meta(&mut rendered, key, None);
         }

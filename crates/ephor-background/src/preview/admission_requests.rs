@@ -64,7 +64,7 @@ impl Event {
             })
             .collect();
         if !contexts.is_empty() {
-            let mut request = self.request(info, RequestType::Generate);
+            let mut request = self.request(info, RequestType::generate(info.key.kind));
             request.spec.rule_context = contexts;
             requests.push(request);
         }

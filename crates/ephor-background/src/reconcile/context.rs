@@ -8,6 +8,7 @@ use ephor_cluster::ClusterError;
 use ephor_cluster::query::Filter;
 use ephor_engine::policy::Operation;
 use ephor_engine::redact::Redactor;
+use ephor_engine::review::Review;
 use ephor_expr::{Str, Value};
 use ephor_runtime::decision::AdmissionRequest;
 use ephor_runtime::poison::PoisonMutex;
@@ -18,7 +19,7 @@ use ephor_runtime::update_request::{ANNOTATION_POLICY_VERSION, ANNOTATION_UNCHAN
 use crate::plan::{Change, ObjectId};
 use crate::queue::WorkKey;
 use crate::state::State;
-use crate::trigger::TriggerRef;
+use crate::trigger::{TriggerRef, review_of_existing};
 use crate::writer::{Env, Note, WriteError};
 
 /// Why a reconciliation did not succeed.
@@ -256,14 +257,27 @@ impl ReconcileContext<'_> {
     }
 
     pub(crate) fn policy_document(&self, key: &WorkKey) -> Result<Option<Value>, ReconcileError> {
-        let kind = if key.policy.namespace.is_some() { "Policy" } else { "ClusterPolicy" };
-        let namespace = key.policy.namespace.as_deref().unwrap_or_default();
-        let id = ObjectId::new("kyverno.io/v1", kind, namespace, &key.policy.name);
-        match self.env.read("kyverno.io/v1", &id) {
-            Ok(found) => Ok(found),
-            // Not even the kind is served: nothing can be said about the policy.
-            Err(error) => Err(error.into()),
+        let PolicyId { kind, name, .. } = &key.policy;
+        let Some(api_version) = kind.api_version() else { return Ok(None) };
+        let id = ObjectId::new(api_version, kind.as_str(), key.policy.namespace_label(), name);
+        // Where not even the kind is served, nothing can be said about the policy.
+        Ok(self.env.read(api_version, &id)?)
+    }
+
+    /// The review of an existing trigger for a policy with that UID, with the resource that the API server names in
+    /// requests about such objects.
+    pub(crate) fn review_of(&self, object: &Value, operation: Operation, policy_uid: &str) -> Review {
+        let mut review = review_of_existing(object, operation, policy_uid, self.clock);
+        let api_version = object.str_at(&["apiVersion"]).unwrap_or_default();
+        if let Ok(resource) = self.env.resource(api_version, &review.gvk.kind) {
+            let named = Value::from([
+                ("group", Value::from(resource.group.clone())),
+                ("version", resource.version.clone().into()),
+                ("resource", resource.plural.clone().into()),
+            ]);
+            review.attributes.insert("resource", named);
         }
+        review
     }
 
     /// Whether the cluster has a policy just as it is known.

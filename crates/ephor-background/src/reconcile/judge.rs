@@ -20,7 +20,7 @@ use super::context::{ReconcileContext, TriggerRequest};
 use super::reconciler::PolicyReconciler;
 use crate::plan::{ObjectId, OwnershipAnnotation};
 use crate::queue::WorkKey;
-use crate::trigger::{TriggerRef, admission_request, review_of_existing, review_of_request};
+use crate::trigger::{TriggerRef, admission_request, review_of_request};
 
 /// Answers the questions of one evaluation, and registers what its key was judged by.
 struct Recorder<'r, 'p> {
@@ -41,6 +41,7 @@ impl Recorder<'_, '_> {
                 state.depend(key, api_version, kind, namespace, name);
             }
             Fetch::Objects { api_version, kind, namespace } => state.depend(key, api_version, kind, namespace, ""),
+            Fetch::Namespace { name } => state.depend(key, "v1", "Namespace", "", name),
             Fetch::ConfigMap { namespace, name } => state.depend(key, "v1", "ConfigMap", namespace, name),
             Fetch::Api { method: HttpMethod::Get, path, .. } => {
                 if let Some(target) = raw::target(&state.discovery, &path.without_query()) {
@@ -176,7 +177,7 @@ impl PolicyReconciler<'_, '_> {
             return review_of_request(&request, &admission, trigger, new, old, self.context.clock);
         }
         let operation = if *view == View::Updated { Operation::Update } else { Operation::Create };
-        review_of_existing(object, operation, &self.info.uid, self.context.clock)
+        self.context.review_of(object, operation, &self.info.uid)
     }
 
     /// What the request was that an owned object was made by.

@@ -342,7 +342,23 @@ impl PolicyReconciler<'_, '_> {
         request: Option<&TriggerRequest>,
     ) -> Result<(), ReconcileError> {
         let detail = outcome.detail.as_deref();
+        let excepted = detail.is_some_and(|detail| !detail.exceptions.is_empty());
         match outcome.verdict {
+            // With an exception, the downstreams stay as they are, whatever its result counts as.
+            Verdict::Pass | Verdict::Skip if excepted => {
+                self.hold(rule, own)?;
+                // Admission knew no exception. The one in the store may have been deleted since.
+                let outdated = request.is_some_and(|request| {
+                    request.admission.is_some()
+                        && !request.released.contains(&rule.name)
+                        && request.age < NAME_TAKEN_TIMEOUT
+                });
+                if outdated {
+                    let reason = "an exception holds that admission did not know".to_owned();
+                    return Err(ReconcileError::RetryAfter(POLL_INTERVAL, reason));
+                }
+                Ok(())
+            }
             Verdict::Pass => {
                 let wanted = detail.map(|d| d.generated.as_slice()).unwrap_or_default();
                 self.want(rule, own, trigger, made_by, wanted, &[])
@@ -357,21 +373,6 @@ impl PolicyReconciler<'_, '_> {
                     self.want(rule, own, trigger, made_by, &incomplete.generated, &unsourced)?;
                 }
                 Err(ReconcileError::Failed(outcome.message.to_string()))
-            }
-            // With an exception, the downstreams stay as they are.
-            Verdict::Skip if detail.is_some_and(|d| !d.exceptions.is_empty()) => {
-                self.hold(rule, own)?;
-                // Admission knew no exception. The one in the store may have been deleted since.
-                let outdated = request.is_some_and(|request| {
-                    request.admission.is_some()
-                        && !request.released.contains(&rule.name)
-                        && request.age < NAME_TAKEN_TIMEOUT
-                });
-                if outdated {
-                    let reason = "an exception holds that admission did not know".to_owned();
-                    return Err(ReconcileError::RetryAfter(POLL_INTERVAL, reason));
-                }
-                Ok(())
             }
             // Keep downstreams that the conditions read. Otherwise the rule would create and delete them in a loop.
             Verdict::Skip => {

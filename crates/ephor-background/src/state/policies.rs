@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ephor_cluster::Discovery;
 use ephor_expr::Str;
-use ephor_runtime::kinds::{GroupKind, with_api_versions};
+use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::policies::{PolicyId, Snapshot};
 use ephor_runtime::queue::Moment;
 
@@ -26,7 +26,7 @@ impl State {
         let known = self.infos.len();
         let (policies, discovery) = (&self.snapshot.policies, &self.discovery);
         self.infos.retain(|key, info| {
-            policies.get(key).is_none_or(|policy| with_api_versions(&policy.document, discovery) == info.completed)
+            policies.get(key).is_none_or(|policy| info.is_up_to_date(&policy.document, discovery))
         });
         if self.infos.len() != known {
             self.observe_policies(Arc::clone(&self.snapshot), now);

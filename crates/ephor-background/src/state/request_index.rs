@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_expr::{Str, Value};
-use ephor_runtime::policies::PolicyId;
+use ephor_runtime::update_request::policy_of;
 use ephor_runtime::queue::Moment;
 use ephor_runtime::watcher::version_of;
 
@@ -77,8 +77,7 @@ impl RequestIndex {
     /// has one.
     pub fn namespace(&self, name: &str) -> Str {
         if let Some(pending) = self.pending.get(name) {
-            let policy = pending.object.str_at(&["spec", "policy"]).map(PolicyId::parse);
-            return policy.and_then(|id| id.namespace).unwrap_or_else(|| trigger_namespace(&pending.object));
+            return policy_of(&pending.object).namespace.unwrap_or_else(|| trigger_namespace(&pending.object));
         }
         self.finished.get(name).map(|finished| finished.namespace.clone()).unwrap_or_default()
     }

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use ephor_expr::{Str, Value};
-use ephor_runtime::policies::PolicyId;
 use ephor_runtime::queue::Moment;
-use ephor_runtime::update_request::{ANNOTATION_ASKED_AGAIN, State as RequestState};
+use ephor_runtime::update_request::{ANNOTATION_ASKED_AGAIN, State as RequestState, policy_of};
 use ephor_runtime::watcher::StoreEvent;
 
 use super::contexts::is_kept;
@@ -60,8 +59,7 @@ impl State {
 
     fn request_gone(&mut self, name: &Str, now: Moment) {
         if let Some(pending) = self.requests.remove(name) {
-            let policy = pending.object.str_at(&["spec", "policy"]).unwrap_or_default();
-            self.set_failure(&PolicyId::parse(policy), Subject::Request(name.clone()), None, now);
+            self.set_failure(&policy_of(&pending.object), Subject::Request(name.clone()), None, now);
         }
         self.given_up_ended(name, now);
         for task in [Task::Request(name.clone()), Task::Collect(name.clone())] {

@@ -372,32 +372,13 @@ impl Body {
 
     /// The expressions that call services.
     fn calls_of_services(&self) -> Vec<Fault> {
-        let mut expressions: Vec<&Expression> = Vec::new();
-        expressions.extend(self.variables.iter().map(|variable| &variable.expression));
-        expressions.extend(self.conditions.iter().map(|condition| &condition.expression));
-        for validation in &self.validations {
-            expressions.push(&validation.expression);
-            expressions.extend(&validation.message_expression);
-        }
-        expressions.extend(self.annotations.iter().map(|annotation| &annotation.expression));
-        expressions.extend(self.patches.iter().map(|patch| &patch.expression));
-        for generation in &self.generations {
-            match generation {
-                CompiledGeneration::Expression(expression) => expressions.push(expression),
-                CompiledGeneration::Template(documents) => {
-                    for document in documents {
-                        document.expressions(&mut expressions);
-                    }
-                }
-            }
-        }
         let calls = |expression: &&Expression| expression.program.variables().iter().any(|(root, _)| root == "http");
         let fault = |expression: &Expression| Fault {
             path: expression.path.clone(),
             offset: expression.program.text().find("http"),
             message: NO_SERVICES.to_owned(),
         };
-        expressions.into_iter().filter(calls).map(fault).collect()
+        self.expressions().into_iter().filter(calls).map(fault).collect()
     }
 
     /// The match conditions that read variables. A policy of the API server has none; a rule of Kyverno may.

@@ -11,6 +11,7 @@ mod evaluate;
 mod inputs;
 mod params;
 mod questions;
+mod reads;
 mod template;
 
 pub use body::{Body, Fault, Listed, PatchKind, PatchSource, Place, Source};
@@ -19,3 +20,4 @@ pub use inputs::Inputs;
 pub(crate) use inputs::plural;
 pub use params::{Params, ParamsError};
 pub use questions::Functions;
+pub use reads::Reads;

@@ -4,14 +4,16 @@ use ephor_expr::Value;
 use ephor_expr::value::{Path, decode_rest};
 
 use super::Compiled;
-use super::demands::{Hook, RuleDemands};
+use super::demands::{Hook, RequestDemand, RuleDemands};
 use super::policy::decode_finding;
 use super::rule::{Body, CompiledRule, GeneratedBody, GeneratedContent};
 use super::validating::{self, Common};
 use super::webhook::Form;
 use crate::cel::{Listed, Place, Source};
 use crate::diagnostic::Diagnostic;
-use crate::policy::{FailurePolicy, GeneratingPolicy, GeneratingPolicySpec, PodControllers, PolicyId, Switch};
+use crate::policy::{
+    FailurePolicy, GeneratingPolicy, GeneratingPolicySpec, MatchCondition, Operations, PodControllers, PolicyId, Switch,
+};
 use crate::rules::generate::policy::PolicyGeneration;
 
 /// Compiles a `GeneratingPolicy` or `NamespacedGeneratingPolicy`.
@@ -40,7 +42,15 @@ pub(super) fn compile_generating(document: &Value) -> Compiled {
     }
     let rule = rule(&common, spec, &mut findings);
     let program = rule.filter(|_| !findings.iter().any(Diagnostic::is_error)).map(|rule| {
-        let form = Form { config: "", kinds: Vec::new(), conditions: &spec.match_conditions };
+        // An object that no longer meets the conditions is asked about, so that what was made for it goes.
+        let follows = spec.evaluation.synchronize.enabled.unwrap_or(false);
+        let asked = |condition: &MatchCondition| MatchCondition {
+            expression: format!("request.operation != 'CREATE' || ({})", condition.expression).into(),
+            ..condition.clone()
+        };
+        let conditions: Vec<MatchCondition> = spec.match_conditions.iter().map(asked).collect();
+        let conditions = if follows { &conditions } else { &spec.match_conditions };
+        let form = Form { config: "", kinds: Vec::new(), conditions };
         common.program(vec![rule], common.webhook(document, &[form]))
     });
     Compiled { program, ..Compiled::refused(findings) }
@@ -67,7 +77,13 @@ fn rule(common: &Common<'_>, spec: &GeneratingPolicySpec, findings: &mut Vec<Dia
         server_side_apply: spec.use_server_side_apply.unwrap_or(false),
         content: GeneratedContent::Policy(Box::new(generation)),
     }));
-    let demands = RuleDemands::of_constraints(Hook::Validating, spec.match_constraints.as_ref());
+    let mut demands = RuleDemands::of_constraints(Hook::Validating, spec.match_constraints.as_ref());
+    // A trigger that is no longer meant, or gone, is the end of what was made for it.
+    demands.requests = demands
+        .requests
+        .into_iter()
+        .map(|request| RequestDemand { operations: Operations::ALL, ..request })
+        .collect();
     let name = common.id.name.clone();
     Some(CompiledRule {
         // Reports call it by the policy's name.

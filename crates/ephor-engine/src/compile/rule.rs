@@ -8,7 +8,7 @@ use super::demands::RuleDemands;
 use crate::conditions::CompiledConditions;
 use crate::matching::{Matcher, RequestMatcher, Selector};
 use crate::outcome::RuleKind;
-use crate::policy::Order;
+use crate::policy::{Operation, Order};
 use crate::rules::delete::PolicyDeletion;
 use crate::rules::generate::policy::PolicyGeneration;
 use crate::rules::mutate::JsonPatch;
@@ -49,6 +49,16 @@ pub struct CompiledRule {
     pub demands: RuleDemands,
     /// What it does.
     pub body: Body,
+}
+
+impl CompiledRule {
+    /// Whether the rule names an operation, by kinds or by resources; `*` names none in particular.
+    pub fn names_operation(&self, operation: Operation) -> bool {
+        match self.body.constraints() {
+            Some(constraints) => constraints.names_operation(operation),
+            None => self.matches.names_operation(operation),
+        }
+    }
 }
 
 /// What an auto-generated rule is for.

@@ -216,7 +216,10 @@ impl<'e> RuleRun<'e> {
         let properties = self.properties(&mut scope)?;
         let (judgement, after) = match self.excepted(&mut scope)? {
             Some(judgement) => (judgement, None),
-            None if self.bodies == Bodies::LeftAlone => (Judgement::new(Verdict::Pass, ""), None),
+            None if self.bodies == Bodies::LeftAlone => match self.applies_alone(&scope)? {
+                None => return Ok(None),
+                Some(judgement) => (judgement, None),
+            },
             None => match self.body(world, &mut scope)? {
                 None => return Ok(None),
                 Some(judged) => judged,
@@ -325,6 +328,17 @@ impl<'e> RuleRun<'e> {
                 }
             }
         })
+    }
+
+    /// Whether the rule applies whose body is left alone. A `GeneratingPolicy` says so in its constraints and conditions.
+    fn applies_alone(&self, scope: &Scope<'e>) -> Result<Option<Judgement>, Pending> {
+        match &self.rule.body {
+            Body::Generate(body) => match &body.content {
+                GeneratedContent::Policy(generation) => generation.applies(scope, self.exceptions),
+                GeneratedContent::Targets(_) => Ok(Some(Judgement::new(Verdict::Pass, ""))),
+            },
+            _ => Ok(Some(Judgement::new(Verdict::Pass, ""))),
+        }
     }
 
     fn body(&self, world: &'e World<'e>, scope: &mut Scope<'e>) -> Answered {

@@ -77,6 +77,16 @@ impl KindSelector {
         }
     }
 
+    /// Selects one kind in one version.
+    pub fn exactly(gvk: &Gvk) -> Self {
+        Self {
+            group: Wildcard::new(&gvk.group),
+            version: Wildcard::new(&gvk.version),
+            kind: Wildcard::new(&gvk.kind),
+            subresource: Wildcard::new(""),
+        }
+    }
+
     /// Whether a request for `subresource` (empty: the object itself) of a `gvk` is selected.
     pub fn matches(&self, gvk: &Gvk, subresource: &str) -> bool {
         self.matches_kind(gvk) && self.subresource.matches(subresource)

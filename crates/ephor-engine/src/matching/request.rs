@@ -7,7 +7,7 @@ use ephor_expr::value::Path;
 use ephor_expr::{Map, Str, Value};
 
 use super::{Gvk, Selector, SelectorError};
-use crate::policy::{MatchResources, NamedRule, RuleScope};
+use crate::policy::{MatchResources, NamedRule, Operation, RuleOperation, RuleScope};
 use crate::review::Review;
 
 /// The resource that a request is about.
@@ -80,6 +80,23 @@ impl RequestMatcher {
             rule.resource_names.len() + rule.api_groups.len() + rule.api_versions.len() + rule.resources.len()
         };
         1 + self.rules.iter().chain(&self.excluded).map(names).sum::<usize>() as u64
+    }
+
+    /// Whether a rule of the block names an operation; `*` names none in particular.
+    pub fn names_operation(&self, operation: Operation) -> bool {
+        self.rules.iter().any(|rule| rule.operations.iter().any(|named| *named != RuleOperation::All && named.matches(operation)))
+    }
+
+    /// Whether some rule means an operation, by its name or by `*`.
+    pub fn means_operation(&self, operation: Operation) -> bool {
+        let means = |rule: &NamedRule| rule.operations.is_empty() || rule.operations.iter().any(|op| op.matches(operation));
+        self.may_match_rules(means)
+    }
+
+    /// Whether the block selects among objects of a resource: by labels or by names.
+    pub fn selects(&self) -> bool {
+        let names = |rule: &NamedRule| !rule.resource_names.is_empty();
+        self.namespace.is_some() || self.object.is_some() || self.rules.iter().chain(&self.excluded).any(names)
     }
 
     /// The resources that the block names, subresources apart; `None` if it may mean any.

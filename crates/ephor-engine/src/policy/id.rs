@@ -73,13 +73,15 @@ impl ProgramKind {
     }
 
     /// The version in which its objects are read, and its kind, of the kinds whose objects Ephor follows in a cluster.
-    pub const STORED: [(&'static str, Self); 6] = [
+    pub const STORED: [(&'static str, Self); 8] = [
         ("kyverno.io/v1", Self::ClusterPolicy),
         ("kyverno.io/v1", Self::Policy),
         ("policies.kyverno.io/v1beta1", Self::ValidatingPolicy),
         ("policies.kyverno.io/v1beta1", Self::NamespacedValidatingPolicy),
         ("policies.kyverno.io/v1beta1", Self::MutatingPolicy),
         ("policies.kyverno.io/v1beta1", Self::NamespacedMutatingPolicy),
+        ("policies.kyverno.io/v1beta1", Self::GeneratingPolicy),
+        ("policies.kyverno.io/v1beta1", Self::NamespacedGeneratingPolicy),
     ];
 
     /// The same of the kinds that delete on a schedule. Only the cleanup role follows them.
@@ -96,6 +98,12 @@ impl ProgramKind {
     /// Whether any role carries out its objects in a cluster.
     pub fn is_carried_out(self) -> bool {
         self.is_stored() || Self::DELETING.iter().any(|(_, kind)| *kind == self)
+    }
+
+    /// The version in which its objects are read in a cluster; `None` of kinds that no role follows.
+    pub fn api_version(self) -> Option<&'static str> {
+        let followed = Self::STORED.into_iter().chain(Self::DELETING);
+        followed.into_iter().find(|(_, kind)| *kind == self).map(|(version, _)| version)
     }
 
     /// The kind, as documents spell it; `None` for a kind that is no policy.

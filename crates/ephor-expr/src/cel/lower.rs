@@ -30,16 +30,30 @@ pub(super) struct Lowered {
     pub(super) slots: usize,
     /// The declared variables it reads, and the members it reads of those with members.
     pub(super) variables: Vec<(Str, Option<Str>)>,
+    /// The declared variables it reads, each with the field that it takes of it, or `None` where it takes all.
+    pub(super) fields: BTreeSet<(Str, Option<Str>)>,
+    /// The functions it calls, by name.
+    pub(super) functions: BTreeSet<Str>,
 }
 
 pub(super) fn lower(ast: &Ast, types: &Types, environment: &Environment, members: &str) -> Result<Lowered, EvalError> {
-    let mut lowering =
-        Lowering { ast, types, environment, members, scopes: Vec::new(), slots: 0, variables: BTreeSet::new() };
+    let mut lowering = Lowering {
+        ast,
+        types,
+        environment,
+        members,
+        scopes: Vec::new(),
+        slots: 0,
+        variables: BTreeSet::new(),
+        fields: BTreeSet::new(),
+        functions: BTreeSet::new(),
+    };
     let node = match ast.root {
         Some(root) => lowering.node(root)?,
         None => Node::Const(Val::Null),
     };
-    Ok(Lowered { node, slots: lowering.slots, variables: lowering.variables.into_iter().collect() })
+    let Lowering { slots, variables, fields, functions, .. } = lowering;
+    Ok(Lowered { node, slots, variables: variables.into_iter().collect(), fields, functions })
 }
 
 struct Lowering<'a> {
@@ -51,6 +65,8 @@ struct Lowering<'a> {
     scopes: Vec<(Str, usize)>,
     slots: usize,
     variables: BTreeSet<(Str, Option<Str>)>,
+    fields: BTreeSet<(Str, Option<Str>)>,
+    functions: BTreeSet<Str>,
 }
 
 type Lower<T> = Result<T, EvalError>;
@@ -82,9 +98,8 @@ impl Lowering<'_> {
             }
             return Ok(Node::Const(Val::Type(Arc::new(kind.clone()))));
         }
-        if let Some(Reference::Variable(name)) = self.types.get(id).and_then(|node| node.reference.clone()) {
-            self.read(&name, None);
-            return Ok(path(Root::Variable(name)));
+        if let Some(name) = self.variable(id) {
+            return Ok(self.read_variable(name, None));
         }
         match ast.kind(id) {
             Kind::Ident(name) => {
@@ -101,7 +116,10 @@ impl Lowering<'_> {
                     }
                     return Ok(member);
                 }
-                let operand = self.node(*operand)?;
+                let operand = match self.variable(*operand) {
+                    Some(name) => self.read_variable(name, Some(field.clone())),
+                    None => self.node(*operand)?,
+                };
                 let mut node = extend(operand, Step { key: Key::Field(field.clone()), optional: false });
                 if let (Node::Path(path), true) = (&mut node, *test) {
                     path.test = true;
@@ -120,6 +138,21 @@ impl Lowering<'_> {
         }
         self.read(&variable, Some(field.clone()));
         Some(path(Root::Member { variable, field: field.clone() }))
+    }
+
+    /// The declared variable that a node is.
+    fn variable(&self, id: Id) -> Option<Str> {
+        match self.types.get(id)?.reference.clone()? {
+            Reference::Variable(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// A declared variable, of which a field is taken, or all.
+    fn read_variable(&mut self, name: Str, field: Option<Str>) -> Node {
+        self.read(&name, None);
+        self.fields.insert((name.clone(), field));
+        path(Root::Variable(name))
     }
 
     fn read(&mut self, variable: &str, field: Option<Str>) {
@@ -152,6 +185,7 @@ impl Lowering<'_> {
             _ => {}
         }
         let name = namespaced.unwrap_or_else(|| function.clone());
+        self.functions.insert(name.clone());
         let mut nodes = Vec::with_capacity(args.len() + 1);
         if let (Some(target), true) = (target, member) {
             nodes.push(self.node(target)?);

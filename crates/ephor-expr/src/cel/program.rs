@@ -1,6 +1,7 @@
 //! Compiled expressions.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -154,6 +155,16 @@ impl Program {
     /// The variables it reads, and for a variable whose members are evaluated when they are read, which.
     pub fn variables(&self) -> &[(Str, Option<Str>)] {
         &self.compiled.lowered.variables
+    }
+
+    /// The variables it reads, each with the field that it takes of it, or `None` where it takes all.
+    pub fn fields(&self) -> &BTreeSet<(Str, Option<Str>)> {
+        &self.compiled.lowered.fields
+    }
+
+    /// Whether it calls a function of that name.
+    pub fn calls(&self, function: &str) -> bool {
+        self.compiled.lowered.functions.contains(function)
     }
 
     /// Its value. What it costs is added to the run's usage.

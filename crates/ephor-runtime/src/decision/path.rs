@@ -50,11 +50,13 @@ pub enum WebhookScope {
 }
 
 /// The kinds of `policies.kyverno.io` that webhooks ask for: the word in paths and names, and which webhook.
-const CEL: [(&str, ProgramKind, Webhook); 4] = [
+const CEL: [(&str, ProgramKind, Webhook); 6] = [
     ("vpol", ProgramKind::ValidatingPolicy, Webhook::Validate),
     ("nvpol", ProgramKind::NamespacedValidatingPolicy, Webhook::Validate),
     ("mpol", ProgramKind::MutatingPolicy, Webhook::Mutate),
     ("nmpol", ProgramKind::NamespacedMutatingPolicy, Webhook::Mutate),
+    ("gpol", ProgramKind::GeneratingPolicy, Webhook::Validate),
+    ("ngpol", ProgramKind::NamespacedGeneratingPolicy, Webhook::Validate),
 ];
 
 /// The word for a kind of `policies.kyverno.io` in paths and names of webhooks; `None` for other kinds.

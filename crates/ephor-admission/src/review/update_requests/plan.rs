@@ -1,7 +1,6 @@
 //! Decides which `UpdateRequest`s a request needs.
 
 use ephor_engine::compile::{Body, CompiledRule, Program};
-use ephor_engine::matching::KindSelector;
 use ephor_engine::outcome::{Outcome, Phase, Verdict};
 use ephor_engine::policy::Operation;
 use ephor_engine::review::Review;
@@ -10,9 +9,9 @@ use ephor_expr::{Map, Str, Value};
 use ephor_runtime::content::normalized_content;
 use ephor_runtime::decision::path;
 use ephor_runtime::decision::request::AdmissionRequest;
-use ephor_runtime::kinds::is_for_any_kind;
+use ephor_runtime::kinds::is_for_any;
 use ephor_runtime::redact;
-use ephor_runtime::traits::Traits;
+use ephor_runtime::traits::{Traits, request_traits};
 use ephor_runtime::update_request::{
     self, ANNOTATION_POLICY_VERSION, ANNOTATION_UNCHANGED, AdmissionRequestInfo, LABEL_TRIGGER_NAMESPACE,
     RequestContext, RequestMetadata, RequestType, RequestUser, ResourceSpec, RuleContext, UpdateRequest,
@@ -111,11 +110,13 @@ impl Planner<'_> {
         let mut settled = FxHashSet::default();
         for outcome in self.applying(judge, self.prepared.review.clone(), Phase::Generate)? {
             let Some((program, rule)) = self.rule(&outcome) else { continue };
-            if deleted && !rule.matches.names_operation(Operation::Delete) {
+            if deleted && !rule.names_operation(Operation::Delete) {
                 continue;
             }
             settled.insert((outcome.policy, outcome.index));
-            if outcome.verdict == Verdict::Pass {
+            // An exception lets go of nothing, and has nothing made.
+            let excepted = outcome.detail.as_deref().is_some_and(|detail| !detail.exceptions.is_empty());
+            if outcome.verdict == Verdict::Pass && !excepted {
                 makes.push(self.make(outcome.policy, program, rule, false));
             }
         }
@@ -147,17 +148,14 @@ impl Planner<'_> {
             trigger: self.trigger.clone(),
         };
         let unique = context.synchronize && self.traits(program, rule).remembers(self.prepared.request.operation);
-        let kinds: Option<Vec<KindSelector>> = rule.matches.kinds().map(|kinds| kinds.into_iter().cloned().collect());
-        let followed = context.synchronize && !unique && !is_for_any_kind(kinds.as_deref());
+        let followed = context.synchronize && !unique && !is_for_any(rule);
         Make { policy, unique, followed, context }
     }
 
-    /// What the document of a rule says of requests.
+    /// What a rule depends on.
     fn traits(&self, program: &Program, rule: &CompiledRule) -> Traits {
-        let document = self.prepared.sets.snapshot.policies.get(&program.id).map(|policy| &policy.document);
-        let rules = document.and_then(|document| document.at(&["spec", "rules"])?.as_array()).unwrap_or_default();
-        let rule = rules.iter().find(|document| document.str_at(&["name"]) == Some(&*rule.declared));
-        rule.map(Traits::of_requests).unwrap_or_default()
+        let policy = self.prepared.sets.snapshot.policies.get(&program.id);
+        policy.map(|policy| request_traits(&policy.document, rule)).unwrap_or_default()
     }
 
     /// The rules of one policy share a request, those that synchronize apart from the others: they are remembered in
@@ -174,7 +172,7 @@ impl Planner<'_> {
                 let program = self.set.programs().get(first.policy)?;
                 let work = if first.context.delete_downstream { DELETE } else { "generate" };
                 let spec = UpdateRequestSpec {
-                    request_type: Some(RequestType::Generate),
+                    request_type: Some(RequestType::generate(program.id.kind)),
                     policy: program.key.clone(),
                     // `kubectl get ur` shows it; the rules' contexts are what counts.
                     resource: self.trigger.clone(),
@@ -196,7 +194,7 @@ impl Planner<'_> {
             let Some((program, rule)) = self.rule(&outcome).filter(|_| outcome.verdict == Verdict::Pass) else {
                 continue;
             };
-            if request.operation == Operation::Delete && !rule.matches.names_operation(Operation::Delete) {
+            if request.operation == Operation::Delete && !rule.names_operation(Operation::Delete) {
                 continue;
             }
             let spec = UpdateRequestSpec {
@@ -234,10 +232,15 @@ impl Planner<'_> {
         }
         // What comes with the request alone is another work each time.
         let live = work == DELETE || plain && request.sub_resource.is_empty();
+        // Policies of several kinds may have one name.
+        let policy = match program.id.kind {
+            kind if kind.is_of_cel() => format!("{} {}", kind.as_str(), program.key),
+            _ => program.key.to_string(),
+        };
         let name = if coalesces && live {
-            hashed(&[&program.key, &object])
+            hashed(&[&policy, &object])
         } else {
-            hashed(&[&program.key, &object, work, &request.uid])
+            hashed(&[&policy, &object, work, &request.uid])
         };
         Work {
             urgent: !(followed && plain && request.sub_resource.is_empty()),

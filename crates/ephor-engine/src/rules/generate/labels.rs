@@ -32,6 +32,10 @@ pub(super) fn mark(object: &mut Value, origin: &Origin<'_>, source: Option<&Valu
 /// Puts the labels of a `GeneratingPolicy` on `object`; `source` is the UID of what it is a copy of.
 pub(super) fn mark_by_policy(object: &mut Value, policy: &PolicyId, trigger: &Value, source: Option<&str>) {
     let Some(labels) = labels_of(object) else { return };
+    // A copy of what a rule made is not that rule's.
+    for label in ["rule-name", "policy-namespace"] {
+        labels.remove(&format!("generate.kyverno.io/{label}"));
+    }
     labels.insert("app.kubernetes.io/managed-by", "kyverno");
     labels.insert("generate.kyverno.io/policy-name", policy.name.clone());
     // Of two policies of one name, that of a namespace says where it is.

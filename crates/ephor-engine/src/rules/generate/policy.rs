@@ -10,14 +10,30 @@ use std::collections::BTreeSet;
 use ephor_expr::{Map, Str, Value};
 
 use super::labels::mark_by_policy;
-use crate::cel::{Applied, Body, Evaluator, Inputs, Matched};
+use crate::cel::{Applied, Body, Evaluator, Inputs, Matched, Reads};
 use crate::matching::RequestMatcher;
-use crate::outcome::{Downstream, Form, Verdict};
+use crate::outcome::{Downstream, Form, Incomplete, Verdict};
 use crate::policy::PolicyId;
 use crate::rules::admission::{Halt, selected, with_user};
 use crate::rules::judgement::{Judged, Judgement, Pending};
 use crate::rules::validate::policy::{Exempted, Exemptions, annotated};
 use crate::scope::Scope;
+
+/// What a judgement is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// The objects that should exist.
+    Objects,
+    /// Only whether the policy applies.
+    Nothing,
+}
+
+/// The objects that expressions give.
+struct Made {
+    generated: Vec<Downstream>,
+    /// What to say if there are objects without a source: no one of them can be made.
+    missing: Option<String>,
+}
 
 /// A compiled policy.
 #[derive(Debug)]
@@ -30,16 +46,45 @@ pub struct PolicyGeneration {
 }
 
 impl PolicyGeneration {
+    /// What its expressions read besides the object.
+    pub fn reads(&self) -> Reads {
+        self.body.reads()
+    }
+
+    /// Whether it applies to all that its constraints mean.
+    pub fn is_unconditional(&self) -> bool {
+        self.body.is_unconditional()
+    }
+
+    /// Which requests it is about.
+    pub fn constraints(&self) -> &RequestMatcher {
+        &self.constraints
+    }
+
     /// The objects for the scope's review: no response if the constraints or conditions do not mean it.
     pub(crate) fn judge(&self, scope: &Scope<'_>, exceptions: &dyn Exemptions) -> Judged {
-        match self.decide(scope, exceptions) {
+        Self::judged(self.decide(scope, exceptions, Wanted::Objects))
+    }
+
+    /// Whether it applies to the scope's review, whatever it makes: no response if it does not.
+    pub(crate) fn applies(&self, scope: &Scope<'_>, exceptions: &dyn Exemptions) -> Judged {
+        Self::judged(self.decide(scope, exceptions, Wanted::Nothing))
+    }
+
+    fn judged(decided: Result<Option<Judgement>, Halt>) -> Judged {
+        match decided {
             Ok(judgement) => Ok(judgement),
             Err(Halt::Pending) => Err(Pending),
             Err(Halt::Unclear(text)) => Ok(Some(Judgement::new(Verdict::Error, text))),
         }
     }
 
-    fn decide(&self, scope: &Scope<'_>, exceptions: &dyn Exemptions) -> Result<Option<Judgement>, Halt> {
+    fn decide(
+        &self,
+        scope: &Scope<'_>,
+        exceptions: &dyn Exemptions,
+        wanted: Wanted,
+    ) -> Result<Option<Judgement>, Halt> {
         let world = scope.world();
         if !selected(&self.constraints, scope.review(), world)? {
             return Ok(None);
@@ -61,14 +106,22 @@ impl PolicyGeneration {
             Matched::No(_) => return Ok(None),
             Matched::Failed(text) => return failed(format!("failed to execute matching: {text}")),
         }
+        if wanted == Wanted::Nothing {
+            return Ok(Some(Judgement::new(Verdict::Pass, "")));
+        }
         let applied = match evaluator.generate()? {
             Ok(applied) => applied,
             Err(text) => return failed(format!("failed to evaluate policy: {text}")),
         };
-        let generated = match self.downstreams(applied, review.subject()) {
-            Ok(generated) => generated,
+        let Made { generated, missing } = match self.downstreams(applied, review.subject()) {
+            Ok(made) => made,
             Err(text) => return failed(text),
         };
+        if let Some(text) = missing {
+            // What has its source counts all the same.
+            let incomplete = Some(Incomplete { generated, unsourced: Vec::new() });
+            return Ok(Some(Judgement::new(Verdict::Error, text).with(|detail| detail.incomplete = incomplete)));
+        }
         let judgement = Judgement::new(Verdict::Pass, "policy evaluated successfully");
         let judgement = annotated(judgement, &evaluator)?;
         if judgement.verdict != Verdict::Pass {
@@ -78,15 +131,22 @@ impl PolicyGeneration {
     }
 
     /// The objects with their labels, each once.
-    fn downstreams(&self, applied: Vec<Applied>, trigger: &Value) -> Result<Vec<Downstream>, String> {
+    fn downstreams(&self, applied: Vec<Applied>, trigger: &Value) -> Result<Made, String> {
         let mut seen = BTreeSet::new();
         let mut downstreams = Vec::new();
+        let mut missing = None;
         for Applied { namespace, objects } in applied {
             for object in objects {
                 // What `resource.List` gives stands for what is in it.
                 let listed = object.get("items").and_then(Value::as_array).filter(|_| is_list(&object));
                 let items = listed.unwrap_or(std::slice::from_ref(&object));
                 for item in items {
+                    if item.is_null() {
+                        // `resource.Get` gives null for what is not there.
+                        let text = "cannot generate what does not exist: each object has apiVersion, kind and metadata.name";
+                        missing.get_or_insert_with(|| text.to_owned());
+                        continue;
+                    }
                     let downstream = self.downstream(item, &object, namespace.as_ref(), trigger)?;
                     if seen.insert(identity(&downstream.object)) {
                         downstreams.push(downstream);
@@ -94,7 +154,7 @@ impl PolicyGeneration {
                 }
             }
         }
-        Ok(downstreams)
+        Ok(Made { generated: downstreams, missing })
     }
 
     fn downstream(
@@ -105,7 +165,7 @@ impl PolicyGeneration {
         trigger: &Value,
     ) -> Result<Downstream, String> {
         let Some(members) = item.as_object() else {
-            let what = if item.is_null() { "what does not exist" } else { item.type_name() };
+            let what = item.type_name();
             return Err(format!("cannot generate {what}: each object has apiVersion, kind and metadata.name"));
         };
         let mut object = members.clone();
@@ -147,7 +207,7 @@ impl PolicyGeneration {
         object.insert("metadata", metadata);
         let mut object = Value::object(object);
         mark_by_policy(&mut object, &self.id, trigger, source.as_deref());
-        let form = if source.is_some() { Form::CloneList } else { Form::Data };
+        let form = if source.is_some() { Form::Clone } else { Form::Data };
         Ok(Downstream { object, source: None, form })
     }
 }

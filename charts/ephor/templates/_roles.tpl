@@ -106,7 +106,9 @@ rules:
   verbs: [get, list, watch]
 - apiGroups: [policies.kyverno.io]
   resources:
+    - generatingpolicies
     - mutatingpolicies
+    - namespacedgeneratingpolicies
     - namespacedmutatingpolicies
     - namespacedvalidatingpolicies
     - policyexceptions

@@ -21,7 +21,7 @@ use super::rules::PolicyInfo;
 use super::state::Subject;
 use super::trigger::{TriggerRef, admission_request, review_of_request};
 use super::write_limit::WriteLimit;
-use super::writer::{Note, Place, WriteError};
+use super::writer::{Note, Place, Words, WriteError};
 use crate::plan::{Action, Change, ObjectId, Reason};
 
 /// How often a rule is judged anew when a target has changed meanwhile.
@@ -222,7 +222,14 @@ impl ReconcileContext<'_> {
         let action = Action::Replace { before: target.before.clone(), after: target.after.clone() };
         let change = Change { id, api_version, action, reason: Reason::Mutated };
         let (policy, rule, trigger) = (info.key.clone(), rule.clone(), Some(trigger.clone()));
-        (self.env.observer)(&Note::Changed { policy, rule, trigger, change: Box::new(change), object: stored });
+        (self.env.observer)(&Note::Changed {
+            policy,
+            rule,
+            trigger,
+            change: Box::new(change),
+            object: stored,
+            words: Words::default(),
+        });
         Ok(Some(spec))
     }
 }

@@ -31,7 +31,8 @@ pub fn observer(
         }
         let told = |key| snapshot.policies.get(key).map(|policy| Reference::policy(policy));
         match note {
-            Note::Changed { policy: key, rule, trigger, change, object } => {
+            Note::Excepted { .. } => {}
+            Note::Changed { policy: key, rule, trigger, change, object, .. } => {
                 let verb = change.verb();
                 tracing::info!(policy = %key, %rule, verb, kind = ?object.str_at(&["kind"]),
                     namespace = ?object.str_at(&["metadata", "namespace"]), name = ?object.str_at(&["metadata", "name"]));

@@ -47,6 +47,8 @@ struct Said {
     message: String,
     /// The property that names an object, and its name.
     object: Option<(&'static str, String)>,
+    /// Further properties.
+    properties: Map,
 }
 
 impl WorkResults {
@@ -59,10 +61,11 @@ impl WorkResults {
     pub fn observe(&self, note: &Note, snapshot: &Snapshot) {
         let (policy, rule, trigger) = match note {
             Note::Changed { policy, rule, trigger, .. } | Note::Failed { policy, rule, trigger, .. } => {
-                (policy, rule, trigger)
+                (policy, rule, trigger.as_ref())
             }
+            Note::Excepted { policy, rule, trigger, .. } => (policy, rule, Some(trigger)),
         };
-        let Some(trigger) = trigger.as_ref().filter(|trigger| is_reported(trigger)) else { return };
+        let Some(trigger) = trigger.filter(|trigger| is_reported(trigger)) else { return };
         let Some(program) = snapshot.policies.get(policy).and_then(|policy| policy.program.as_ref()) else { return };
         let Some(kind) = program.rules.iter().find(|known| known.name == *rule).map(|rule| rule.body.kind()) else {
             return;
@@ -113,29 +116,32 @@ fn sort(kind: RuleKind) -> Option<Reported> {
 }
 
 fn said(note: &Note, kind: RuleKind) -> Option<Said> {
-    let (change, object) = match note {
-        Note::Failed { message, .. } => {
-            return Some(Said { result: Verdict::Error, message: message.clone(), object: None });
+    let without_object =
+        |result, message: String, properties: Map| Some(Said { result, message, object: None, properties });
+    let (change, object, words) = match note {
+        Note::Failed { message, .. } => return without_object(Verdict::Error, message.clone(), Map::new()),
+        Note::Excepted { verdict, words, .. } => {
+            return without_object(*verdict, words.message.to_string(), words.properties.clone());
         }
-        Note::Changed { change, object, .. } => (change, object),
+        Note::Changed { change, object, words, .. } => (change, object, words),
     };
     let text = |path: &[&str]| object.str_at(path).unwrap_or_default();
     let (namespace, name) = (text(&["metadata", "namespace"]), text(&["metadata", "name"]));
     let place = if namespace.is_empty() { String::new() } else { format!(" in namespace {namespace}") };
-    let words = format!("{}/{name}{place}", text(&["kind"]));
+    let named = format!("{}/{name}{place}", text(&["kind"]));
     if change.verb() == "delete" {
         let unmatched = change.reason == Reason::TriggerUnmatched;
-        let message = format!("deleted {words}: {}", change.reason.as_str());
-        return unmatched.then_some(Said { result: Verdict::Skip, message, object: None });
+        let message = format!("deleted {named}: {}", change.reason.as_str());
+        return unmatched.then_some(()).and_then(|()| without_object(Verdict::Skip, message, Map::new()));
     }
     let (property, message) = match (kind, change.reason) {
         (_, Reason::Released | Reason::AnnotationChanged) => return None,
-        (RuleKind::Mutate, _) => ("patched-target", format!("mutated {words}")),
-        _ => ("generated-resources", String::new()),
+        (RuleKind::Mutate, _) => ("patched-target", format!("mutated {named}")),
+        _ => ("generated-resources", words.message.to_string()),
     };
     let (group, version) = ephor_cluster::resource::split_api_version(text(&["apiVersion"]));
     let full = format!("{group}/{version}, Kind={} Name={name} Namespace={namespace}", text(&["kind"]));
-    Some(Said { result: Verdict::Pass, message, object: Some((property, full)) })
+    Some(Said { result: Verdict::Pass, message, object: Some((property, full)), properties: words.properties.clone() })
 }
 
 /// The result, with the objects of an earlier one of the same verdict.
@@ -147,8 +153,12 @@ fn rendered(program: &Program, rule: &Str, said: Said, before: Option<&Value>) -
         Some(earlier) => format!("{earlier}; {new}"),
         None => new,
     };
-    let message = joined(before.and_then(|before| before.str_at(&["message"])), said.message);
+    let earlier = before.and_then(|before| before.str_at(&["message"])).filter(|earlier| *earlier != said.message);
+    let message = joined(earlier, said.message);
     let mut entry = Entry::new(PolicyFacts::of(program), Some(rule.clone()), said.result, &Str::from(message), None);
+    for (key, value) in said.properties.iter() {
+        entry.properties.insert(key.clone(), value.clone());
+    }
     if let Some((property, object)) = said.object {
         let earlier = before.and_then(|before| before.str_at(&["properties", property]));
         let mut properties = Map::clone(&entry.properties);
@@ -171,6 +181,7 @@ mod tests {
 
     use super::*;
     use crate::plan::{Action, Change, ObjectId, Proof};
+    use crate::writer::Words;
 
     const POLICY: &str = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p, resourceVersion: '7'}, spec: {rules: [
         {name: make, match: {any: [{resources: {kinds: [Namespace]}}]}, generate: {synchronize: true, apiVersion: v1,
@@ -195,6 +206,7 @@ mod tests {
             trigger: Some(trigger()),
             change: Box::new(change),
             object,
+            words: Words::default(),
         }
     }
 

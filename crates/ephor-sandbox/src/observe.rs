@@ -81,7 +81,8 @@ impl ShownDecisions {
     /// A background controller did something.
     pub(super) fn worked(&self, note: &Note) {
         let decision = match note {
-            Note::Changed { policy, rule, trigger, change, object } => {
+            Note::Excepted { .. } => {}
+            Note::Changed { policy, rule, trigger, change, object, .. } => {
                 let text = |key: &str| Str::new(object.str_at(&["metadata", key]).unwrap_or_default());
                 let reason = ExplainedStep::plain(change.reason.as_str());
                 let steps = made_for(trigger.as_ref()).into_iter().chain([reason]).collect();

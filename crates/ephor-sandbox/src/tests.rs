@@ -86,7 +86,7 @@ fn what_is_not_enforced_is_refused_or_warned_of() {
         .unwrap()
     };
     let added = sandbox.add([
-        object("policies.kyverno.io/v1", "GeneratingPolicy", r#"{"generate":[{"expression":"null"}]}"#),
+        object("policies.kyverno.io/v1", "GeneratingPolicy", r#"{"generate":[{"expression":"true"}]}"#),
         object("policies.kyverno.io/v1", "DeletingPolicy", r#"{"schedule":"@daily"}"#),
         object("policies.kyverno.io/v1", "ValidatingPolicy", r#"{"validations":[{"expression":"false"}]}"#),
         object(
@@ -99,8 +99,8 @@ fn what_is_not_enforced_is_refused_or_warned_of() {
     assert_eq!(
         refused,
         [
-            "admission webhook \"validate-policy.kyverno.svc\" denied the request: kind: kind `GeneratingPolicy` of \
-             `policies.kyverno.io` is not supported yet",
+            "admission webhook \"validate-policy.kyverno.svc\" denied the request: spec.matchConstraints: Required value: a \
+             matchConstraints with at least one resource rule is required",
             "admission webhook \"validate-policy.kyverno.svc\" denied the request: spec.matchConstraints: Required value: a \
              matchConstraints with at least one resource rule is required",
             "admission webhook \"validate-policy.kyverno.svc\" denied the request: spec.matchConstraints: Required value: a \

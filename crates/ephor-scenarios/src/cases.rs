@@ -206,6 +206,7 @@ impl Needs {
     fn cel_policy(&mut self, kind: &str, policy: &Value) {
         match kind.strip_prefix("Namespaced").unwrap_or(kind) {
             "ValidatingPolicy" | "DeletingPolicy" | "PolicyException" => {}
+            "GeneratingPolicy" => self.generate = true,
             "MutatingPolicy" => {
                 let existing = policy.at(&["spec", "evaluation", "mutateExisting", "enabled"]);
                 if existing.and_then(Value::as_bool) == Some(true)

@@ -268,7 +268,7 @@ impl Run {
         let mut changes: Vec<Planned> = Vec::new();
         let mut triggers = Vec::new();
         for note in notes {
-            let Note::Changed { policy, rule, trigger, change, object } = note else { continue };
+            let Note::Changed { policy, rule, trigger, change, object, .. } = note else { continue };
             // After a restart, the controller repeats its last write, which changes nothing.
             let Some(change) = change.as_stored(&object) else { continue };
             if self.in_scope(&policy) {

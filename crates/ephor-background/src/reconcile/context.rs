@@ -20,7 +20,7 @@ use crate::plan::{Change, ObjectId};
 use crate::queue::WorkKey;
 use crate::state::State;
 use crate::trigger::{TriggerRef, review_of_existing};
-use crate::writer::{Env, Note, WriteError};
+use crate::writer::{Env, Note, Words, WriteError};
 
 /// Why a reconciliation did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -268,8 +268,10 @@ impl ReconcileContext<'_> {
     /// requests about such objects.
     pub(crate) fn review_of(&self, object: &Value, operation: Operation, policy_uid: &str) -> Review {
         let mut review = review_of_existing(object, operation, policy_uid, self.clock);
-        let api_version = object.str_at(&["apiVersion"]).unwrap_or_default();
-        if let Ok(resource) = self.env.resource(api_version, &review.gvk.kind) {
+        let discovery = Arc::clone(&self.lock().discovery);
+        let gvk = &review.gvk;
+        let resource = discovery.with_kind(&gvk.kind).find(|r| r.group == gvk.group && r.version == gvk.version);
+        if let Some(resource) = resource {
             let named = Value::from([
                 ("group", Value::from(resource.group.clone())),
                 ("version", resource.version.clone().into()),
@@ -291,8 +293,8 @@ impl ReconcileContext<'_> {
 
     pub(super) fn tell(&self, key: &WorkKey, rule: &str, trigger: Option<&TriggerRef>, change: &Change, object: Value) {
         let (policy, trigger) = (key.policy.clone(), trigger.cloned());
-        let change = Box::new(change.clone());
-        (self.env.observer)(&Note::Changed { policy, rule: rule.into(), trigger, change, object });
+        let (change, words) = (Box::new(change.clone()), Words::default());
+        (self.env.observer)(&Note::Changed { policy, rule: rule.into(), trigger, change, object, words });
     }
 
     pub(super) fn forget(&self, id: &ObjectId) {

@@ -12,6 +12,7 @@ use crate::plan::{Action, Claim, OwnershipAnnotation, Reason, Wanted, plan_downs
 use crate::rules::GenerateInfo;
 use crate::state::OwnerState;
 use crate::write_limit::WriteLimit;
+use crate::writer::Note;
 
 impl PolicyReconciler<'_, '_> {
     /// Makes one object exist as it is wanted.
@@ -84,7 +85,14 @@ impl PolicyReconciler<'_, '_> {
                         if live.as_ref().is_some_and(|live| same_version(live, &stored)) {
                             return Ok(());
                         }
-                        self.context.tell(self.key, &rule.name, self.trigger.as_ref(), &change, stored);
+                        (self.context.env.observer)(&Note::Changed {
+                            policy: self.key.policy.clone(),
+                            rule: rule.name.clone(),
+                            trigger: self.trigger.clone(),
+                            change: Box::new(change),
+                            object: stored,
+                            words: self.words.clone(),
+                        });
                     }
                     self.done.changes += 1;
                     return Ok(());

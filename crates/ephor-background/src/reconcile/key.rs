@@ -12,6 +12,7 @@ use crate::queue::{Task, WorkKey};
 use crate::rules::PolicyInfo;
 use crate::state::{Reading, State};
 use crate::trigger::TriggerRef;
+use crate::writer::Words;
 
 impl ReconcileContext<'_> {
     /// Makes good what a policy wants for a trigger.
@@ -45,6 +46,7 @@ impl ReconcileContext<'_> {
             unjudged: false,
             failure: None,
             secrets: Redactor::default(),
+            words: Words::default(),
         };
         work.run(owned)?;
         let PolicyReconciler { rendered, done, unjudged, failure, trigger, .. } = work;

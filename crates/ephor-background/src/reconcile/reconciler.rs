@@ -24,7 +24,7 @@ use crate::queue::WorkKey;
 use crate::rules::{GenerateInfo, PolicyInfo};
 use crate::state::is_too_large;
 use crate::trigger::TriggerRef;
-use crate::writer::Note;
+use crate::writer::{Note, Words};
 
 /// The rules of one policy and one trigger.
 pub(super) struct PolicyReconciler<'w, 'p> {
@@ -47,6 +47,8 @@ pub(super) struct PolicyReconciler<'w, 'p> {
     pub(super) failure: Option<ReconcileError>,
     /// The values of Secrets that rules have read. What fails may quote them, in the words of an API server too.
     pub(super) secrets: Redactor,
+    /// What the rule says that is carried out.
+    pub(super) words: Words,
 }
 
 impl PolicyReconciler<'_, '_> {
@@ -342,20 +344,32 @@ impl PolicyReconciler<'_, '_> {
         request: Option<&TriggerRequest>,
     ) -> Result<(), ReconcileError> {
         let detail = outcome.detail.as_deref();
+        self.words = Words::of(&self.key.policy, outcome);
         let excepted = detail.is_some_and(|detail| !detail.exceptions.is_empty());
         match outcome.verdict {
             // With an exception, the downstreams stay as they are, whatever its result counts as.
             Verdict::Pass | Verdict::Skip if excepted => {
                 self.hold(rule, own)?;
-                // Admission knew no exception. The one in the store may have been deleted since.
+                // Admission knew no exception. The one in the store may have been deleted since. For policies of
+                // `policies.kyverno.io` it asks all the same, so that a report says what was excepted.
                 let outdated = request.is_some_and(|request| {
-                    request.admission.is_some()
+                    !self.key.policy.kind.is_of_cel()
+                        && request.admission.is_some()
                         && !request.released.contains(&rule.name)
                         && request.age < NAME_TAKEN_TIMEOUT
                 });
                 if outdated {
                     let reason = "an exception holds that admission did not know".to_owned();
                     return Err(ReconcileError::RetryAfter(POLL_INTERVAL, reason));
+                }
+                if request.is_some() && self.key.policy.kind.is_of_cel() {
+                    (self.context.env.observer)(&Note::Excepted {
+                        policy: self.key.policy.clone(),
+                        rule: rule.name.clone(),
+                        trigger: trigger.clone(),
+                        verdict: outcome.verdict,
+                        words: std::mem::take(&mut self.words),
+                    });
                 }
                 Ok(())
             }

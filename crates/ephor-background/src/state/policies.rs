@@ -25,9 +25,8 @@ impl State {
         self.discovery = discovery;
         let known = self.infos.len();
         let (policies, discovery) = (&self.snapshot.policies, &self.discovery);
-        self.infos.retain(|key, info| {
-            policies.get(key).is_none_or(|policy| info.is_up_to_date(&policy.document, discovery))
-        });
+        self.infos
+            .retain(|key, info| policies.get(key).is_none_or(|policy| info.is_up_to_date(&policy.document, discovery)));
         if self.infos.len() != known {
             self.observe_policies(Arc::clone(&self.snapshot), now);
         }

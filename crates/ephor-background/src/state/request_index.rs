@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_expr::{Str, Value};
-use ephor_runtime::update_request::policy_of;
 use ephor_runtime::queue::Moment;
+use ephor_runtime::update_request::policy_of;
 use ephor_runtime::watcher::version_of;
 
 use super::given_up::GivenUp;

@@ -7,6 +7,7 @@ use ephor_admission::review::roles::Roles;
 use ephor_admission::review::{HandlerOptions, Handlers, Parts};
 use ephor_cluster::admission::{Admission, Attributes, Mutated, Operation};
 use ephor_cluster::{Cluster, ClusterError, MemoryCluster};
+use ephor_engine::policy::{FailurePolicy, ProgramKind};
 use ephor_engine::rules::mutate::JsonPatch;
 use ephor_expr::Value;
 use ephor_expr::budget::Budget;
@@ -117,7 +118,7 @@ impl AdmissionStub {
 
 /// What this admission is not about.
 fn passes(attributes: &Attributes) -> bool {
-    attributes.resource.group == "kyverno.io" || attributes.dry_run
+    matches!(&*attributes.resource.group, "kyverno.io" | "policies.kyverno.io") || attributes.dry_run
 }
 
 impl Admission for AdmissionStub {
@@ -139,8 +140,13 @@ impl Admission for AdmissionStub {
         if self.is_closed() || passes(attributes) {
             return Ok(Vec::new());
         }
-        let answer = self.0.handlers.validate(&self.request(attributes), &WebhookScope::All);
+        let request = self.request(attributes);
+        let answer = self.0.handlers.validate(&request, &WebhookScope::All);
         assert!(answer.allowed, "{:?}", answer.message);
+        for kind in [ProgramKind::GeneratingPolicy, ProgramKind::NamespacedGeneratingPolicy] {
+            let answer = self.0.handlers.validate(&request, &WebhookScope::OfKind(FailurePolicy::Ignore, kind));
+            assert!(answer.allowed, "{:?}", answer.message);
+        }
         if self.0.refusing.load(Ordering::Relaxed) {
             return Err(ClusterError::denied(403, "Forbidden", "refused by somebody else"));
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ephor_cluster::admission::User;
 use ephor_cluster::memory::Options;
 use ephor_cluster::{Cluster, DeleteOptions, ListQuery, MemoryCluster, Watch, WatchEvent, WatchQuery, WriteOptions};
+use ephor_engine::policy::ProgramKind;
 use ephor_expr::{Str, Value, yaml};
 use ephor_runtime::facts::{Answers, ClusterFacts};
 use ephor_runtime::kinds::GroupKind;
@@ -60,9 +61,11 @@ impl Chaos {
 }
 
 /// What the controller works by: policies, exceptions and requests.
-const POLICIES: [(StoredKind, &str); 3] = [
+const POLICIES: [(StoredKind, &str); 5] = [
     (StoredKind::CLUSTER_POLICY, "kyverno.io/v1"),
     (StoredKind::POLICY, "kyverno.io/v1"),
+    (StoredKind::Policy(ProgramKind::GeneratingPolicy), "policies.kyverno.io/v1beta1"),
+    (StoredKind::Policy(ProgramKind::NamespacedGeneratingPolicy), "policies.kyverno.io/v1beta1"),
     (StoredKind::Exception, "kyverno.io/v2"),
 ];
 const REQUESTS: &str = "UpdateRequest";

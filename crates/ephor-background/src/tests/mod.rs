@@ -11,6 +11,7 @@ mod events;
 mod exceptions;
 mod fenced;
 mod filters;
+mod generating_policies;
 mod given_up;
 mod harness;
 mod kept;

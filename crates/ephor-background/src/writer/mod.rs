@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 use ephor_cluster::query::Filter;
 use ephor_cluster::{Cluster, ClusterError, ErrorKind, List, ListQuery, Resource};
 use ephor_engine::evaluation::{Done, Evaluation};
+use ephor_engine::outcome::{Outcome, Verdict};
 use ephor_engine::rules::mutate::identity::IdentityChanged;
-use ephor_expr::{Str, Value};
+use ephor_expr::{Map, Str, Value};
 
 pub use policy::{Place, Writer};
 pub use records::Records;
@@ -35,6 +36,33 @@ use crate::plan::{Change, ObjectId};
 /// Who writes generated objects; upstream's name for it.
 pub const FIELD_MANAGER: &str = "kyverno-generate";
 
+/// What a rule says beside the objects that it makes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Words {
+    /// The text of its result; empty for none.
+    pub message: Str,
+    /// Properties of its result.
+    pub properties: Map,
+}
+
+impl Words {
+    /// What an outcome says. Results of rules of `kyverno.io` name their objects alone.
+    pub(crate) fn of(policy: &PolicyId, outcome: &Outcome) -> Self {
+        if !policy.kind.is_of_cel() {
+            return Self::default();
+        }
+        let detail = outcome.detail.as_deref();
+        let mut properties = detail.map(|detail| detail.properties.clone()).unwrap_or_default();
+        let exceptions = detail.map(|detail| detail.exceptions.as_slice()).unwrap_or_default();
+        if !exceptions.is_empty() {
+            // By their names alone, as upstream has it.
+            let names = exceptions.iter().map(|key| key.rsplit('/').next().unwrap_or(key));
+            properties.insert("exceptions", names.collect::<Vec<_>>().join(","));
+        }
+        Self { message: outcome.message.clone(), properties }
+    }
+}
+
 /// Something worth telling.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Note {
@@ -50,6 +78,21 @@ pub enum Note {
         change: Box<Change>,
         /// The object as it is then, or was.
         object: Value,
+        /// What the rule says beside it.
+        words: Words,
+    },
+    /// An exception let a trigger off a rule that a request is about.
+    Excepted {
+        /// The policy.
+        policy: PolicyId,
+        /// The rule.
+        rule: Str,
+        /// The trigger.
+        trigger: TriggerRef,
+        /// What that counts as.
+        verdict: Verdict,
+        /// What the rule says.
+        words: Words,
     },
     /// A rule of a policy failed for a trigger.
     Failed {

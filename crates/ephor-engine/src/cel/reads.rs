@@ -36,10 +36,8 @@ const OF_OBJECT: [&str; 9] = [
 
 impl Reads {
     fn of(expression: &Expression) -> Self {
-        let mut reads = Self {
-            varying: VARYING.iter().any(|function| expression.program.calls(function)),
-            ..Self::default()
-        };
+        let mut reads =
+            Self { varying: VARYING.iter().any(|function| expression.program.calls(function)), ..Self::default() };
         for (variable, field) in expression.program.fields() {
             match (variable.as_str(), field.as_deref()) {
                 ("oldObject", _) | ("request", Some("oldObject")) => {

@@ -29,7 +29,8 @@ pub(super) fn compile_generating(document: &Value) -> Compiled {
         constraints: spec.match_constraints.as_ref(),
         controllers: &PodControllers::default(),
         admission: spec.evaluation.admission,
-        background: Switch::default(),
+        // Scans make nothing.
+        background: Switch { enabled: Some(false) },
         // Objects are made after the request: it waits for nothing, and nothing fails it.
         failure_policy: Some(FailurePolicy::Ignore),
         webhook: &spec.webhook_configuration,
@@ -79,11 +80,8 @@ fn rule(common: &Common<'_>, spec: &GeneratingPolicySpec, findings: &mut Vec<Dia
     }));
     let mut demands = RuleDemands::of_constraints(Hook::Validating, spec.match_constraints.as_ref());
     // A trigger that is no longer meant, or gone, is the end of what was made for it.
-    demands.requests = demands
-        .requests
-        .into_iter()
-        .map(|request| RequestDemand { operations: Operations::ALL, ..request })
-        .collect();
+    demands.requests =
+        demands.requests.into_iter().map(|request| RequestDemand { operations: Operations::ALL, ..request }).collect();
     let name = common.id.name.clone();
     Some(CompiledRule {
         // Reports call it by the policy's name.

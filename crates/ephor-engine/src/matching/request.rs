@@ -84,12 +84,15 @@ impl RequestMatcher {
 
     /// Whether a rule of the block names an operation; `*` names none in particular.
     pub fn names_operation(&self, operation: Operation) -> bool {
-        self.rules.iter().any(|rule| rule.operations.iter().any(|named| *named != RuleOperation::All && named.matches(operation)))
+        self.rules
+            .iter()
+            .any(|rule| rule.operations.iter().any(|named| *named != RuleOperation::All && named.matches(operation)))
     }
 
     /// Whether some rule means an operation, by its name or by `*`.
     pub fn means_operation(&self, operation: Operation) -> bool {
-        let means = |rule: &NamedRule| rule.operations.is_empty() || rule.operations.iter().any(|op| op.matches(operation));
+        let means =
+            |rule: &NamedRule| rule.operations.is_empty() || rule.operations.iter().any(|op| op.matches(operation));
         self.may_match_rules(means)
     }
 

@@ -64,7 +64,7 @@ pub use selection::{
 pub use spec::{
     ApplyRules, FailureAction, FailureActionOverride, FailurePolicy, Policy, PolicyKind, Spec, WebhookConfiguration,
 };
-pub use status::{AutogenStatus, PolicyCondition, PolicyStatus, RuleCount, ValidatingAdmissionPolicyStatus};
+pub use status::{AutogenStatus, PolicyCondition, PolicyStatus, RuleCount, RuleSince, ValidatingAdmissionPolicyStatus};
 pub use validate::{
     Deny, DryRun, IgnoredFields, Manifests, ObjectReference, PodSecurity, PodSecurityExclusion, Validate,
     ValidateForEach,

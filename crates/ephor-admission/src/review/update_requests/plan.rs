@@ -98,8 +98,14 @@ impl Planner<'_> {
                 "cannot tell whether a rule applies"
             );
         }
-        outcomes.retain(|outcome| outcome.verdict != Verdict::Skip);
+        outcomes.retain(|outcome| outcome.verdict != Verdict::Skip || self.is_reported_exception(outcome));
         Ok(outcomes)
+    }
+
+    /// Whether an exception let off a policy of `policies.kyverno.io`, whose reports say so: the background role writes them.
+    fn is_reported_exception(&self, outcome: &Outcome) -> bool {
+        let of_cel = self.set.programs().get(outcome.policy).is_some_and(|program| program.id.kind.is_of_cel());
+        of_cel && outcome.detail.as_deref().is_some_and(|detail| !detail.exceptions.is_empty())
     }
 
     fn generate(&self, judge: &Judge<'_>) -> Result<Vec<Work>, WouldBlock> {
@@ -114,9 +120,7 @@ impl Planner<'_> {
                 continue;
             }
             settled.insert((outcome.policy, outcome.index));
-            // An exception lets go of nothing, and has nothing made.
-            let excepted = outcome.detail.as_deref().is_some_and(|detail| !detail.exceptions.is_empty());
-            if outcome.verdict == Verdict::Pass && !excepted {
+            if outcome.verdict == Verdict::Pass || self.is_reported_exception(&outcome) {
                 makes.push(self.make(outcome.policy, program, rule, false));
             }
         }
@@ -130,7 +134,8 @@ impl Planner<'_> {
             };
             for outcome in self.applying(judge, before, Phase::Generate)? {
                 let Some((program, rule)) = self.rule(&outcome) else { continue };
-                let gone = outcome.verdict == Verdict::Pass && !settled.contains(&(outcome.policy, outcome.index));
+                let applied = outcome.verdict == Verdict::Pass && !self.is_reported_exception(&outcome);
+                let gone = applied && !settled.contains(&(outcome.policy, outcome.index));
                 if gone && synchronizes(rule) {
                     makes.push(self.make(outcome.policy, program, rule, true));
                 }

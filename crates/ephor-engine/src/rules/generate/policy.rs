@@ -143,7 +143,8 @@ impl PolicyGeneration {
                 for item in items {
                     if item.is_null() {
                         // `resource.Get` gives null for what is not there.
-                        let text = "cannot generate what does not exist: each object has apiVersion, kind and metadata.name";
+                        let text =
+                            "cannot generate what does not exist: each object has apiVersion, kind and metadata.name";
                         missing.get_or_insert_with(|| text.to_owned());
                         continue;
                     }

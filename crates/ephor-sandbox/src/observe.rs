@@ -81,7 +81,15 @@ impl ShownDecisions {
     /// A background controller did something.
     pub(super) fn worked(&self, note: &Note) {
         let decision = match note {
-            Note::Excepted { .. } => {}
+            Note::Excepted { policy, rule, trigger, verdict, words } => Decision {
+                verb: "pass over".into(),
+                kind: trigger.kind.clone(),
+                namespace: trigger.namespace.clone(),
+                name: trigger.name.clone(),
+                ended: Ended::Done,
+                rules: vec![explained(policy, rule, *verdict, vec![ExplainedStep::plain(words.message.as_str())])],
+                ..Decision::default()
+            },
             Note::Changed { policy, rule, trigger, change, object, .. } => {
                 let text = |key: &str| Str::new(object.str_at(&["metadata", key]).unwrap_or_default());
                 let reason = ExplainedStep::plain(change.reason.as_str());

@@ -11,6 +11,7 @@ use ephor_cluster::{
     Cluster, ClusterError, DeleteOptions, Deletion, Discovery, ErrorKind, List, ListQuery, Patch, PatchKind, Resource,
     Watch, WatchQuery, WriteOptions,
 };
+use ephor_engine::policy::ProgramKind;
 use ephor_expr::{Str, Value};
 use ephor_runtime::content::set_meta;
 use ephor_runtime::kinds::GroupKind;
@@ -20,9 +21,8 @@ use ephor_runtime::watcher::StoreEvent;
 use super::Namespaces;
 use super::dry_run::{DryRun, Write};
 use crate::plan::ObjectId;
+use crate::writer::is_own_group;
 
-/// The group of policies and requests. The controller's own writes about them are not part of a plan.
-const OWN_GROUP: &str = "kyverno.io";
 /// The annotation in which `kubectl apply` stores the applied manifest.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// Resource versions of the overlay begin here, above all versions of an API server.
@@ -85,7 +85,7 @@ impl OverlayCluster {
         let after = match &before {
             None => self.create(&resource, object, &WriteOptions::default())?,
             Some(live) => {
-                let own = resource.group == OWN_GROUP;
+                let own = is_own_group(&resource.group);
                 let mut merged = if own { replaced(live, &object) } else { applied(live, &object) };
                 let changed = merged.get("spec") != live.get("spec");
                 let generation = live.at(&["metadata", "generation"]).and_then(Value::as_i64);
@@ -118,7 +118,7 @@ impl OverlayCluster {
 
     /// The object as the server would store it. Of objects that only this overlay knows the server knows nothing.
     fn tried(&self, resource: &Resource, id: &ObjectId, object: Value, write: Write) -> Result<Value, ClusterError> {
-        if self.namespaces == Namespaces::Assumed || resource.group == OWN_GROUP {
+        if self.namespaces == Namespaces::Assumed || is_own_group(&resource.group) {
             return Ok(object);
         }
         let namespace = ObjectId::new("v1", "Namespace", "", &id.namespace);
@@ -225,9 +225,14 @@ impl Cluster for OverlayCluster {
     fn resolve(&self, api_version: &str, kind: &str) -> Result<Resource, ClusterError> {
         match self.inner.resolve(api_version, kind) {
             // Policies can be planned for where nothing is installed.
-            Err(error) if error.kind() == ErrorKind::NotFound && api_version.starts_with(OWN_GROUP) => {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
                 let guess = Resource::guess(api_version, kind);
-                Ok(Resource { namespaced: !kind.starts_with("Cluster"), ..guess })
+                if !is_own_group(&guess.group) {
+                    return Err(error);
+                }
+                let namespaced =
+                    ProgramKind::parse(kind).map_or(!kind.starts_with("Cluster"), ProgramKind::is_namespaced);
+                Ok(Resource { namespaced, ..guess })
             }
             resource => resource,
         }
@@ -263,7 +268,7 @@ impl Cluster for OverlayCluster {
         if self.current(resource, &id)?.is_some() {
             return Err(ClusterError::already_exists(resource, &id.name));
         }
-        if resource.namespaced && self.namespaces == Namespaces::Stored && resource.group != OWN_GROUP {
+        if resource.namespaced && self.namespaces == Namespaces::Stored && !is_own_group(&resource.group) {
             let namespaces = self.inner.resolve("v1", "Namespace")?;
             if self.current(&namespaces, &ObjectId::new("v1", "Namespace", "", &id.namespace))?.is_none() {
                 return Err(ClusterError::not_found(&namespaces, &id.namespace));
@@ -282,7 +287,7 @@ impl Cluster for OverlayCluster {
     }
 
     fn update(&self, resource: &Resource, object: Value, options: &WriteOptions) -> Result<Value, ClusterError> {
-        if resource.group == OWN_GROUP {
+        if is_own_group(&resource.group) {
             return Ok(object);
         }
         let id = ObjectId::of(&object);

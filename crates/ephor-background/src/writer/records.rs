@@ -5,8 +5,13 @@ use ephor_expr::Value;
 
 use super::{Env, WriteError};
 
-/// The group of policies and requests.
-const OWN_GROUP: &str = "kyverno.io";
+/// The groups of policies and requests.
+const OWN_GROUPS: [&str; 2] = ["kyverno.io", "policies.kyverno.io"];
+
+/// Whether a group is one of policies and requests.
+pub(crate) fn is_own_group(group: &str) -> bool {
+    OWN_GROUPS.contains(&group)
+}
 
 /// Writes the controller's own records; see [`Env::records`].
 #[derive(Debug)]
@@ -35,7 +40,7 @@ impl Records<'_> {
     }
 
     fn admit(&self, resource: &Resource) -> Result<(), WriteError> {
-        if resource.group != OWN_GROUP {
+        if !is_own_group(&resource.group) {
             let message = format!("{} are no records of Ephor", resource.qualified_plural());
             return Err(ClusterError::bad_request(message).into());
         }

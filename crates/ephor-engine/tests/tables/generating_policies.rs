@@ -84,6 +84,16 @@ fn expressions_name_objects() {
         ),
         (
             "GeneratingPolicy",
+            "generator.Apply('a', [dyn(null)])".to_owned(),
+            "p error cannot generate what does not exist: each object has apiVersion, kind and metadata.name",
+        ),
+        (
+            "GeneratingPolicy",
+            "generator.Apply('a', object.data.num)".to_owned(),
+            "p error failed to evaluate policy: no such overload: Apply(generator.Context, string, string)",
+        ),
+        (
+            "GeneratingPolicy",
             "generator.Apply('a', [object.data.none])".to_owned(),
             "p error failed to evaluate policy: no such key: none",
         ),

@@ -258,21 +258,25 @@ pub(in super::super) const GENERATOR: &[Overload] = &[
         "generator_apply_string_list_camel",
         "generator.Context, string, list(map(string, any))",
         "bool",
-        ask,
-    ),
+        hand_over,
+    )
+    .generic(),
     member(
         "Apply",
         "generator_apply_string_list_pascal",
         "generator.Context, string, list(map(string, any))",
         "bool",
-        ask,
-    ),
+        hand_over,
+    )
+    .generic(),
 ];
 
 /// Generation of resources in the policy's own namespace.
 pub(in super::super) const NAMESPACE_GENERATOR: &[Overload] = &[
-    member("apply", "generator_apply_list_camel", "generator.Context, list(map(string, any))", "bool", ask),
-    member("Apply", "generator_apply_list_pascal", "generator.Context, list(map(string, any))", "bool", ask),
+    member("apply", "generator_apply_list_camel", "generator.Context, list(map(string, any))", "bool", hand_over)
+        .generic(),
+    member("Apply", "generator_apply_list_pascal", "generator.Context, list(map(string, any))", "bool", hand_over)
+        .generic(),
 ];
 
 /// Verification of images.
@@ -381,6 +385,16 @@ fn ask<'v>(call: &Call<'_, 'v>) -> Result<'v> {
         },
         _ => Val::owned_json(&answer),
     })
+}
+
+/// Hands objects over. What does not exist is null among them, as `resource.Get` gives it: the host says what that means.
+fn hand_over<'v>(call: &Call<'_, 'v>) -> Result<'v> {
+    let objects = match call.args {
+        [_, Val::String(_), Val::List(objects)] | [_, Val::List(objects)] => objects,
+        _ => return Err(call.no_such_overload()),
+    };
+    let is_object = |object: Val<'_>| matches!(object, Val::Map(_) | Val::Null);
+    if objects.iter().all(is_object) { ask(call) } else { Err(call.no_such_overload()) }
 }
 
 fn to_gvr<'v>(call: &Call<'_, 'v>) -> Result<'v> {

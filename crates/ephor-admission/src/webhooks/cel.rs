@@ -59,7 +59,8 @@ pub(super) fn everything(
     failure: FailurePolicy,
     rules: &Value,
 ) -> impl Iterator<Item = OwnedWebhook> {
-    path::kinds_of(asked(hook)).filter_map(move |kind| {
+    let kinds = path::kinds_of(asked(hook));
+    kinds.filter(move |kind| failure == FailurePolicy::Ignore || !path::never_fails(*kind)).filter_map(move |kind| {
         let entry = Entry {
             kind,
             name: String::new(),

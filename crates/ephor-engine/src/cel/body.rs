@@ -321,8 +321,11 @@ impl Body {
             }));
         }
         for (annotation, path) in source.annotations.iter("valueExpression") {
-            let wanted = [Type::String, Type::Null];
-            if let Some(expression) = compiler.compile(&annotation.value_expression, path, &wanted) {
+            // Those of a `GeneratingPolicy` may be of any type until they are evaluated.
+            let untyped = matches!(source.place, Place::GeneratingPolicy { .. });
+            let wanted = [Type::String, Type::Null, Type::Dyn];
+            let wanted = wanted.get(..if untyped { 3 } else { 2 }).unwrap_or(&wanted);
+            if let Some(expression) = compiler.compile(&annotation.value_expression, path, wanted) {
                 body.annotations.push(CompiledAnnotation { key: annotation.key.clone(), expression });
             }
         }

@@ -248,9 +248,10 @@ impl<'v> Evaluator<'v> {
         let mut annotations = Vec::new();
         for annotation in &self.body.annotations {
             let value = match self.value(&annotation.expression) {
-                Ok(value) => match value.as_str().map(str::trim) {
-                    Some("") | None => continue,
-                    Some(text) => Ok(Str::new(text)),
+                Ok(value) => match (&value, value.as_str().map(str::trim)) {
+                    (Val::Null, _) | (_, Some("")) => continue,
+                    (_, Some(text)) => Ok(Str::new(text)),
+                    (_, None) => Err(format!("a {} is no text", value.type_name()).into()),
                 },
                 Err(Failure::Stop(stop)) => return Err(stop),
                 Err(Failure::CostSpent) => Err(Str::new_static(COST_SPENT)),

@@ -2,7 +2,7 @@
 //!
 //! Policies of `kyverno.io` share `/validate/fail`, `/mutate/ignore` and so on; one with conditions of its own has
 //! `/validate/fail/finegrained/NAME`. Policies of `policies.kyverno.io` are named: `/vpol/NAME/NAME`, and
-//! `/vpol-ignore/NAME` if errors are ignored; `/vpols/fail` stands for all of a kind, if there are too many to name.
+//! `/vpol-ignore/NAME` if errors are ignored, which those of a `GeneratingPolicy` always are (`/gpol/NAME`); `/vpols/fail` stands for all of a kind, if there are too many to name.
 
 use ephor_engine::compile::{Hook, Program};
 use ephor_engine::policy::{FailurePolicy, ProgramKind};
@@ -69,6 +69,11 @@ pub fn kinds_of(webhook: Webhook) -> impl Iterator<Item = ProgramKind> {
     CEL.into_iter().filter(move |(.., of)| *of == webhook).map(|(_, kind, _)| kind)
 }
 
+/// Whether no policy of the kind fails a request: what it makes is made later.
+pub fn never_fails(kind: ProgramKind) -> bool {
+    matches!(kind, ProgramKind::GeneratingPolicy | ProgramKind::NamespacedGeneratingPolicy)
+}
+
 /// The longest path that names policies, in bytes. An API server sends it with each request.
 const MAX_NAMES: usize = 1 << 10;
 
@@ -76,8 +81,8 @@ const MAX_NAMES: usize = 1 << 10;
 pub fn of_policies(failure: FailurePolicy, kind: ProgramKind, policies: &[&PolicyId]) -> Option<String> {
     let word = word(kind)?;
     let mut path = match failure {
-        FailurePolicy::Fail => format!("/{word}"),
-        FailurePolicy::Ignore => format!("/{word}-ignore"),
+        FailurePolicy::Ignore if !never_fails(kind) => format!("/{word}-ignore"),
+        FailurePolicy::Fail | FailurePolicy::Ignore => format!("/{word}"),
     };
     for policy in policies {
         for part in policy.namespace.iter().chain([&policy.name]) {
@@ -150,6 +155,7 @@ fn parse_cel(word: &str, rest: &[&str]) -> Option<(Webhook, WebhookScope)> {
         None => (FailurePolicy::Fail, word),
     };
     let (_, kind, webhook) = known(word)?;
+    let failure = if never_fails(kind) { FailurePolicy::Ignore } else { failure };
     let size = if kind.is_namespaced() { 2 } else { 1 };
     if rest.is_empty() || !rest.len().is_multiple_of(size) || rest.iter().any(|part| part.is_empty()) {
         return None;
@@ -211,6 +217,7 @@ mod tests {
         for (failure, kind, names, want) in [
             (Fail, ProgramKind::ValidatingPolicy, &["a", "b"][..], "/vpol/a/b"),
             (Ignore, ProgramKind::NamespacedMutatingPolicy, &["n/a", "m/b"], "/nmpol-ignore/n/a/m/b"),
+            (Ignore, ProgramKind::GeneratingPolicy, &["a"], "/gpol/a"),
         ] {
             let policies: Vec<PolicyId> = names
                 .iter()

@@ -12,13 +12,16 @@ fn cel(kind: &str, place: &str, resources: &str, more: &str) -> Value {
     let (namespace, name) = place.split_once('/').unwrap_or(("", place));
     let namespace = if namespace.is_empty() { String::new() } else { format!(", namespace: {namespace}") };
     let body = if kind.contains("Mutating") {
-        "mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: 'Object{}'}}]"
+        "mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: 'Object{}'}}], autogen: \
+         {podControllers: {controllers: []}}"
+    } else if kind.contains("Generating") {
+        "generate: [{expression: 'true'}]"
     } else {
-        "validations: [{expression: 'true'}]"
+        "validations: [{expression: 'true'}], autogen: {podControllers: {controllers: []}}"
     };
     let text = format!(
         "{{apiVersion: policies.kyverno.io/v1, kind: {kind}, metadata: {{name: {name}{namespace}}}, spec: {{{body}, \
-         autogen: {{podControllers: {{controllers: []}}}}, matchConstraints: {{resourceRules: [{{apiGroups: [''], \
+         matchConstraints: {{resourceRules: [{{apiGroups: [''], \
          apiVersions: [v1], operations: [CREATE], resources: {resources}}}]}}{more}}}}}"
     );
     parse_value(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -49,6 +52,14 @@ fn policies_of_one_kind_share_a_webhook_and_some_have_their_own() {
         cel("NamespacedValidatingPolicy", "team/a", "[pods]", ""),
         cel("NamespacedValidatingPolicy", "team/mine", "[pods]", ", webhookConfiguration: {timeoutSeconds: 4}"),
         cel("MutatingPolicy", "a", "[pods]", ""),
+        cel("GeneratingPolicy", "a", "[pods]", ""),
+        cel(
+            "GeneratingPolicy",
+            "mine",
+            "[pods]",
+            &format!("{CONDITION}, evaluation: {{synchronize: {{enabled: true}}}}"),
+        ),
+        cel("NamespacedGeneratingPolicy", "team/a", "[pods]", ""),
     ];
     let validating = webhooks(&documents, "validating");
     assert_eq!(
@@ -60,8 +71,16 @@ fn policies_of_one_kind_share_a_webhook_and_some_have_their_own() {
             "vpol.validate.kyverno.svc-fail-finegrained-mine /vpol/mine Fail 10 1",
             "nvpol.validate.kyverno.svc-fail /nvpol/team/a Fail 10 0",
             "nvpol.validate.kyverno.svc-fail-finegrained-team-mine /nvpol/team/mine Fail 4 0",
+            "gpol.validate.kyverno.svc-ignore /gpol/a Ignore 10 0",
+            "gpol.validate.kyverno.svc-ignore-finegrained-mine /gpol/mine Ignore 10 1",
+            "ngpol.validate.kyverno.svc-ignore /ngpol/team/a Ignore 10 0",
         ]
     );
+    // The end of a trigger is the end of what was made for it.
+    assert_eq!(rules(&validating[6]), ["/v1 *: pods: CONNECT,CREATE,DELETE,UPDATE"]);
+    let condition = Path::root().key("matchConditions").index(0).key("expression");
+    let condition = condition.lookup(&validating[7]).and_then(Value::as_str);
+    assert_eq!(condition, Some("request.operation != 'CREATE' || (true)"));
     assert_eq!(rules(&validating[1]), ["/v1 *: configmaps,pods: CREATE"], "what is not served is not registered");
     assert_eq!(rules(&validating[4]), ["/v1 Namespaced: pods: CREATE"]);
     let mutating = webhooks(&documents, "mutating");

@@ -389,9 +389,8 @@ fn ask<'v>(call: &Call<'_, 'v>) -> Result<'v> {
 
 /// Hands objects over. What does not exist is null among them, as `resource.Get` gives it: the host says what that means.
 fn hand_over<'v>(call: &Call<'_, 'v>) -> Result<'v> {
-    let objects = match call.args {
-        [_, Val::String(_), Val::List(objects)] | [_, Val::List(objects)] => objects,
-        _ => return Err(call.no_such_overload()),
+    let ([_, Val::String(_), Val::List(objects)] | [_, Val::List(objects)]) = call.args else {
+        return Err(call.no_such_overload());
     };
     let is_object = |object: Val<'_>| matches!(object, Val::Map(_) | Val::Null);
     if objects.iter().all(is_object) { ask(call) } else { Err(call.no_such_overload()) }

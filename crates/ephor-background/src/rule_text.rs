@@ -19,16 +19,19 @@ pub struct RuleText {
     pub references: Str,
     /// Fingerprint of what it selects, and of whether it stays with that.
     pub selection: Str,
+    /// Whether a request about a trigger makes its objects anew although they do not follow it: upstream has it so for
+    /// policies of `policies.kyverno.io`.
+    pub renewed: bool,
 }
 
 impl RuleText {
     /// What a policy says of a compiled rule.
     pub fn of(policy: &Value, rule: &CompiledRule) -> Self {
         if rule.body.constraints().is_some() {
-            return Self { references: Str::default(), selection: selection_of_policy(policy) };
+            return Self { references: Str::default(), selection: selection_of_policy(policy), renewed: true };
         }
         let document = rule_document(policy, &rule.declared);
-        Self { references: references(document).into(), selection: selection_of_rule(document) }
+        Self { references: references(document).into(), selection: selection_of_rule(document), renewed: false }
     }
 }
 

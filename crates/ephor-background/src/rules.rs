@@ -98,6 +98,7 @@ impl PolicyInfo {
                         orphan: body.orphan,
                         server_side_apply: body.server_side_apply,
                         existing: body.existing,
+                        renewed: text.renewed,
                         references: text.references,
                     };
                     generate.push(GenerateInfo {

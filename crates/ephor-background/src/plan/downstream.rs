@@ -24,6 +24,8 @@ pub struct Terms {
     pub server_side_apply: bool,
     /// Whether the rule counts for triggers that were there before it.
     pub existing: bool,
+    /// Whether a request about the trigger makes them anew, also where they do not follow.
+    pub renewed: bool,
     /// Fingerprint of what the rule says about targets and sources.
     pub references: Str,
 }
@@ -124,8 +126,10 @@ pub fn plan_downstream(
         if terminating {
             return None;
         }
-        let claim = Claim::of(live).filter(|claim| claim.owner == wanted.owner)?;
-        return plan_annotation(terms, &claim.annotation?, live);
+        let annotation = Claim::of(live).filter(|claim| claim.owner == wanted.owner)?.annotation?;
+        if !terms.renewed {
+            return plan_annotation(terms, &annotation, live);
+        }
     }
     let adopted = wanted.adopts(live, written).then(|| wanted.adopted());
     let wanted = adopted.as_ref().unwrap_or(wanted);

@@ -152,9 +152,16 @@ fn without_synchronize_nothing_follows() {
     harness.apply(&TRIGGER.replace("v: x", "v: z"));
     harness.settle();
     assert_eq!(says(&harness, &secret("a")).as_deref(), Some("z"), "an update is a trigger");
+    harness.apply(&with(DATA, "").replace("(( object.data.v ))", "edited"));
+    harness.settle();
+    assert_eq!(says(&harness, &secret("a")).as_deref(), Some("z"), "an edit of the policy changes nothing");
     harness.apply(&TRIGGER.replace("v: x", "v: y"));
     harness.settle();
-    assert_eq!(says(&harness, &secret("a")).as_deref(), Some("z"), "what is there stays");
+    assert_eq!(says(&harness, &secret("a")).as_deref(), Some("edited"), "an update makes it anew");
+    harness.apply("{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {k: theirs}}");
+    harness.apply(TRIGGER);
+    harness.settle();
+    assert_eq!(says(&harness, &secret("a")).as_deref(), Some("theirs"), "but not what is another's by now");
     delete_policy(&mut harness);
     assert!(harness.find(&secret("a")).is_some());
 }

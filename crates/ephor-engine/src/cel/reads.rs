@@ -7,6 +7,7 @@ use super::body::{Body, CompiledGeneration, Expression};
 
 /// What expressions read of the request and of the moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent properties of expressions")]
 pub struct Reads {
     /// Something that only a request has: who asked, what was there before.
     pub request_only: bool,

@@ -105,13 +105,13 @@ spec:
     validate:
       cel:
         variables: [{name: count, expression: object.spec.containers.size()}]
-        expressions: [{expression: variables.count < 1, message: too many}]
+        expressions: [{expression: variables.count < 1 || !object.spec.containers.all(c, has(c.image)), message: too many}]
 ";
 
 #[test]
 fn expressions_of_cel_are_shown_with_their_values() {
     let directory = TempDir::new().unwrap();
-    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: a}]}}";
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: a, image: i}]}}";
     for (name, text) in [("policy.yaml", CEL), ("pod.yaml", pod)] {
         std::fs::write(directory.path().join(name), text).unwrap();
     }
@@ -120,7 +120,12 @@ fn expressions_of_cel_are_shown_with_their_values() {
     for step in [
         "celPreconditions[0].expression: `has(object.metadata.name)` = true",
         "validate.cel.variables[0].expression: `object.spec.containers.size()` = 1",
-        "validate.cel.expressions[0].expression: `variables.count < 1` = false",
+        "validate.cel.expressions[0].expression: `variables.count < 1 || !object.spec.containers.all(c, has(c.image))` = false",
+        "           `variables.count < 1` = false\n",
+        "             `variables.count` = 1\n",
+        "           `!object.spec.containers.all(c, has(c.image))` = false\n",
+        "             `object.spec.containers.all(c, has(c.image))` = true\n",
+        "                 `has(c.image)` = true\n",
         "too many",
     ] {
         assert!(text.contains(step), "{step}:\n{text}");

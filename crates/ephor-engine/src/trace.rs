@@ -46,7 +46,22 @@ pub enum Note {
         text: Str,
         /// Its value, or why it has none.
         value: Result<Value, String>,
+        /// Its parts that have values, in reading order.
+        parts: Vec<Part>,
     },
+}
+
+/// A part of a CEL expression.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// Its text.
+    pub text: Str,
+    /// How many parts with values it is within, besides the whole.
+    pub depth: usize,
+    /// Its values, or why it has none: one for each time it was evaluated.
+    pub values: Vec<Result<Value, String>>,
+    /// How many more it has than were kept.
+    pub more: usize,
 }
 
 /// How one filter of a `match` or `exclude` block judged an object.

@@ -6,7 +6,7 @@ use ephor_engine::outcome::{Outcome, Phase, Verdict};
 use ephor_engine::redact::Redactor;
 use ephor_engine::review::Review;
 use ephor_engine::select::PolicySet;
-use ephor_engine::trace::{FilterNote, Note, RuleTrace};
+use ephor_engine::trace::{FilterNote, Note, Part, RuleTrace};
 use ephor_expr::value::Path;
 use ephor_expr::yaml::to_yaml;
 use ephor_expr::{Str, Value};
@@ -67,13 +67,13 @@ impl Explanation {
         mut review: Review,
         answers: &(impl Answers + ?Sized),
     ) -> Self {
-        let redact = Redactor::of([&review.object, &review.old_object]);
-        let answers = &Learning::new(answers, Redactor::default());
+        let answers = &Learning::new(answers, Redactor::of([&review.object, &review.old_object]));
         let mut explanation = Self::default();
         let stored = review.stored();
         for phase in [Phase::Mutate, Phase::Validate, Phase::Generate, Phase::MutateExisting, Phase::Delete] {
             let about = if phase == Phase::Delete { stored.clone() } else { review.clone() };
             let done = drive(Evaluation::new(set, exceptions, about, phase).traced(), answers);
+            let redact = answers.secrets();
             let explained = done.traces.iter().filter_map(|trace| ExplainedRule::of(set, trace, &done, &redact));
             explanation.rules.extend(explained);
             if phase == Phase::Mutate && done.object != review.object {
@@ -120,7 +120,7 @@ impl ExplainedRule {
         let program = set.programs().get(trace.policy)?;
         let rule = program.rules.get(trace.index)?;
         let outcome = done.outcomes.iter().find(|o| o.policy == trace.policy && o.index == trace.index);
-        let mut steps: Vec<_> = trace.notes.iter().map(|note| step(note, &rule.path)).collect();
+        let mut steps: Vec<_> = trace.notes.iter().flat_map(|note| told(note, &rule.path, redact)).collect();
         steps.extend(outcome.into_iter().flat_map(conclusion));
         for step in &mut steps {
             step.text = redact.text(&step.text).into();
@@ -164,27 +164,61 @@ pub fn name_of(object: &Value) -> String {
     format!("{} {namespace}{slash}{}", text(&["kind"]), text(&["metadata", "name"]))
 }
 
+/// A note in words, and the parts of an expression below it.
+fn told(note: &Note, rule: &Path, redact: &Redactor) -> Vec<ExplainedStep> {
+    let mut steps = vec![step(note, rule, redact)];
+    if let Note::Evaluated { parts, .. } = note {
+        steps.extend(parts.iter().map(|part| ExplainedStep::plain(part_told(part, redact))));
+    }
+    steps
+}
+
+/// A part of an expression and its values. One within a fold has several.
+fn part_told(part: &Part, redact: &Redactor) -> String {
+    let indent = "  ".repeat(part.depth.min(MOST_INDENTED) + 1);
+    let mut values: Vec<String> = part.values.iter().map(|value| found(value, redact)).collect();
+    if part.more > 0 {
+        values.push(format!("… and {} more", part.more));
+    }
+    let is = if matches!(part.values.first(), Some(Err(_))) { "" } else { "= " };
+    format!("{indent}`{}` {is}{}", one_line(&part.text, redact), values.join(", "))
+}
+
+/// How many levels parts of expressions are indented.
+const MOST_INDENTED: usize = 8;
+
+fn found(value: &Result<Value, String>, redact: &Redactor) -> String {
+    match value {
+        Ok(value) => short(value, redact),
+        Err(error) => format!("fails: {}", shortened(error, redact)),
+    }
+}
+
+/// An expression in one line.
+fn one_line(text: &str, redact: &Redactor) -> String {
+    shortened(&text.split_whitespace().collect::<Vec<_>>().join(" "), redact)
+}
+
 /// A note in words, and its place in the policy.
-fn step(note: &Note, rule: &Path) -> ExplainedStep {
+fn step(note: &Note, rule: &Path, redact: &Redactor) -> ExplainedStep {
     match note {
         Note::OtherNamespace(own) => ExplainedStep::plain(format!("the policy is for namespace {own} only")),
         Note::OtherController(kinds) => ExplainedStep::plain(format!("made by auto-gen for {}", kinds.join(", "))),
         Note::Match(filter) => selection(filter, rule, "selects the resource"),
         Note::Exclude(filter) => selection(filter, rule, "takes the resource out"),
-        Note::Loaded { entry, value } => ExplainedStep::plain(format!("context {entry} = {}", short(value))),
+        Note::Loaded { entry, value } => ExplainedStep::plain(format!("context {entry} = {}", short(value, redact))),
         Note::Compared { path, key, operator, value, holds } => {
             let word = if *holds { "holds" } else { "does not hold" };
-            let comparison = format!("{} {} {}", short(key), operator.as_str(), short(value));
+            let comparison = format!("{} {} {}", short(key, redact), operator.as_str(), short(value, redact));
             let text = format!("{}: {comparison}: {word}", relative(path, rule));
             ExplainedStep { path: Some(path.clone()), text: text.into() }
         }
-        Note::Evaluated { path, text, value } => {
+        Note::Evaluated { path, text, value, .. } => {
             let value = match value {
-                Ok(value) => format!("= {}", short(value)),
+                Ok(value) => format!("= {}", short(value, redact)),
                 Err(error) => format!("fails: {error}"),
             };
-            let expression = shortened(&text.split_whitespace().collect::<Vec<_>>().join(" "));
-            let text = format!("{}: `{expression}` {value}", relative(path, rule));
+            let text = format!("{}: `{}` {value}", relative(path, rule), one_line(text, redact));
             ExplainedStep { path: Some(path.clone()), text: text.into() }
         }
     }
@@ -207,13 +241,15 @@ fn relative(path: &Path, rule: &Path) -> String {
 /// How much of a value is shown.
 const SHOWN: usize = 100;
 
-fn short(value: &Value) -> String {
-    shortened(&value.to_json())
+fn short(value: &Value, redact: &Redactor) -> String {
+    shortened(&value.to_json(), redact)
 }
 
-fn shortened(text: &str) -> String {
+/// The beginning of a text. What may not be shown goes first: its beginning would not be known for it.
+fn shortened(text: &str, redact: &Redactor) -> String {
+    let text = redact.text(text);
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
+        None => text.into_owned(),
     }
 }

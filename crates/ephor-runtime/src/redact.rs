@@ -67,6 +67,11 @@ impl<'a, A: Answers + ?Sized> Learning<'a, A> {
         }
     }
 
+    /// What is known so far.
+    pub fn secrets(&self) -> Redactor {
+        self.secrets.lock().clone()
+    }
+
     /// What was learnt, for texts that come later.
     pub fn into_secrets(self) -> Redactor {
         self.secrets.into_inner()

@@ -11,7 +11,6 @@ use ephor_engine::evaluation::{Done, Evaluation, Step};
 use ephor_engine::exceptions::ExceptionSet;
 use ephor_engine::fetch::Facts;
 use ephor_engine::outcome::{Outcome, Phase};
-use ephor_engine::redact::Redactor;
 use ephor_engine::review::Review;
 use ephor_engine::select::PolicySet;
 use ephor_expr::budget::Interrupt;
@@ -92,8 +91,9 @@ impl<'j> Judge<'j> {
 
     /// The ways of the rules that apply to their verdicts, if they were kept.
     pub(super) fn explain(&self, set: &PolicySet, done: &Done) -> Vec<ExplainedRule> {
-        let mut rules: Vec<_> =
-            done.traces.iter().filter_map(|trace| ExplainedRule::of(set, trace, done, &Redactor::default())).collect();
+        let secrets = self.answers.secrets();
+        let explained = done.traces.iter().filter_map(|trace| ExplainedRule::of(set, trace, done, &secrets));
+        let mut rules: Vec<_> = explained.collect();
         rules.retain(|rule| rule.verdict.is_some());
         self.answers.redact(rules.iter_mut().flat_map(|rule| &mut rule.steps).map(|step| &mut step.text));
         rules

@@ -39,8 +39,8 @@ use crate::ui::Ui;
   ephor explain policy.yaml pod.yaml --operation UPDATE --old pod-before.yaml
   ephor explain policy.yaml pod.yaml --operation CONNECT --subresource exec --userinfo alice.yaml
 
-For each rule it prints how match and exclude select the resource, the values of context entries and conditions, and
-the verdict, each with its line in the policy.")]
+For each rule it prints how match and exclude select the resource, the values of context entries, conditions and CEL
+expressions with their parts, and the verdict, each with its line in the policy.")]
 pub(super) struct Args {
     /// Policy file or directory.
     #[arg(value_name = "POLICY")]
@@ -389,5 +389,19 @@ spec:
             "{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: b}, data: {x: aHVudGVyMg==, y: c2VjcmV0}}";
         let text = explained(secret);
         assert!(text.contains("<redacted>") && !text.contains("aHVudGVyMg=="), "{text}");
+        // Nor the beginning of one that is too long to be shown.
+        let long = "S2V5".repeat(200);
+        let secret =
+            format!("{{apiVersion: v1, kind: Secret, metadata: {{name: a, namespace: b}}, data: {{x: {long}}}}}");
+        let policy = "\
+apiVersion: policies.kyverno.io/v1
+kind: ValidatingPolicy
+metadata: {name: keys}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [secrets]}]}
+  validations: [{expression: object.data.x.size() < 4 || object.data.y == 'x'}]
+";
+        let text = explained_by(policy, &secret);
+        assert!(text.contains("`object.data.x` = \"<redacted>\"") && !text.contains("S2V5S2V5"), "{text}");
     }
 }

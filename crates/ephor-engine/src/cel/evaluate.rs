@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-use ephor_expr::budget::{Budget, BudgetError};
+use ephor_expr::budget::BudgetError;
 use ephor_expr::cel::library::{Attributes, Decision, Host, Question, authorizer, context, request_resource};
 use ephor_expr::cel::profile::{CONTEXTS, COST_LIMIT, KYVERNO_VARIABLES, VARIABLES};
 use ephor_expr::cel::{EvalError, MEMBERS, Run, Scope, Usage, Val};
@@ -14,6 +14,7 @@ use super::body::{Body, CompiledGeneration, Dialect, Expression, PatchKind, Vali
 use super::inputs::Inputs;
 use super::questions;
 use super::template::Node;
+use super::watch::Watched;
 use crate::fetch::{Fact, Fetch};
 use crate::gate::{ApiPath, ObjectsPath};
 use crate::outcome::MAX_MESSAGE;
@@ -365,7 +366,6 @@ impl<'v> Evaluator<'v> {
     fn value(&self, expression: &Expression) -> Result<Val<'v>, Failure> {
         let usage = Usage::new(Some(COST_LIMIT));
         let result = self.run(expression, &usage);
-        self.inputs.world.note(|| note(expression, &result));
         match result {
             Err(EvalError::Pending) => Err(Stop::Pending.into()),
             Err(EvalError::Budget(error)) => Err(Stop::Spent(error).into()),
@@ -389,9 +389,26 @@ impl<'v> Evaluator<'v> {
             return Err(EvalError::Budget(BudgetError::Depth));
         }
         self.height.set(height);
-        let value = expression.program.evaluate(self, &run);
+        let value = if self.inputs.world.is_traced() {
+            self.noted(expression, &run)
+        } else {
+            expression.program.evaluate(self, &run)
+        };
         self.height.set(above);
         value
+    }
+
+    /// The value of an expression, which is noted with those of its parts.
+    fn noted(&self, expression: &Expression, run: &Run<'_>) -> Result<Val<'v>, EvalError> {
+        let (program, watched) = (&expression.program, Watched::new());
+        let result = program.evaluate_watched(self, run, &|place, value| watched.see(place, value));
+        self.inputs.world.note(|| Note::Evaluated {
+            path: expression.path.clone(),
+            text: Str::new(program.text()),
+            value: watched.shown(&result),
+            parts: watched.into_parts(program.text()),
+        });
+        result
     }
 
     /// Whether `cost` is left for all expressions together.
@@ -406,27 +423,8 @@ impl<'v> Evaluator<'v> {
 /// as many.
 const MAX_HEIGHT: usize = 500;
 
-/// How many steps reading a value may take that is shown to tell why.
-const MOST_SHOWN: u64 = 1_000_000;
-
 /// What Kubernetes says when all expressions together cost too much.
 const COST_SPENT: &str = "validation failed due to running out of cost budget, no further validation rules will be run";
-
-fn note(expression: &Expression, result: &Result<Val<'_>, EvalError>) -> Note {
-    Note::Evaluated {
-        path: expression.path.clone(),
-        text: Str::new(expression.program.text()),
-        value: match result {
-            // The steps that tell why do not count for the rule.
-            Ok(value) => Ok(match value.charge(&Budget::new(MOST_SHOWN, 0)) {
-                Ok(_) => value.to_json(),
-                Err(_) => None,
-            }
-            .unwrap_or_else(|| Value::from(value.type_name().into_owned()))),
-            Err(error) => Err(error.to_string()),
-        },
-    }
-}
 
 impl<'v> Scope<'v> for Evaluator<'v> {
     fn variable(&self, name: &str) -> Option<Result<Val<'v>, EvalError>> {
@@ -462,7 +460,6 @@ impl<'v> Scope<'v> for Evaluator<'v> {
         let expression = &self.body.variables.get(index)?.expression;
         let usage = Usage::new(Some(COST_LIMIT));
         let result = self.run(expression, &usage);
-        self.inputs.world.note(|| note(expression, &result));
         self.spend(usage.spent());
         let result = match result {
             Err(error @ (EvalError::Pending | EvalError::Budget(_))) => return Some(Err(error)),

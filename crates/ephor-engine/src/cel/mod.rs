@@ -13,6 +13,7 @@ mod params;
 mod questions;
 mod reads;
 mod template;
+mod watch;
 
 pub use body::{Body, Fault, Listed, PatchKind, PatchSource, Place, Source};
 pub use evaluate::{Annotation, Applied, Evaluator, Matched, PatchValue, Ruling, Stop};

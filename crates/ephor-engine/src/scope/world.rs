@@ -82,6 +82,11 @@ impl<'e> World<'e> {
         self.notes = Some(RefCell::default());
     }
 
+    /// Whether steps are noted.
+    pub(crate) fn is_traced(&self) -> bool {
+        self.notes.is_some()
+    }
+
     /// Notes a step, if steps are wanted.
     pub(crate) fn note(&self, note: impl FnOnce() -> Note) {
         if let Some(notes) = &self.notes {

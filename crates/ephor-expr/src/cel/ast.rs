@@ -1,6 +1,7 @@
 //! The syntax tree: nodes in one vector, children by index, so that nothing about it is recursive.
 
 use super::literal::Literal;
+use super::node::Span;
 use crate::Str;
 
 /// The index of a node.
@@ -12,6 +13,8 @@ pub(super) struct Id(pub(super) usize);
 pub(super) struct Node {
     /// In code points: the operator, the bracket, or the start of what has neither.
     pub(super) offset: usize,
+    /// From its first character to its last, parentheses around it included. What macros add has no place.
+    pub(super) span: Span,
     pub(super) kind: Kind,
 }
 
@@ -90,7 +93,7 @@ pub(super) struct Ast {
 
 impl Ast {
     pub(super) fn add(&mut self, offset: usize, kind: Kind) -> Id {
-        self.nodes.push(Node { offset, kind });
+        self.nodes.push(Node { offset, span: Span::default(), kind });
         Id(self.nodes.len() - 1)
     }
 
@@ -105,6 +108,16 @@ impl Ast {
 
     pub(super) fn offset(&self, id: Id) -> usize {
         self.node(id).offset
+    }
+
+    pub(super) fn span(&self, id: Id) -> Span {
+        self.node(id).span
+    }
+
+    pub(super) fn set_span(&mut self, id: Id, span: Span) {
+        if let Some(node) = self.nodes.get_mut(id.0) {
+            node.span = span;
+        }
     }
 
     pub(super) fn len(&self) -> usize {

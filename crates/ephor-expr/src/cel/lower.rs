@@ -12,7 +12,7 @@ use super::environment::{Environment, Literals, Signature};
 use super::error::EvalError;
 use super::evaluate;
 use super::literal::Literal;
-use super::node::{Bind, Call, Entry, Fold, Item, Key, Node, Object, OptMap, Path, Root, Step};
+use super::node::{Bind, Call, Entry, Fold, Item, Key, Node, Object, OptMap, Path, Root, Span, Step};
 use super::types::Type;
 use super::value::{self, List, Val};
 use crate::Str;
@@ -21,6 +21,9 @@ use crate::scalar::go_regex;
 /// Conversions of constants are constants.
 const CONVERSIONS: [&str; 10] =
     ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
+
+/// The place of a node before it gets its own.
+const UNPLACED: Span = Span { start: 0, end: 0 };
 
 /// A compiled expression and what it takes to run it.
 #[derive(Debug)]
@@ -74,7 +77,7 @@ type Lower<T> = Result<T, EvalError>;
 impl Lowering<'_> {
     fn node(&mut self, id: Id) -> Lower<Node> {
         let ast = self.ast;
-        Ok(match ast.kind(id) {
+        let node = match ast.kind(id) {
             Kind::Literal(literal) => Node::Const(constant(literal)),
             Kind::Ident(_) | Kind::Select { .. } => self.path(id)?,
             Kind::Call { function, target, args } => self.call(id, function, *target, args)?,
@@ -82,7 +85,8 @@ impl Lowering<'_> {
             Kind::Map(entries) => self.map(entries)?,
             Kind::Struct { name, fields } => self.object(id, name, fields)?,
             Kind::Comprehension(fold) => self.comprehension(fold)?,
-        })
+        };
+        Ok(node.at(ast.span(id)))
     }
 
     fn nodes(&mut self, ids: &[Id]) -> Lower<Vec<Node>> {
@@ -111,7 +115,7 @@ impl Lowering<'_> {
             }
             Kind::Select { operand, field, test } => {
                 if let Some(mut member) = self.member(*operand, field) {
-                    if let Node::Path(path) = &mut member {
+                    if let Node::Path(_, path) = &mut member {
                         path.test = *test;
                     }
                     return Ok(member);
@@ -121,7 +125,7 @@ impl Lowering<'_> {
                     None => self.node(*operand)?,
                 };
                 let mut node = extend(operand, Step { key: Key::Field(field.clone()), optional: false });
-                if let (Node::Path(path), true) = (&mut node, *test) {
+                if let (Node::Path(_, path), true) = (&mut node, *test) {
                     path.test = true;
                 }
                 Ok(node)
@@ -166,21 +170,25 @@ impl Lowering<'_> {
         };
         let member = target.is_some() && namespaced.is_none();
         match (function.as_str(), args) {
-            ("_&&_", [a, b]) => return Ok(Node::And(Box::new([self.node(*a)?, self.node(*b)?]))),
-            ("_||_", [a, b]) => return Ok(Node::Or(Box::new([self.node(*a)?, self.node(*b)?]))),
+            ("_&&_", [a, b]) => return Ok(Node::And(UNPLACED, Box::new([self.node(*a)?, self.node(*b)?]))),
+            ("_||_", [a, b]) => return Ok(Node::Or(UNPLACED, Box::new([self.node(*a)?, self.node(*b)?]))),
             ("_?_:_", [condition, then, otherwise]) => {
                 if let Some(mapped) = self.opt_map(*condition, *then)? {
                     return Ok(mapped);
                 }
                 let parts = [self.node(*condition)?, self.node(*then)?, self.node(*otherwise)?];
-                return Ok(Node::Ternary(Box::new(parts)));
+                return Ok(Node::Ternary(UNPLACED, Box::new(parts)));
             }
             ("@not_strictly_false", [a]) => return Ok(Node::NotStrictlyFalse(Box::new(self.node(*a)?))),
             ("_[_]" | "_[?_]" | "_?._", [operand, key]) => return self.index(function, *operand, *key),
             ("or" | "orValue", [other]) if member && self.is_optional_call(id) => {
                 let Some(target) = target else { return Err(EvalError::NoSuchOverload) };
                 let sides = Box::new([self.node(target)?, self.node(*other)?]);
-                return Ok(if function == "or" { Node::OptionalOr(sides) } else { Node::OptionalOrValue(sides) });
+                return Ok(if function == "or" {
+                    Node::OptionalOr(UNPLACED, sides)
+                } else {
+                    Node::OptionalOrValue(UNPLACED, sides)
+                });
             }
             _ => {}
         }
@@ -218,7 +226,7 @@ impl Lowering<'_> {
             if let Some(set) = constant_set(list) {
                 let mut args = args.into_iter();
                 let Some(item) = args.next() else { return Err(EvalError::NoSuchOverload) };
-                return Ok(Node::In(Box::new((item, set))));
+                return Ok(Node::In(UNPLACED, Box::new((item, set))));
             }
         }
         let options = self.environment.options();
@@ -230,7 +238,7 @@ impl Lowering<'_> {
             _ => None,
         };
         let folds = CONVERSIONS.contains(&name.as_str()) && matches!(args.as_slice(), [Node::Const(_)]);
-        let call = Node::Call(Box::new(Call { function: name.clone(), args, candidates, resolved, regex }));
+        let call = Node::Call(UNPLACED, Box::new(Call { function: name.clone(), args, candidates, resolved, regex }));
         if folds && options.literals == Literals::Strict {
             evaluate::constant(&call, options.edition).map(Node::Const)
         } else {
@@ -306,7 +314,7 @@ impl Lowering<'_> {
             }
         }
         let name = name.trim_start_matches('.').into();
-        Ok(Node::Object(Box::new(Object { kind, name, fields: nodes })))
+        Ok(Node::Object(UNPLACED, Box::new(Object { kind, name, fields: nodes })))
     }
 
     /// A new slot for `name`, until the scopes are cut back.
@@ -324,7 +332,7 @@ impl Lowering<'_> {
             let slot = self.slot(&fold.accumulator);
             let body = self.node(fold.result)?;
             self.scopes.truncate(outer);
-            return Ok(Node::Bind(Box::new(Bind { slot, value, body })));
+            return Ok(Node::Bind(UNPLACED, Box::new(Bind { slot, value, body })));
         }
         let range = self.node(fold.range)?;
         let init = self.node(fold.init)?;
@@ -336,7 +344,7 @@ impl Lowering<'_> {
         self.scopes.truncate(outer + 1);
         let result = self.node(fold.result)?;
         self.scopes.truncate(outer);
-        Ok(Node::Fold(Box::new(Fold { range, variable, second, accumulator, init, condition, step, result })))
+        Ok(Node::Fold(UNPLACED, Box::new(Fold { range, variable, second, accumulator, init, condition, step, result })))
     }
 
     /// The expansion of `optMap` and `optFlatMap`, which names its target twice; it is compiled once.
@@ -368,22 +376,22 @@ impl Lowering<'_> {
         let slot = self.slot(&fold.accumulator);
         let body = self.node(fold.result)?;
         self.scopes.truncate(outer);
-        Ok(Some(Node::OptMap(Box::new(OptMap { target, slot, body, flat }))))
+        Ok(Some(Node::OptMap(UNPLACED, Box::new(OptMap { target, slot, body, flat }))))
     }
 }
 
 fn path(root: Root) -> Node {
-    Node::Path(Box::new(Path { root, steps: Vec::new(), test: false }))
+    Node::Path(UNPLACED, Box::new(Path { root, steps: Vec::new(), test: false }))
 }
 
 /// `operand` and one more step.
 fn extend(operand: Node, step: Step) -> Node {
     match operand {
-        Node::Path(mut path) if !path.test => {
+        Node::Path(span, mut path) if !path.test => {
             path.steps.push(step);
-            Node::Path(path)
+            Node::Path(span, path)
         }
-        other => Node::Path(Box::new(Path { root: Root::Node(other), steps: vec![step], test: false })),
+        other => Node::Path(UNPLACED, Box::new(Path { root: Root::Node(other), steps: vec![step], test: false })),
     }
 }
 
@@ -414,19 +422,19 @@ fn constant_set(list: &List<'static>) -> Option<Vec<Val<'static>>> {
 
 /// Steps that grow the accumulator change it in place.
 fn in_place(step: Node, accumulator: usize) -> Node {
-    let is_accumulator = |node: &Node| matches!(node, Node::Path(path) if path.steps.is_empty() && matches!(path.root, Root::Slot(slot) if slot == accumulator));
+    let is_accumulator = |node: &Node| matches!(node, Node::Path(_, path) if path.steps.is_empty() && matches!(path.root, Root::Slot(slot) if slot == accumulator));
     match step {
-        Node::Ternary(parts) => {
+        Node::Ternary(span, parts) => {
             let [condition, then, otherwise] = *parts;
-            Node::Ternary(Box::new([condition, in_place(then, accumulator), otherwise]))
+            Node::Ternary(span, Box::new([condition, in_place(then, accumulator), otherwise]))
         }
-        Node::Call(mut call) if call.args.first().is_some_and(is_accumulator) => {
+        Node::Call(span, mut call) if call.args.first().is_some_and(is_accumulator) => {
             if call.function == "cel.@mapInsert" {
                 call.args.remove(0);
                 return Node::Insert(Box::new((accumulator, call.args)));
             }
             if call.function != "_+_" {
-                return Node::Call(call);
+                return Node::Call(span, call);
             }
             match call.args.pop() {
                 Some(Node::List(mut items)) if items.len() == 1 && items.iter().all(|item| !item.optional) => {
@@ -439,9 +447,9 @@ fn in_place(step: Node, accumulator: usize) -> Node {
                 }
                 Some(other) => {
                     call.args.push(other);
-                    Node::Call(call)
+                    Node::Call(span, call)
                 }
-                None => Node::Call(call),
+                None => Node::Call(span, call),
             }
         }
         other => other,

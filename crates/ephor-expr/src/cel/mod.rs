@@ -32,6 +32,7 @@ mod value;
 pub use environment::{Edition, Environment, Literals, ObjectType, Options};
 pub use error::{CompileError, EvalError, Issue};
 pub use estimate::Sizes;
+pub use evaluate::Watch;
 pub use library::{Host, NoHost, Question};
 pub use program::{MEMBERS, Program, Run, Scope, Usage};
 pub use types::Type;

@@ -9,34 +9,89 @@ use super::value::Val;
 use crate::Str;
 use crate::scalar::go_regex::GoRegex;
 
-/// A compiled expression.
+/// The place of an expression in its text, in bytes. What macros add has none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
+impl Span {
+    pub(super) fn is_known(self) -> bool {
+        self.start < self.end
+    }
+}
+
+/// A compiled expression, with its place where its value tells something.
 #[derive(Debug)]
 pub(super) enum Node {
     Const(Val<'static>),
-    Path(Box<Path>),
-    And(Box<[Node; 2]>),
-    Or(Box<[Node; 2]>),
-    Ternary(Box<[Node; 3]>),
+    Path(Span, Box<Path>),
+    And(Span, Box<[Node; 2]>),
+    Or(Span, Box<[Node; 2]>),
+    Ternary(Span, Box<[Node; 3]>),
     NotStrictlyFalse(Box<Node>),
-    Call(Box<Call>),
+    Call(Span, Box<Call>),
     /// Membership in a list of constants.
-    In(Box<(Node, Vec<Val<'static>>)>),
+    In(Span, Box<(Node, Vec<Val<'static>>)>),
     List(Vec<Item>),
     Map(Vec<Entry>),
-    Object(Box<Object>),
-    Fold(Box<Fold>),
+    Object(Span, Box<Object>),
+    Fold(Span, Box<Fold>),
     /// `accumulator + [item]`, in place. Not charged for the list if the item is constant.
     Append(Box<(usize, Node)>),
     /// `cel.@mapInsert(accumulator, …)`, in place.
     Insert(Box<(usize, Vec<Node>)>),
     /// A value with a name inside another expression.
-    Bind(Box<Bind>),
+    Bind(Span, Box<Bind>),
     /// `target.optMap(x, body)`.
-    OptMap(Box<OptMap>),
+    OptMap(Span, Box<OptMap>),
     /// `optional.or(other)`: the other side only if it is needed.
-    OptionalOr(Box<[Node; 2]>),
+    OptionalOr(Span, Box<[Node; 2]>),
     /// `optional.orValue(other)`.
-    OptionalOrValue(Box<[Node; 2]>),
+    OptionalOrValue(Span, Box<[Node; 2]>),
+}
+
+impl Node {
+    /// Its place in the text, if it has one.
+    pub(super) fn span(&self) -> Option<Span> {
+        let span = match self {
+            Node::Path(span, _)
+            | Node::And(span, _)
+            | Node::Or(span, _)
+            | Node::Ternary(span, _)
+            | Node::Call(span, _)
+            | Node::In(span, _)
+            | Node::Object(span, _)
+            | Node::Fold(span, _)
+            | Node::Bind(span, _)
+            | Node::OptMap(span, _)
+            | Node::OptionalOr(span, _)
+            | Node::OptionalOrValue(span, _) => *span,
+            _ => return None,
+        };
+        span.is_known().then_some(span)
+    }
+
+    /// The same node at `place`.
+    pub(super) fn at(mut self, place: Span) -> Self {
+        match &mut self {
+            Node::Path(span, _)
+            | Node::And(span, _)
+            | Node::Or(span, _)
+            | Node::Ternary(span, _)
+            | Node::Call(span, _)
+            | Node::In(span, _)
+            | Node::Object(span, _)
+            | Node::Fold(span, _)
+            | Node::Bind(span, _)
+            | Node::OptMap(span, _)
+            | Node::OptionalOr(span, _)
+            | Node::OptionalOrValue(span, _) => *span = place,
+            _ => {}
+        }
+        self
+    }
 }
 
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use super::check::{Types, check};
 use super::environment::{Edition, Environment};
 use super::error::{CompileError, EvalError};
 use super::estimate::{Sizes, estimate};
-use super::evaluate::{World, evaluate};
+use super::evaluate::{Watch, World, evaluate};
 use super::library::Host;
 use super::lower::{Lowered, lower};
 use super::parser::parse;
@@ -169,8 +169,45 @@ impl Program {
 
     /// Its value. What it costs is added to the run's usage.
     pub fn evaluate<'v>(&self, scope: &dyn Scope<'v>, run: &Run<'_>) -> Result<Val<'v>, EvalError> {
+        self.run(scope, run, None)
+    }
+
+    /// The same, and `watch` hears the values of its parts, inner ones first.
+    ///
+    /// ```
+    /// # use std::cell::RefCell;
+    /// # use ephor_expr::budget::Budget;
+    /// # use ephor_expr::cel::{Environment, EvalError, NoHost, Options, Program, Run, Scope, Usage, Val, library};
+    /// # struct Nothing;
+    /// # impl<'v> Scope<'v> for Nothing {
+    /// #     fn variable(&self, _: &str) -> Option<Result<Val<'v>, EvalError>> {
+    /// #         None
+    /// #     }
+    /// # }
+    /// # let environment = Environment::new(&[library::OPERATORS, library::EQUALITY], Options::default());
+    /// # let (budget, usage) = (Budget::default(), Usage::new(None));
+    /// # let run = Run { host: &NoHost, budget: &budget, usage: &usage };
+    /// let program = Program::compile("1 + 2 == 4 || 'a' + 'b' == 'ab'", &environment).unwrap();
+    /// let parts = RefCell::new(Vec::new());
+    /// let watch = |place, value: &Result<Val<'_>, EvalError>| {
+    ///     let value = value.as_ref().ok().and_then(Val::to_json).map(|value| value.to_json());
+    ///     parts.borrow_mut().push(format!("{} = {}", &program.text()[place], value.unwrap_or_default()));
+    /// };
+    /// program.evaluate_watched(&Nothing, &run, &watch).unwrap();
+    /// assert_eq!(parts.take()[..2], ["1 + 2 = 3", "1 + 2 == 4 = false"]);
+    /// ```
+    pub fn evaluate_watched<'v>(
+        &self,
+        scope: &dyn Scope<'v>,
+        run: &Run<'_>,
+        watch: &Watch<'_>,
+    ) -> Result<Val<'v>, EvalError> {
+        self.run(scope, run, Some(watch))
+    }
+
+    fn run<'v>(&self, scope: &dyn Scope<'v>, run: &Run<'_>, watch: Option<&Watch<'_>>) -> Result<Val<'v>, EvalError> {
         let edition = self.compiled.edition;
-        let world = World { scope, host: run.host, budget: run.budget, usage: run.usage, edition };
+        let world = World { scope, host: run.host, budget: run.budget, usage: run.usage, edition, watch };
         evaluate(&self.compiled.lowered.node, self.compiled.lowered.slots, &world)
     }
 }

@@ -240,3 +240,103 @@ fn sets_and_keyed_lists_of_schemas_compare_and_add_by_their_elements() {
         assert!(matches!(value, Ok(Val::Bool(true))), "{text}: {value:?}");
     }
 }
+
+/// The parts of an expression and their values, in order.
+fn parts(text: &str, object: &str) -> Vec<String> {
+    let program = Program::compile(text, &environment()).unwrap();
+    let object = Value::from_json(object).unwrap();
+    let (budget, usage) = (Budget::default(), Usage::new(None));
+    let run = Run { host: &NoHost, budget: &budget, usage: &usage };
+    let seen = std::cell::RefCell::new(Vec::new());
+    let watch = |place: std::ops::Range<usize>, value: &Result<Val<'_>, EvalError>| {
+        let value = match value {
+            Ok(value) => value.to_json().unwrap_or_default().to_json(),
+            Err(error) => error.to_string(),
+        };
+        seen.borrow_mut().push(format!("{} -> {value}", text.get(place).unwrap()));
+    };
+    let watched = program.evaluate_watched(&Object(&object), &run, &watch);
+    // Watching changes neither the value nor the cost.
+    let cost = usage.spent();
+    let usage = Usage::new(None);
+    let unwatched = program.evaluate(&Object(&object), &Run { host: &NoHost, budget: &budget, usage: &usage });
+    assert_eq!((format!("{watched:?}"), cost), (format!("{unwatched:?}"), usage.spent()), "{text}");
+    seen.take()
+}
+
+#[test]
+fn each_part_of_an_expression_is_heard_with_its_place() {
+    let object = r#"{"a": 1, "k": "é", "m": {"é": 2}, "l": [{"n": "x"}, {}]}"#;
+    let table: [(&str, &[&str]); 12] = [
+        (
+            "'é' == object.k && (object.a + 2) * 3 == 9",
+            &[
+                "object.k -> \"é\"",
+                "'é' == object.k -> true",
+                "object.a -> 1",
+                "(object.a + 2) -> 3",
+                "(object.a + 2) * 3 -> 9",
+                "(object.a + 2) * 3 == 9 -> true",
+                "'é' == object.k && (object.a + 2) * 3 == 9 -> true",
+            ],
+        ),
+        (
+            "object.a == 2 && object.b == 1",
+            &["object.a -> 1", "object.a == 2 -> false", "object.a == 2 && object.b == 1 -> false"],
+        ),
+        (
+            "object.m[object.k] == 2",
+            &["object.k -> \"é\"", "object.m[object.k] -> 2", "object.m[object.k] == 2 -> true"],
+        ),
+        (
+            "object.l.all(c, has(c.n))",
+            &[
+                "object.l -> [{\"n\":\"x\"},{}]",
+                "has(c.n) -> true",
+                "has(c.n) -> false",
+                "object.l.all(c, has(c.n)) -> false",
+            ],
+        ),
+        (
+            "!has(object.b) ? object.a : object.b",
+            &[
+                "has(object.b) -> false",
+                "!has(object.b) -> true",
+                "object.a -> 1",
+                "!has(object.b) ? object.a : object.b -> 1",
+            ],
+        ),
+        ("object.?b.orValue(5)", &["object.?b -> null", "object.?b.orValue(5) -> 5"]),
+        (
+            "object.b == 1 || true",
+            &["object.b -> no such key: b", "object.b == 1 -> no such key: b", "object.b == 1 || true -> true"],
+        ),
+        ("int(object.a) in [1, 2]", &["object.a -> 1", "int(object.a) -> 1", "int(object.a) in [1, 2] -> true"]),
+        (
+            "object.l.filter(c, has(c.n)).map(c, c.n)",
+            &[
+                "object.l -> [{\"n\":\"x\"},{}]",
+                "has(c.n) -> true",
+                "c -> {\"n\":\"x\"}",
+                "has(c.n) -> false",
+                "object.l.filter(c, has(c.n)) -> [{\"n\":\"x\"}]",
+                "c.n -> \"x\"",
+                "object.l.filter(c, has(c.n)).map(c, c.n) -> [\"x\"]",
+            ],
+        ),
+        ("!!(object.a == 1)", &["object.a -> 1", "(object.a == 1) -> true"]),
+        (
+            "true && true && object.a == 1 // a remark",
+            &[
+                "true && true -> true",
+                "object.a -> 1",
+                "object.a == 1 -> true",
+                "true && true && object.a == 1 -> true",
+            ],
+        ),
+        ("'a'", &[]),
+    ];
+    for (text, expected) in table {
+        assert_eq!(parts(text, object), expected, "{text}");
+    }
+}

@@ -28,6 +28,8 @@ pub(super) struct Token<'a> {
     pub(super) text: &'a str,
     /// In code points.
     pub(super) offset: usize,
+    /// In bytes.
+    pub(super) start: usize,
 }
 
 const SYMBOLS: [&str; 24] = [
@@ -45,13 +47,14 @@ pub(super) fn tokenize<'a>(text: &'a str, issues: &mut Vec<Issue>) -> Vec<Token<
         let (space, tail) = split(rest, skipped);
         offset += space.chars().count();
         rest = tail;
+        let start = text.len() - rest.len();
         if rest.is_empty() {
-            tokens.push(Token { kind: Kind::End, text: "<EOF>", offset });
+            tokens.push(Token { kind: Kind::End, text: "<EOF>", offset, start });
             return tokens;
         }
         let length = match token(rest) {
             Ok((kind, length)) => {
-                tokens.push(Token { kind, text: split(rest, length).0, offset });
+                tokens.push(Token { kind, text: split(rest, length).0, offset, start });
                 length
             }
             Err(length) => {

@@ -8,6 +8,7 @@ mod construct;
 mod fold;
 mod lookup;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -16,7 +17,7 @@ use self::lookup::{is_of, lookup};
 use super::environment::{Edition, Signature};
 use super::error::EvalError;
 use super::library::{self, Arguments, Host, NoHost};
-use super::node::{Bind, Call, Key, Node, OptMap, Path, Root, Step};
+use super::node::{Bind, Call, Key, Node, OptMap, Path, Root, Span, Step};
 use super::program::{Scope, Usage};
 use super::value::Val;
 use crate::budget::Budget;
@@ -40,7 +41,12 @@ pub(super) struct World<'c, 'v> {
     pub(super) budget: &'c Budget,
     pub(super) usage: &'c Usage,
     pub(super) edition: Edition,
+    pub(super) watch: Option<&'c Watch<'c>>,
 }
+
+/// Hears the value of each part of an expression that the text itself says, and where it stands there, in bytes. A part
+/// within a fold has a value for each element, one that is not needed none.
+pub type Watch<'c> = dyn Fn(Range<usize>, &Result<Val<'_>, EvalError>) + 'c;
 
 /// The value of `node`.
 pub(super) fn evaluate<'v>(node: &Node, slots: usize, world: &World<'_, 'v>) -> Eval<Val<'v>> {
@@ -52,7 +58,7 @@ pub(super) fn evaluate<'v>(node: &Node, slots: usize, world: &World<'_, 'v>) -> 
 /// The value of a node of constants.
 pub(super) fn constant(node: &Node, edition: Edition) -> Eval<Val<'static>> {
     let (budget, usage) = (Budget::new(100_000, 1 << 20), Usage::new(None));
-    evaluate(node, 0, &World { scope: &Nothing, host: &NoHost, budget: &budget, usage: &usage, edition })
+    evaluate(node, 0, &World { scope: &Nothing, host: &NoHost, budget: &budget, usage: &usage, edition, watch: None })
 }
 
 /// A scope without variables.
@@ -91,12 +97,12 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
 
     fn eval(&mut self, node: &'n Node) -> Eval<Val<'v>> {
         self.world.budget.charge_steps(1)?;
-        match node {
+        let value = match node {
             Node::Const(value) => Ok(value.clone()),
-            Node::Path(path) => self.path(path, true),
-            Node::And(sides) => self.logical(sides, false),
-            Node::Or(sides) => self.logical(sides, true),
-            Node::Ternary(parts) => self.ternary(parts),
+            Node::Path(_, path) => self.path(path, true),
+            Node::And(_, sides) => self.logical(sides, false),
+            Node::Or(_, sides) => self.logical(sides, true),
+            Node::Ternary(_, parts) => self.ternary(parts),
             Node::NotStrictlyFalse(inner) => {
                 let value = self.eval(inner);
                 self.charge(1)?;
@@ -106,8 +112,8 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
                     _ => Ok(Val::Bool(true)),
                 }
             }
-            Node::Call(call) => self.call(call),
-            Node::In(parts) => {
+            Node::Call(_, call) => self.call(call),
+            Node::In(_, parts) => {
                 let (item, set) = parts.as_ref();
                 let item = self.eval(item)?;
                 self.world.budget.charge_steps(set.len() as u64)?;
@@ -115,15 +121,32 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
             }
             Node::List(items) => self.list(items),
             Node::Map(entries) => self.map(entries),
-            Node::Object(object) => self.object(object),
-            Node::Fold(fold) => self.fold(fold),
+            Node::Object(_, object) => self.object(object),
+            Node::Fold(_, fold) => self.fold(fold),
             Node::Append(parts) => self.append(parts.0, &parts.1),
             Node::Insert(parts) => self.insert(parts.0, &parts.1),
-            Node::Bind(bind) => self.bind(bind),
-            Node::OptMap(map) => self.opt_map(map),
-            Node::OptionalOr(sides) => self.optional_or(sides, false),
-            Node::OptionalOrValue(sides) => self.optional_or(sides, true),
+            Node::Bind(_, bind) => self.bind(bind),
+            Node::OptMap(_, map) => self.opt_map(map),
+            Node::OptionalOr(_, sides) => self.optional_or(sides, false),
+            Node::OptionalOrValue(_, sides) => self.optional_or(sides, true),
+        };
+        self.watched(node, &value);
+        value
+    }
+
+    /// Tells who watches.
+    fn watched(&self, node: &Node, value: &Eval<Val<'v>>) {
+        if let (Some(watch), Some(Span { start, end })) = (self.world.watch, node.span()) {
+            watch(start as usize..end as usize, value);
         }
+    }
+
+    /// The value of a node, where reading a variable is free.
+    fn eval_free(&mut self, node: &'n Node) -> Eval<Val<'v>> {
+        let Node::Path(_, path) = node else { return self.eval(node) };
+        let value = self.path(path, false);
+        self.watched(node, &value);
+        value
     }
 
     /// `&&` ends at false, `||` at true; an error on one side counts only if the other side does not decide.
@@ -149,7 +172,7 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
         };
         match branch {
             // Reading a variable is free here, as the reference charges it.
-            Node::Path(path) => self.path(path, false),
+            Node::Path(..) => self.eval_free(branch),
             other if self.is_head() => self.eval(other),
             other => self.eval(other).map(flattened),
         }
@@ -157,7 +180,7 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
 
     fn path(&mut self, path: &'n Path, charged: bool) -> Eval<Val<'v>> {
         let result = self.walk(path);
-        let free = !charged || path.test || matches!(path.root, Root::Node(Node::Ternary(_)));
+        let free = !charged || path.test || matches!(path.root, Root::Node(Node::Ternary(..)));
         self.charge(u64::from(!free))?;
         result
     }
@@ -231,11 +254,7 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
                 self.stepped(found)
             }
             Key::Node(node) => {
-                let key = match node {
-                    Node::Path(path) => self.path(path, false),
-                    other => self.eval(other),
-                };
-                let found = match key {
+                let found = match self.eval_free(node) {
                     Ok(key) => {
                         self.charge_reading(std::iter::once(&key))?;
                         lookup(value, &key, lenient)

@@ -10,6 +10,7 @@ use super::ast::{Ast, Id, Kind};
 use super::error::{CompileError, Issue};
 use super::literal::Literal;
 use super::macros::Macro;
+use super::node::Span;
 use super::token::{self, Token, tokenize};
 use crate::Str;
 
@@ -104,7 +105,7 @@ impl<'a> Parser<'a> {
     }
 
     fn peek_at(&self, ahead: usize) -> Token<'a> {
-        let end = Token { kind: token::Kind::End, text: "<EOF>", offset: 0 };
+        let end = Token { kind: token::Kind::End, text: "<EOF>", offset: 0, start: 0 };
         self.tokens.get(self.at + ahead).or(self.tokens.last()).copied().unwrap_or(end)
     }
 
@@ -184,6 +185,15 @@ impl<'a> Parser<'a> {
         self.ast.add(offset, kind)
     }
 
+    /// Says that `id` stands from byte `start` to the end of the last token.
+    fn place(&mut self, id: Id, start: usize) {
+        let last = self.at.checked_sub(1).and_then(|last| self.tokens.get(last));
+        let end = last.map_or(start, |token| token.start + token.text.len());
+        // No text is longer than four bytes for each code point allowed.
+        let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(end)) else { return };
+        self.ast.set_span(id, Span { start, end });
+    }
+
     /// Adds a node that the text itself says, which counts for the limit on nesting.
     fn add_bounded(&mut self, offset: usize, kind: Kind) -> Parsed<Id> {
         let id = self.add(offset, kind);
@@ -204,12 +214,15 @@ impl<'a> Parser<'a> {
         if self.depth > MAX_DEPTH {
             return Err(self.too_deep(format!("expression recursion limit exceeded: {MAX_DEPTH}")));
         }
+        let start = self.peek().start;
         let condition = self.logical("||", "_||_")?;
         let result = if let Some(op) = self.take("?") {
             let then = self.logical("||", "_||_")?;
             self.expect(":", self.starts_operand(0))?;
             let otherwise = self.expression()?;
-            self.add_bounded(op.offset, call("_?_:_", vec![condition, then, otherwise]))?
+            let chosen = self.add_bounded(op.offset, call("_?_:_", vec![condition, then, otherwise]))?;
+            self.place(chosen, start);
+            chosen
         } else {
             condition
         };
@@ -240,11 +253,14 @@ impl<'a> Parser<'a> {
         };
         let left = self.balanced(function, left, operators.get(..middle).unwrap_or_default());
         let right = self.balanced(function, right, operators.get(middle + 1..).unwrap_or_default());
-        self.call(*offset, function, vec![left, right])
+        let both = self.call(*offset, function, vec![left, right]);
+        self.ast.set_span(both, Span { start: self.ast.span(left).start, end: self.ast.span(right).end });
+        both
     }
 
     /// Operators of `level` and those that bind more strongly.
     fn binary(&mut self, level: u8) -> Parsed<Id> {
+        let start = self.peek().start;
         let mut left = self.unary()?;
         while let Some((_, function, bound)) =
             BINARY.iter().find(|(symbol, _, bound)| *bound >= level && self.is(symbol))
@@ -252,6 +268,7 @@ impl<'a> Parser<'a> {
             let op = self.next();
             let right = self.binary(bound + 1)?;
             left = self.add_bounded(op.offset, call(function, vec![left, right]))?;
+            self.place(left, start);
         }
         Ok(left)
     }
@@ -267,19 +284,22 @@ impl<'a> Parser<'a> {
             }
             if count > 0 {
                 let operand = self.member()?;
-                return if count % 2 == 0 {
-                    Ok(operand)
-                } else {
-                    self.add_bounded(first.offset, call(function, vec![operand]))
-                };
+                if count % 2 == 0 {
+                    return Ok(operand);
+                }
+                let opposite = self.add_bounded(first.offset, call(function, vec![operand]))?;
+                self.place(opposite, first.start);
+                return Ok(opposite);
             }
         }
         self.member()
     }
 
     fn member(&mut self) -> Parsed<Id> {
+        let start = self.peek().start;
         let mut operand = self.primary()?;
         loop {
+            self.place(operand, start);
             let token = self.peek();
             if self.take(".").is_some() {
                 operand = self.selection(operand, token)?;

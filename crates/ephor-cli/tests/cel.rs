@@ -60,6 +60,17 @@ fn every_profile_lists_its_functions() {
     {
         let told = ephor(directory.path(), &["functions", "-p", profile]);
         assert!(told.contains("string.startsWith(string) -> bool"), "{profile}: {told}");
-        assert_eq!(told.contains("authorization"), profile != "match-image", "{profile}");
+        let plain = ["match-image", "gpol", "dpol"].contains(&profile);
+        assert_ne!(told.contains("authorization"), plain, "{profile}");
     }
+}
+
+#[test]
+fn kinds_of_policies_are_those_of_the_head_of_kyverno_unless_another_version_is_named() {
+    let directory = TempDir::new().unwrap();
+    let expression = "regex.replace('a', 'a', 'b')";
+    let told = ephor(directory.path(), &["eval", "-p", "vpol", expression]);
+    assert!(told.contains("\nb\n[0]") || told.contains("\n\"b\"\n[0]"), "{told}");
+    let told = ephor(directory.path(), &["check", "-p", "vpol", "--kyverno", "1.18", expression]);
+    assert!(told.contains("undeclared reference to 'regex'") && told.ends_with("[2]\n"), "{told}");
 }

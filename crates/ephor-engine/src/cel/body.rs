@@ -257,6 +257,8 @@ pub struct Body {
     pub(super) dialect: Dialect,
     /// Whether there is no request that expressions could read.
     pub(super) lacks_request: bool,
+    /// What one expression may cost; none = no limit but that of the evaluation.
+    pub(super) cost_limit: Option<u64>,
     pub(super) variables: Vec<Variable>,
     pub(super) conditions: Vec<Condition>,
     pub(super) validations: Vec<Validation>,
@@ -280,7 +282,8 @@ impl Body {
         let mut compiler = Compiler { environment: source.place.environment(), faults: Vec::new() };
         let mut messages = None;
         let (dialect, lacks_request) = (source.place.dialect(), source.place.lacks_request());
-        let mut body = Self { dialect, lacks_request, ..Self::default() };
+        let cost_limit = compiler.environment.options().cost_limit;
+        let mut body = Self { dialect, lacks_request, cost_limit, ..Self::default() };
         let variables = match body.dialect {
             Dialect::Kubernetes => VARIABLES,
             Dialect::Kyverno => KYVERNO_VARIABLES,

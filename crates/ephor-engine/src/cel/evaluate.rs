@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use ephor_expr::budget::BudgetError;
 use ephor_expr::cel::library::{Attributes, Decision, Host, Question, authorizer, context, request_resource};
-use ephor_expr::cel::profile::{CONTEXTS, COST_LIMIT, KYVERNO_VARIABLES, VARIABLES};
+use ephor_expr::cel::profile::{CONTEXTS, KYVERNO_VARIABLES, VARIABLES};
 use ephor_expr::cel::{EvalError, MEMBERS, Run, Scope, Usage, Val};
 use ephor_expr::jmespath::Runtime as _;
 use ephor_expr::{Map, Str, Value};
@@ -364,7 +364,7 @@ impl<'v> Evaluator<'v> {
 
     /// The value of an expression, within the cost of one and what is left for all.
     fn value(&self, expression: &Expression) -> Result<Val<'v>, Failure> {
-        let usage = Usage::new(Some(COST_LIMIT));
+        let usage = Usage::new(self.body.cost_limit);
         let result = self.run(expression, &usage);
         match result {
             Err(EvalError::Pending) => Err(Stop::Pending.into()),
@@ -458,7 +458,7 @@ impl<'v> Scope<'v> for Evaluator<'v> {
             return Some(known.clone());
         }
         let expression = &self.body.variables.get(index)?.expression;
-        let usage = Usage::new(Some(COST_LIMIT));
+        let usage = Usage::new(self.body.cost_limit);
         let result = self.run(expression, &usage);
         self.spend(usage.spent());
         let result = match result {

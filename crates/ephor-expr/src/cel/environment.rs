@@ -49,6 +49,8 @@ pub enum Literals {
     /// Nothing: what has no value fails when it is reached.
     #[default]
     Lenient,
+    /// Elements of one list or map literal have one type.
+    Homogeneous,
     /// As Kubernetes asks: elements of one list or map literal have one type, constant durations, timestamps, regular
     /// expressions and formats are checked, and conversions of constants are made while compiling.
     Strict,

@@ -8,7 +8,7 @@ use ephor_expr::Value;
 use ephor_expr::budget::Budget;
 use ephor_expr::cel::library::{Attributes, authorizer, context, request_resource};
 use ephor_expr::cel::profile::{
-    CONTEXTS, KYVERNO_VARIABLES, Kubernetes, Kyverno, VARIABLES, definition_rule, kyverno_head, kyverno_image_reference,
+    CONTEXTS, KYVERNO_VARIABLES, Kubernetes, Kyverno, VARIABLES, Version, definition_rule, kyverno_image_reference,
 };
 use ephor_expr::cel::schema::typed;
 use ephor_expr::cel::{
@@ -140,16 +140,16 @@ fn environment(bindings: &Value, env: &str, profile: &str) -> Option<Environment
         ("k8s", "webhook") => Kubernetes::Webhook.environment(),
         ("k8s", "map") => Kubernetes::Mutation.environment(),
         ("kyverno-head", "k8s-1.36") => Kubernetes::Policy136.environment(),
-        ("kyverno-head", "vpol") => kyverno_head(true),
-        ("kyverno-head", "gpol") => kyverno_head(false),
+        ("kyverno-head", "vpol") => Kyverno::Validating.language_of(Version::Head),
+        ("kyverno-head", "gpol") => Kyverno::Generating.language_of(Version::Head),
         ("kyverno", "matchimage") => kyverno_image_reference(),
-        ("kyverno", "vpol") => Kyverno::Validating.environment(),
-        ("kyverno", "nvpol") => Kyverno::NamespacedValidating.environment(),
-        ("kyverno", "mpol") => Kyverno::Mutating.environment(),
-        ("kyverno", "mpol-target") => Kyverno::MutationTarget.environment(),
-        ("kyverno", "gpol") => Kyverno::Generating.environment(),
-        ("kyverno", "dpol") => Kyverno::Deleting.environment(),
-        ("kyverno", "ivpol") => Kyverno::ImageValidating.environment(),
+        ("kyverno", "vpol") => Kyverno::Validating.environment_of(Version::V1_18),
+        ("kyverno", "nvpol") => Kyverno::NamespacedValidating.environment_of(Version::V1_18),
+        ("kyverno", "mpol") => Kyverno::Mutating.environment_of(Version::V1_18),
+        ("kyverno", "mpol-target") => Kyverno::MutationTarget.environment_of(Version::V1_18),
+        ("kyverno", "gpol") => Kyverno::Generating.environment_of(Version::V1_18),
+        ("kyverno", "dpol") => Kyverno::Deleting.environment_of(Version::V1_18),
+        ("kyverno", "ivpol") => Kyverno::ImageValidating.environment_of(Version::V1_18),
         _ => return None,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::profile::{Profile, compile};
+use super::profile::{Place, compile};
 use crate::commands::CommandResult;
 use crate::commands::jp::source;
 use crate::exit::Exit;
@@ -14,9 +14,8 @@ use crate::ui::Ui;
   ephor cel check 'object.spec.replicas <= 3'
   ephor cel check -p mpol -q patch.cel")]
 pub(super) struct Args {
-    /// Where the expressions stand.
-    #[arg(long, short, value_enum, default_value_t = Profile::Vap)]
-    profile: Profile,
+    #[command(flatten)]
+    place: Place,
     /// A file that holds an expression; can be repeated.
     #[arg(long, short, value_name = "FILE", value_delimiter = ',')]
     query: Vec<PathBuf>,
@@ -27,7 +26,7 @@ pub(super) struct Args {
 
 /// Prints the static type of each expression.
 pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
-    let environment = args.profile.environment();
+    let environment = args.place.environment();
     let mut exit = Exit::Clean;
     for file in source::expressions(&args.query, &args.expressions, ui).map_err(anyhow::Error::from)? {
         match compile(&file, &environment) {

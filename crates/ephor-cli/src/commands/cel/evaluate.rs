@@ -19,7 +19,7 @@ use ephor_expr::scalar::go_time::format_rfc3339;
 use ephor_expr::yaml::{Limits, parse_documents};
 use ephor_runtime::facts::until_done;
 
-use super::profile::{Profile, compile};
+use super::profile::{Place, Profile, compile};
 use crate::commands::CommandResult;
 use crate::commands::cluster::ClusterArgs;
 use crate::commands::jp::{single_document, source};
@@ -42,9 +42,8 @@ use crate::ui::Ui;
 Without an object, `object` is null. Functions that ask for resources see those of `--resource`, or the cluster with
 `--cluster`; nothing is written. Services are called with `--allow-net`. Registries are not read.")]
 pub(super) struct Args {
-    /// Where the expressions stand.
-    #[arg(long, short, value_enum, default_value_t = Profile::Vap)]
-    profile: Profile,
+    #[command(flatten)]
+    place: Place,
     /// The YAML or JSON document that is `object`; `-` is standard input.
     #[arg(long, short, alias = "file", short_alias = 'f', value_name = "FILE")]
     input: Option<PathBuf>,
@@ -89,7 +88,7 @@ pub(super) enum Wanted {
 
 /// Evaluates all expressions.
 pub(super) fn run(args: &Args, wanted: Wanted, ui: &Ui) -> CommandResult {
-    let mut environment = args.profile.environment();
+    let mut environment = args.place.environment();
     let mut variables = variables(&args.var)?;
     for name in variables.keys().filter(|name| !environment.declares(name)).cloned().collect::<Vec<_>>() {
         environment.declare(name, Type::Dyn);
@@ -113,7 +112,7 @@ pub(super) fn run(args: &Args, wanted: Wanted, ui: &Ui) -> CommandResult {
     };
     let scope = &Variables(variables);
     let asker = Asker {
-        namespace: (args.profile == Profile::Nvpol).then_some(args.namespace.as_str()),
+        namespace: (args.place.profile == Profile::Nvpol).then_some(args.namespace.as_str()),
         effects: Effects::DryRun,
     };
     for file in source::expressions(&args.query, &args.expressions, ui).map_err(anyhow::Error::from)? {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use ephor_expr::cel::library;
 use ephor_expr::scalar::nearest::nearest;
 
-use super::profile::Profile;
+use super::profile::Place;
 use crate::commands::CommandResult;
 use crate::exit::Exit;
 use crate::ui::Ui;
@@ -18,9 +18,8 @@ use crate::ui::Ui;
   ephor cel functions -p vpol
   ephor cel functions quantity isGreaterThan")]
 pub(super) struct Args {
-    /// Where the expressions stand.
-    #[arg(long, short, value_enum, default_value_t = Profile::Vap)]
-    profile: Profile,
+    #[command(flatten)]
+    place: Place,
     /// Functions to print; all if left out.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
@@ -28,7 +27,7 @@ pub(super) struct Args {
 
 /// Prints every form of the functions, one library after the other.
 pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
-    let environment = args.profile.environment();
+    let environment = args.place.environment();
     let known: BTreeSet<(&str, &str)> = environment.overloads().map(|o| (o.function, o.id)).collect();
     let mut exit = Exit::Clean;
     for name in args.names.iter().filter(|name| !known.iter().any(|(function, _)| function == name)) {

@@ -14,7 +14,8 @@ use crate::scalar::go_regex;
 use crate::scalar::go_time::{self, Time};
 
 pub(super) fn check(ast: &Ast, types: &Types, environment: &Environment, issues: &mut Vec<Issue>) {
-    if environment.options().literals == Literals::Lenient {
+    let asked = environment.options().literals;
+    if asked == Literals::Lenient {
         return;
     }
     let exempt = format_arguments(ast);
@@ -23,7 +24,9 @@ pub(super) fn check(ast: &Ast, types: &Types, environment: &Environment, issues:
         if types.get(id).is_none_or(|node| node.kind.is_none()) {
             continue;
         }
-        constants(ast, types, id, issues);
+        if asked == Literals::Strict {
+            constants(ast, types, id, issues);
+        }
         if !exempt.contains(&id) {
             homogeneous(ast, types, id, issues);
         }

@@ -1,5 +1,7 @@
 //! Profiles: what expressions may use in each place where they stand, as data.
 
+mod kyverno;
+
 use std::collections::BTreeMap;
 
 use super::environment::{Edition, Environment, Literals, ObjectType, Options};
@@ -7,6 +9,8 @@ use super::library::{self, Library};
 use super::schema;
 use super::types::Type;
 use crate::value::Value;
+
+pub use self::kyverno::{CONTEXTS, KYVERNO_VARIABLES, Kyverno, Version, kyverno_image_reference};
 
 /// What one evaluation may cost in Kubernetes.
 pub const COST_LIMIT: u64 = 1_000_000;
@@ -31,19 +35,6 @@ const KUBERNETES: [Library; 18] = [
     library::KUBERNETES_SEMVER,
     library::KUBERNETES_FORMAT,
     library::KUBERNETES_AUTHORIZER,
-];
-
-/// The libraries that Kyverno's policies have beside those of Kubernetes.
-const KYVERNO: [Library; 9] = [
-    library::BINDINGS,
-    library::MATH,
-    library::ENCODERS,
-    library::PROTOS,
-    library::KYVERNO_DATA,
-    library::KYVERNO_IMAGES,
-    library::KYVERNO_RESOURCES,
-    library::KYVERNO_HTTP,
-    library::KYVERNO_CHANCE,
 ];
 
 /// The types of what an admission request says, field by field.
@@ -187,171 +178,6 @@ impl Kubernetes {
         environment
     }
 }
-
-/// A kind of policy of `policies.kyverno.io`, as Kyverno 1.18 has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kyverno {
-    /// `ValidatingPolicy`.
-    Validating,
-    /// `NamespacedValidatingPolicy`.
-    NamespacedValidating,
-    /// `MutatingPolicy`.
-    Mutating,
-    /// `NamespacedMutatingPolicy`.
-    NamespacedMutating,
-    /// What chooses the targets of a `MutatingPolicy`.
-    MutationTarget,
-    /// `GeneratingPolicy`.
-    Generating,
-    /// `NamespacedGeneratingPolicy`.
-    NamespacedGenerating,
-    /// `DeletingPolicy`.
-    Deleting,
-    /// `NamespacedDeletingPolicy`.
-    NamespacedDeleting,
-    /// `ImageValidatingPolicy`.
-    ImageValidating,
-}
-
-/// Variables on which functions are called, and their types.
-pub const CONTEXTS: [(&str, &str); 6] = [
-    ("resource", "resource.Context"),
-    ("http", "http.Context"),
-    ("globalContext", "globalcontext.Context"),
-    ("image", "imagedata.Context"),
-    ("json", "json.Json"),
-    ("yaml", "yaml.Yaml"),
-];
-
-impl Kyverno {
-    /// The environment of expressions there.
-    pub fn environment(self) -> Environment {
-        let mut libraries = KUBERNETES.to_vec();
-        libraries.extend([library::TWO_VARIABLES, library::DURATION_OF_INT]);
-        libraries.extend(KYVERNO);
-        libraries.extend([library::KYVERNO_GLOBAL_CONTEXT, library::KYVERNO_IMAGE_DATA, library::KYVERNO_CERTIFICATES]);
-        if self != Kyverno::MutationTarget {
-            libraries.push(library::KYVERNO_ARCHIVES);
-        }
-        libraries.push(match self {
-            Kyverno::NamespacedValidating
-            | Kyverno::NamespacedMutating
-            | Kyverno::NamespacedGenerating
-            | Kyverno::NamespacedDeleting => library::KYVERNO_NAMESPACE_RESOURCES,
-            _ => library::KYVERNO_CLUSTER_RESOURCES,
-        });
-        let mutates = matches!(self, Kyverno::Mutating | Kyverno::NamespacedMutating);
-        let generates = mutates || matches!(self, Kyverno::Generating | Kyverno::NamespacedGenerating);
-        if generates {
-            libraries.push(match self {
-                Kyverno::NamespacedGenerating => library::KYVERNO_NAMESPACE_GENERATOR,
-                _ => library::KYVERNO_GENERATOR,
-            });
-        }
-        let deletes = matches!(self, Kyverno::Deleting | Kyverno::NamespacedDeleting);
-        if !deletes && !matches!(self, Kyverno::Generating | Kyverno::NamespacedGenerating) {
-            libraries.push(library::KYVERNO_SERVICE_ACCOUNTS);
-        }
-        if self == Kyverno::ImageValidating {
-            libraries.push(library::KYVERNO_SIGNATURES);
-        }
-        if mutates {
-            libraries.push(library::KUBERNETES_JSON_PATCH);
-        }
-        let options = Options {
-            literals: Literals::Strict,
-            cost_limit: Some(COST_LIMIT),
-            edition: Edition::Kubernetes135,
-            quoted_fields: false,
-            open_object: mutates.then_some("Object"),
-        };
-        let mut environment = Environment::new(&libraries, options);
-        declare_objects(&mut environment, mutates);
-        environment.extend_object("kubernetes.AdmissionRequest", [("object", Type::Dyn), ("oldObject", Type::Dyn)]);
-        let text_fields = |names: &[&str]| names.iter().map(|name| ((*name).into(), Type::String)).collect();
-        environment.declare_object(ObjectType {
-            name: "user.ServiceAccount".into(),
-            fields: text_fields(&["Name", "Namespace"]),
-            constructible: false,
-        });
-        let lists = ["allowedImages", "allowedValues"].map(|name| (name.into(), Type::list(Type::String)));
-        let exceptions = if deletes { "compiler.Exception" } else { "libs.Exception" };
-        environment.declare_object(ObjectType {
-            name: exceptions.into(),
-            fields: if deletes { BTreeMap::new() } else { lists.into() },
-            constructible: false,
-        });
-        if self != Kyverno::ImageValidating {
-            environment.declare("exceptions", Type::Object(exceptions.into()));
-        }
-        environment.declare("object", Type::Dyn);
-        if self != Kyverno::MutationTarget {
-            environment.declare("oldObject", Type::Dyn);
-            environment.declare("request", Type::Object("kubernetes.AdmissionRequest".into()));
-            environment.declare("namespaceObject", Type::Object("kubernetes.Namespace".into()));
-        }
-        for (name, kind) in CONTEXTS {
-            environment.declare(name, Type::Opaque(kind.into()));
-        }
-        if generates {
-            environment.declare("generator", Type::Opaque("generator.Context".into()));
-        }
-        if self == Kyverno::ImageValidating {
-            environment.declare("attestors", Type::map(Type::String, Type::Dyn));
-            environment.declare("attestations", Type::map(Type::String, Type::String));
-            environment.declare("images", Type::map(Type::String, Type::list(Type::String)));
-        }
-        environment.declare(super::MEMBERS, Type::Object(KYVERNO_VARIABLES.into()));
-        environment.declare_object(ObjectType {
-            name: KYVERNO_VARIABLES.into(),
-            fields: BTreeMap::new(),
-            constructible: false,
-        });
-        environment
-    }
-}
-
-/// The environment that policies of the head of Kyverno have in common, without Kyverno's own functions and variables:
-/// those that are built on Kubernetes' environment, or those that are not (`GeneratingPolicy`, `DeletingPolicy`).
-pub fn kyverno_head(on_kubernetes: bool) -> Environment {
-    let mut libraries = KUBERNETES.to_vec();
-    libraries.extend([library::BINDINGS, library::MATH, library::ENCODERS, library::PROTOS, library::REGEX]);
-    libraries.push(library::JSON_ENCODER);
-    libraries.extend([library::OR_VALUE, library::EXISTS_ONE]);
-    if on_kubernetes {
-        libraries.push(library::TWO_VARIABLES);
-    }
-    let options = Options {
-        edition: Edition::Head,
-        literals: if on_kubernetes { Literals::Strict } else { Literals::Lenient },
-        cost_limit: on_kubernetes.then_some(COST_LIMIT),
-        quoted_fields: true,
-        open_object: None,
-    };
-    let mut environment = Environment::new(&libraries, options);
-    declare_objects(&mut environment, false);
-    environment.extend_object("kubernetes.AdmissionRequest", [("object", Type::Dyn), ("oldObject", Type::Dyn)]);
-    environment.declare("object", Type::Dyn);
-    environment.declare("oldObject", Type::Dyn);
-    environment.declare("request", Type::Object("kubernetes.AdmissionRequest".into()));
-    environment.declare("namespaceObject", Type::Object("kubernetes.Namespace".into()));
-    environment
-}
-
-/// The environment of `matchImageReferences`, where the only variable is the reference, `ref`.
-pub fn kyverno_image_reference() -> Environment {
-    let mut libraries: Vec<Library> =
-        KUBERNETES.into_iter().filter(|library| library.name != library::KUBERNETES_AUTHORIZER.name).collect();
-    libraries.extend([library::BINDINGS, library::MATH, library::ENCODERS, library::PROTOS]);
-    libraries.extend([library::KYVERNO_IMAGES, library::STRING_REVERSE, library::DURATION_OF_INT]);
-    let options = Options { literals: Literals::Strict, ..Options::default() };
-    let mut environment = Environment::new(&libraries, options);
-    environment.declare("ref", Type::String);
-    environment
-}
-
-/// The type of `variables` in Kyverno.
-pub const KYVERNO_VARIABLES: &str = "kyverno.variables";
 
 /// Where a rule of a `CustomResourceDefinition` stands.
 #[derive(Debug, Clone, Copy, Default)]

@@ -105,7 +105,7 @@ spec:
     validate:
       cel:
         variables: [{name: count, expression: object.spec.containers.size()}]
-        expressions: [{expression: variables.count < 1 || !object.spec.containers.all(c, has(c.image)), message: too many}]
+        expressions: [{expression: 'variables.count < 1 || !object.spec.containers.all(c, has(c.image))', message: too many}]
 ";
 
 #[test]

@@ -49,7 +49,7 @@ impl Watched {
         }
     }
 
-    /// A value that outlives the evaluation; of one that is too large its type.
+    /// A value that outlives the evaluation; of one that is too large, or that JSON cannot say, its type.
     pub(super) fn shown(&self, value: &Result<Val<'_>, EvalError>) -> Result<Value, String> {
         let value = value.as_ref().map_err(ToString::to_string)?;
         let allowed = self.left.get().min(MOST_OF_ONE);
@@ -57,7 +57,11 @@ impl Watched {
         let read = value.charge(&budget);
         self.left.set(self.left.get() - (allowed - budget.steps_left()));
         let json = read.ok().and_then(|_| value.to_json());
-        Ok(json.unwrap_or_else(|| Value::from(value.type_name().into_owned())))
+        Ok(match (json, value) {
+            (Some(json), _) => json,
+            (None, Val::Optional(None)) => Value::from("optional.none()"),
+            (None, other) => Value::from(other.type_name().into_owned()),
+        })
     }
 
     /// The parts of `text` in reading order, without the text as a whole.

@@ -144,6 +144,41 @@ const CASES: &[Case] = &[
         objects: &[SERVICE_ACCOUNT],
     },
     Case {
+        name: "merge-order",
+        kind: MUTATING,
+        spec: "mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: \"Object{imagePullSecrets: \
+               ['c', 'n', 'a'].map(name, Object.imagePullSecrets{name: name})}\"}}]",
+        binding: "",
+        objects: &["{apiVersion: v1, kind: ServiceAccount, metadata: {name: o}, imagePullSecrets: [{name: a}, {name: b}, {name: c}, {name: d}]}"],
+    },
+    Case {
+        name: "merge-unsigned",
+        kind: MUTATING,
+        spec: "mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: \"Object{spec: \
+               Object.spec{replicas: 3u}}\"}}]",
+        binding: "",
+        objects: &[DEPLOYMENT],
+    },
+    Case {
+        name: "patch-unsigned",
+        kind: MUTATING,
+        spec: "mutations: [{patchType: JSONPatch, jsonPatch: {expression: \"[JSONPatch{op: 'replace', path: '/spec/replicas', \
+               value: 3u}]\"}}]",
+        binding: "",
+        objects: &[DEPLOYMENT],
+    },
+    // What no double holds is text, so that it can stand in a ConfigMap.
+    Case {
+        name: "patch-large",
+        kind: MUTATING,
+        spec: "mutations: [{patchType: JSONPatch, jsonPatch: {expression: \"[JSONPatch{op: 'add', path: '/data/i', value: \
+               9007199254740993}, JSONPatch{op: 'add', path: '/data/u', value: 18446744073709551615u}, JSONPatch{op: 'add', \
+               path: '/data/d', value: duration('1500ms')}, JSONPatch{op: 'add', path: '/data/t', value: \
+               timestamp('2024-01-02T03:04:05Z')}, JSONPatch{op: 'add', path: '/data/b', value: b'abc'}]\"}}]",
+        binding: "",
+        objects: &[CONFIG_MAP],
+    },
+    Case {
         name: "patch",
         kind: MUTATING,
         spec: "mutations: [{patchType: JSONPatch, jsonPatch: {expression: \"[JSONPatch{op: 'add', path: '/data/c', value: \

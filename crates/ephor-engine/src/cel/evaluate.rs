@@ -12,6 +12,7 @@ use ephor_expr::{Map, Str, Value};
 
 use super::body::{Body, CompiledGeneration, Dialect, Expression, PatchKind, Validation};
 use super::inputs::Inputs;
+use super::patch;
 use super::questions;
 use super::template::Node;
 use super::watch::Watched;
@@ -268,9 +269,9 @@ impl<'v> Evaluator<'v> {
         self.begin(VALIDATIONS_COST);
         let Some(patch) = self.body.patches.get(index) else { return Ok(None) };
         let value = match self.value(&patch.expression) {
-            Ok(value) => match self.charged(&value).map(|()| misnamed_types(patch.kind, &value))? {
+            Ok(value) => match self.charged(&value).map(|()| patch::misnamed_types(patch.kind, &value))? {
                 Some(faults) => Err(format!("type mismatch: {faults}")),
-                None => value.to_json().ok_or_else(|| format!("a {} is no patch", value.type_name())),
+                None => patch::written(patch.kind, &value),
             },
             Err(Failure::Stop(stop)) => return Err(stop),
             Err(Failure::CostSpent) => Err(COST_SPENT.to_owned()),
@@ -585,22 +586,6 @@ impl Evaluator<'_> {
         }
         Ok(review)
     }
-}
-
-/// What is wrong with the names of types in a patch, if anything is: in a configuration, or in the values of operations.
-fn misnamed_types(kind: PatchKind, patch: &Val<'_>) -> Option<String> {
-    let faults = match (kind, patch) {
-        (PatchKind::ApplyConfiguration, configuration) => configuration.misnamed_types(),
-        (PatchKind::JsonPatch, Val::List(operations)) => {
-            let value = |operation| match operation {
-                Val::Object(operation) => operation.fields.get("value").map(Val::misnamed_types),
-                _ => None,
-            };
-            operations.iter().filter_map(value).find(|faults| !faults.is_empty()).unwrap_or_default()
-        }
-        (PatchKind::JsonPatch, _) => Vec::new(),
-    };
-    (!faults.is_empty()).then(|| faults.join("\n"))
 }
 
 /// A service account as a user.

@@ -10,6 +10,7 @@ mod body;
 mod evaluate;
 mod inputs;
 mod params;
+mod patch;
 mod questions;
 mod reads;
 mod template;

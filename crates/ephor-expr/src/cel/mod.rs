@@ -16,6 +16,7 @@ mod environment;
 mod error;
 mod estimate;
 mod evaluate;
+mod json;
 pub mod library;
 mod literal;
 mod lower;

@@ -24,6 +24,14 @@ fn evaluate(text: &str, object: &str, budget: &Budget, limit: Option<u64>) -> Re
     program.evaluate(&Object(&object), &run).map(|value| value.to_json().unwrap_or_default())
 }
 
+/// What `look` makes of the value of an expression, which must have one.
+pub(super) fn evaluated<T>(text: &str, object: &str, environment: &Environment, look: impl FnOnce(&Val<'_>) -> T) -> T {
+    let program = Program::compile(text, environment).unwrap();
+    let object = Value::from_json(object).unwrap();
+    let (budget, usage) = (Budget::default(), Usage::new(None));
+    look(&program.evaluate(&Object(&object), &Run { host: &NoHost, budget: &budget, usage: &usage }).unwrap())
+}
+
 #[test]
 fn hostile_texts_are_refused_without_a_stack_overflow() {
     let long_sum = format!("1{}", "+1".repeat(30_000));

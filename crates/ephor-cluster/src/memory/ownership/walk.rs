@@ -3,7 +3,7 @@
 //! Lists and maps are taken apart as far as their schema says; what is atomic is one field.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_expr::{Map, Str, Value};
 
@@ -68,7 +68,7 @@ pub(in crate::memory) fn names(schema: Schema<'_>, items: &[Value]) -> Option<Re
         ListKind::Set => None,
         ListKind::Map(keys) => Some(keys),
     };
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     for (i, value) in items.iter().enumerate() {
         let name = match &keys {
             None => Some(Str::from(format!("v:{}", value.to_json()))),
@@ -84,7 +84,7 @@ pub(in crate::memory) fn names(schema: Schema<'_>, items: &[Value]) -> Option<Re
 }
 
 fn are_distinct(named: &[(Str, &Value)]) -> bool {
-    let names: std::collections::BTreeSet<&Str> = named.iter().map(|(name, _)| name).collect();
+    let names: BTreeSet<&Str> = named.iter().map(|(name, _)| name).collect();
     names.len() == named.len()
 }
 
@@ -159,7 +159,7 @@ pub(super) fn compare(schema: Option<Schema<'_>>, old: &Value, new: &Value) -> C
     }
     match (parts(schema, old), parts(schema, new)) {
         (Parts::Members(old), Parts::Members(new)) => {
-            let keys: std::collections::BTreeSet<&Str> = old.keys().chain(new.keys()).collect();
+            let keys: BTreeSet<&Str> = old.keys().chain(new.keys()).collect();
             for key in keys {
                 let place =
                     Place { element: member(key), schema: below(schema, key), alone: !is_declared(schema, key) };
@@ -169,7 +169,7 @@ pub(super) fn compare(schema: Option<Schema<'_>>, old: &Value, new: &Value) -> C
         (Parts::Items(old, item), Parts::Items(new, _)) => {
             let old: BTreeMap<Str, &Value> = old.into_iter().collect();
             let new: BTreeMap<Str, &Value> = new.into_iter().collect();
-            let elements: std::collections::BTreeSet<&Str> = old.keys().chain(new.keys()).collect();
+            let elements: BTreeSet<&Str> = old.keys().chain(new.keys()).collect();
             for element in elements {
                 let place = Place { element: element.clone(), schema: item, alone: true };
                 comparison.look_at(place, old.get(element).copied(), new.get(element).copied());
@@ -247,25 +247,54 @@ pub(in crate::memory) fn merge(schema: Option<Schema<'_>>, live: &Value, config:
     }
 }
 
-/// Items of both lists in the order of the new one; what only the old one has stays where it was among the others.
+/// Items of both lists in the order in which an API server merges them: common items as the new list has them, others
+/// about where they stand, those of the old list first.
 fn merge_items(old: &[(Str, &Value)], new: &[(Str, &Value)], item: Option<Schema<'_>>) -> Vec<Value> {
-    let by_element: BTreeMap<&Str, &Value> = old.iter().map(|(element, value)| (element, *value)).collect();
-    let is_new = |element: &Str| new.iter().any(|(other, _)| other == element);
+    let known: BTreeMap<&Str, &Value> = old.iter().map(|(element, value)| (element, *value)).collect();
+    let wanted: BTreeSet<&Str> = new.iter().map(|(element, _)| element).collect();
+    let both = |element: &Str, value: &Value| match known.get(element) {
+        Some(old) => merge(item, old, value),
+        None => value.clone(),
+    };
+    // The common items in the order of the new list; the first is the one that comes next.
+    let mut common = new.iter().map(|(element, _)| element).filter(|element| known.contains_key(element)).peekable();
+    let mut done = BTreeSet::new();
     let mut merged = Vec::with_capacity(old.len().max(new.len()));
-    let mut rest = old.iter().peekable();
-    for (element, value) in new {
-        while let Some((_, only_old)) = rest.next_if(|(other, _)| !is_new(other)) {
-            merged.push((*only_old).clone());
+    let (mut o, mut n) = (0, 0);
+    loop {
+        match (old.get(o), new.get(n)) {
+            (None, None) => return merged,
+            (Some((element, _)), Some((same, value))) if element == same => {
+                done.insert(element);
+                merged.push(both(element, value));
+                common.next();
+                (o, n) = (o + 1, n + 1);
+                continue;
+            }
+            // It has its turn in the order of the new list.
+            (Some((element, _)), Some(_))
+                if wanted.contains(element) && common.peek().is_some_and(|next| *next != element) =>
+            {
+                o += 1;
+                continue;
+            }
+            (Some((element, value)), _) if !wanted.contains(element) => {
+                merged.push((*value).clone());
+                o += 1;
+                continue;
+            }
+            _ => {}
         }
-        // The item that stands here in the old list has its turn in the order of the new one.
-        rest.next_if(|(other, _)| is_new(other));
-        merged.push(match by_element.get(element) {
-            Some(old) => merge(item, old, value),
-            None => (*value).clone(),
-        });
+        if old.get(o).is_some_and(|(element, _)| done.contains(element)) {
+            o += 1;
+        }
+        if let Some((element, value)) = new.get(n) {
+            done.insert(element);
+            merged.push(both(element, value));
+            common.next_if(|next| *next == element);
+            n += 1;
+        }
     }
-    merged.extend(rest.filter(|(element, _)| !is_new(element)).map(|(_, value)| (*value).clone()));
-    merged
 }
 
 /// The value without the fields of a set; `None` if nothing is left of what was there.
@@ -291,6 +320,37 @@ pub(super) fn without<'v>(schema: Option<Schema<'_>>, value: &'v Value, gone: &F
                 None => value.clone(),
             });
             Cow::Owned(Value::array(cut.collect()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(values: &[Value]) -> Vec<(Str, &Value)> {
+        values.iter().map(|value| (Str::new(value.as_str().unwrap()), value)).collect()
+    }
+
+    #[test]
+    fn merged_lists_have_the_order_of_an_api_server() {
+        // As the library for server-side apply merges them.
+        let table = [
+            ("a b c", "c a", "b c a"),
+            ("a b c", "d b", "a d b c"),
+            ("a b c d", "d x b", "a c d x b"),
+            ("a b", "c d", "a b c d"),
+            ("a b c", "c b a", "c b a"),
+            ("p a q b r", "b a", "p q b r a"),
+            ("a b c", "b", "a b c"),
+            ("", "a", "a"),
+        ];
+        let values = |text: &str| text.split_whitespace().map(Value::from).collect::<Vec<_>>();
+        for (old, new, want) in table {
+            let (old_values, new_values) = (values(old), values(new));
+            let merged = merge_items(&named(&old_values), &named(&new_values), None);
+            let merged: Vec<&str> = merged.iter().filter_map(Value::as_str).collect();
+            assert_eq!(merged.join(" "), want, "{old} and {new}");
         }
     }
 }

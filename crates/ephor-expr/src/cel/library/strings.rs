@@ -280,7 +280,7 @@ fn base64_encode<'v>(call: &Call<'_, 'v>) -> Result<'v> {
 
 fn json_encode<'v>(call: &Call<'_, 'v>) -> Result<'v> {
     call.charge(call.arg(0).charge(call.budget)?)?;
-    let Some(value) = call.args.first().and_then(Val::to_json) else {
+    let Some(value) = call.args.first().and_then(Val::to_protobuf_json) else {
         return Err(EvalError::Conversion {
             from: call.arg(0).type_name().into_owned().into(),
             to: "google.protobuf.Value".into(),

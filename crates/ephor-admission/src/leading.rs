@@ -11,7 +11,7 @@ use ephor_runtime::policies::PolicyStore;
 use ephor_runtime::settings::AdmissionSettings;
 use ephor_runtime::threads;
 
-use crate::admission_policies::{AdmissionPolicyController, AdmissionPolicySources, GeneratedBoard};
+use crate::admission_policies::{AdmissionPolicyController, AdmissionPolicySources, GeneratedBoard, GeneratedKinds};
 use crate::certs::{CertKeeper, CertSettings, CertStore};
 use crate::registration::RegistrationBoard;
 use crate::status::StatusController;
@@ -47,12 +47,16 @@ impl Leading {
         };
         let keeper = CertKeeper::new(Arc::clone(cluster), CertSettings::of(settings), certs, board.clone());
         let generated = GeneratedBoard::default();
-        let enabled = settings.generate_validating_admission_policy;
+        let enabled = GeneratedKinds {
+            validating: settings.generate_validating_admission_policy,
+            mutating: settings.generate_mutating_admission_policy,
+        };
         let of_admission_policies =
             AdmissionPolicySources { cluster: Arc::clone(cluster), policies: policies.clone(), config: config.clone() };
         let admission_policies =
             AdmissionPolicyController::new(of_admission_policies, webhook_settings.clone(), enabled, generated.clone());
-        let webhooks = WebhookController::new(sources, webhook_settings.clone(), board.clone());
+        let webhooks =
+            WebhookController::new(sources, webhook_settings.clone(), board.clone()).without(generated.clone());
         let scans = Some(settings.reports_account.clone()).filter(|account| !account.is_empty());
         let statuses =
             StatusController::new(Arc::clone(cluster), policies.clone(), board, generated, webhook_settings, scans);

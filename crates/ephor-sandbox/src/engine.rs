@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ephor_admission::admission_policies::{AdmissionPolicyController, AdmissionPolicySources, GeneratedBoard};
+use ephor_admission::admission_policies::{
+    AdmissionPolicyController, AdmissionPolicySources, GeneratedBoard, GeneratedKinds,
+};
 use ephor_admission::policy_admission::{Accounts, PolicyAdmission};
 use ephor_admission::registration::RegistrationBoard;
 use ephor_admission::review::results::{RequestResults, queue_settings};
@@ -110,7 +112,9 @@ pub(super) fn start(cluster: &MemoryCluster, live: &Live, certificate: &str, sto
     let generated = GeneratedBoard::default();
     let sources =
         AdmissionPolicySources { cluster: Arc::clone(&admission), policies: policies.clone(), config: config.clone() };
-    let admission_policies = AdmissionPolicyController::new(sources, settings.clone(), true, generated.clone());
+    // Handlers see all policies here, so that one that mutates would do it again.
+    let kinds = GeneratedKinds { validating: true, mutating: false };
+    let admission_policies = AdmissionPolicyController::new(sources, settings.clone(), kinds, generated.clone());
     threads::spawn("admission policies", threads::LARGE, stop, {
         let term = term.clone();
         move || admission_policies.run(&term, &Metrics::default())

@@ -76,7 +76,7 @@ impl fmt::Display for Reason {
             Self::Signatures => "signatures of images and manifests",
             Self::Registries => "image registries",
             Self::ScanEvents => "Events of scans",
-            Self::NativePolicies => "reports about admission policies of Kubernetes, and generated mutating ones",
+            Self::NativePolicies => "reports about admission policies of Kubernetes, and mutating ones of `v1`",
             Self::Containers => "running containers",
             Self::CommandLine => "the command line against a cluster",
             Self::OtherSoftware => "other software in the cluster",
@@ -87,10 +87,11 @@ impl fmt::Display for Reason {
 }
 
 /// Folders whose every scenario needs the same.
-const FOLDERS: [(&str, Reason); 12] = [
+const FOLDERS: [(&str, Reason); 13] = [
     ("chainsaw/cli/", Reason::CommandLine),
     ("chainsaw/lease/", Reason::Containers),
     ("chainsaw/validating-admission-policy-reports/", Reason::NativePolicies),
+    ("chainsaw/mutating-admission-policy-reports", Reason::NativePolicies),
     ("chainsaw/reports/background/validating-admission-policy-exclude", Reason::NativePolicies),
     ("chainsaw/verify-manifests/", Reason::Signatures),
     ("chainsaw/flags/", Reason::Containers),
@@ -176,7 +177,10 @@ impl Needs {
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         match (api_version.split('/').next().unwrap_or_default(), kind) {
             ("policies.kyverno.io", kind) => self.cel_policy(kind, document),
-            ("admissionregistration.k8s.io", kind) if kind.starts_with("MutatingAdmissionPolicy") => {
+            // The API server has them in versions before `v1`.
+            ("admissionregistration.k8s.io", kind)
+                if kind.starts_with("MutatingAdmissionPolicy") && api_version.ends_with("/v1") =>
+            {
                 self.reasons.push(Reason::NativePolicies);
             }
             ("kyverno.io", "ClusterPolicy" | "Policy") => self.policy(document),

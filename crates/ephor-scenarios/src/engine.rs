@@ -106,6 +106,8 @@ pub enum Flavour {
     Ed25519,
     /// Reports of openreports.io.
     OpenReports,
+    /// Policies that mutate become admission policies of the API server.
+    NativeMutation,
 }
 
 impl Flavour {
@@ -121,6 +123,8 @@ impl Flavour {
             Self::Ed25519
         } else if case.starts_with("chainsaw/openreports") {
             Self::OpenReports
+        } else if case.starts_with("chainsaw/generate-mutating-admission-policy") {
+            Self::NativeMutation
         } else {
             Self::Standard
         }
@@ -145,6 +149,7 @@ impl Flavour {
             Self::FailOpen => &["--forceFailurePolicyIgnore=true"],
             Self::Ecdsa => &["--tlsKeyAlgorithm=ECDSA"],
             Self::Ed25519 => &["--tlsKeyAlgorithm=Ed25519"],
+            Self::NativeMutation => &["--generateMutatingAdmissionPolicy=true"],
             Self::Standard | Self::WithoutExceptions | Self::OpenReports => &[],
         }
     }

@@ -11,6 +11,12 @@ use crate::api::Api;
 /// How long a sandbox may take until it serves.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Makes an API server have mutating admission policies.
+const NATIVE_MUTATION: [&str; 2] = [
+    "--feature-gates=MutatingAdmissionPolicy=true",
+    "--runtime-config=admissionregistration.k8s.io/v1beta1=true,admissionregistration.k8s.io/v1alpha1=true",
+];
+
 /// An API server of either kind.
 #[derive(Debug)]
 pub(crate) enum TestEnv {
@@ -27,7 +33,8 @@ pub(crate) enum TestEnv {
 
 impl TestEnv {
     pub(crate) fn control_plane() -> Result<Self, String> {
-        let options = Options { node: Some("kind-control-plane".to_owned()), ..Options::default() };
+        let api_server_flags = NATIVE_MUTATION.map(str::to_owned).to_vec();
+        let options = Options { node: Some("kind-control-plane".to_owned()), api_server_flags, ..Options::default() };
         let plane = ControlPlane::start(&options).map_err(|error| error.to_string())?;
         Ok(Self::ControlPlane(Box::new(plane)))
     }

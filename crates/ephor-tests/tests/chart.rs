@@ -51,7 +51,7 @@ fn releases() -> Vec<(Vec<String>, Release)> {
                 "admissionController.container.extraArgs.maxQueuedEvents=2000000,admissionController.container.extraArgs.shadow=true",
                 "admissionController.service.type=NodePort,admissionController.service.nodePort=30443",
                 "admissionController.podDisruptionBudget.unhealthyPodEvictionPolicy=AlwaysAllow",
-                "admissionController.featuresOverride.dumpPatches.enabled=true,features.globalContext.maxApiCallResponseLength=2000000",
+                "admissionController.featuresOverride.dumpPatches.enabled=true,features.generateMutatingAdmissionPolicy.enabled=true,features.globalContext.maxApiCallResponseLength=2000000",
                 "backgroundController.rbac.createViewRoleBinding=false,backgroundController.metering.disabled=true",
                 "backgroundController.caCertificates.volume.configMap.name=roots,backgroundController.image.registry=r.io",
                 "backgroundController.extraVolumes[0].name=v,backgroundController.extraVolumeMounts[0].name=v",

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use ephor_engine::policy::ProgramKind;
 use ephor_expr::Str;
 use ephor_runtime::policies::PolicyId;
 use parking_lot::Mutex;
@@ -40,6 +41,11 @@ impl GeneratedBoard {
     /// What became of each policy that asks.
     pub fn get(&self) -> Arc<BTreeMap<PolicyId, Generated>> {
         self.0.present.load_full()
+    }
+
+    /// Whether the API server does what the policy says, so that no webhook may do it again.
+    pub fn takes_over(&self, policy: &PolicyId) -> bool {
+        policy.kind == ProgramKind::MutatingPolicy && self.get().get(policy) == Some(&Generated::Stored)
     }
 
     /// Publishes it; subscribers are called if it is news.

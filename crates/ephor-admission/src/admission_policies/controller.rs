@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ephor_cluster::{Backoff, Cluster, ClusterError, DeleteOptions, ErrorKind, ListQuery, WriteOptions, object};
-use ephor_engine::policy::{Policy, PolicyException, ProgramKind};
+use ephor_cluster::{
+    Backoff, Cluster, ClusterError, DeleteOptions, Discovery, ErrorKind, ListQuery, WriteOptions, object,
+};
+use ephor_engine::policy::{FailurePolicy, Policy, PolicyException, ProgramKind};
 use ephor_expr::value::decode_rest;
 use ephor_expr::{Str, Value};
 use ephor_runtime::config::ConfigStore;
+use ephor_runtime::decision::path;
 use ephor_runtime::lease::{LostLease, Term};
 use ephor_runtime::metrics::{Metrics, Reconciled};
 use ephor_runtime::notify::Notify;
@@ -16,12 +19,33 @@ use ephor_runtime::policies::{PolicyId, PolicyStore, Snapshot};
 use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
 
 use super::board::{Generated, GeneratedBoard};
-use super::translate::{API_VERSION, MANAGED_BY, Objects, Surroundings, is_asked, translate};
+use super::translate::{API_VERSION, MANAGED_BY, Objects, Skip, Surroundings, is_asked, translate};
 use super::translate_cel;
-use crate::webhooks::{FailureMode, WebhookSettings, outside_of};
+use crate::webhooks::{FailureMode, RegisteredFrom, WebhookSettings, outside_of};
 
-/// The kinds of the objects, in the order in which they are written.
-const KINDS: [&str; 2] = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
+/// The kinds of the objects: policies before their bindings.
+const KINDS: [&str; 4] = [
+    "ValidatingAdmissionPolicy",
+    "MutatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "MutatingAdmissionPolicyBinding",
+];
+
+/// Which admission policies are to be there; of the others those that exist go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GeneratedKinds {
+    /// Those that validate.
+    pub validating: bool,
+    /// Those that mutate.
+    pub mutating: bool,
+}
+
+impl GeneratedKinds {
+    fn has(self, kind: &str) -> bool {
+        if kind.starts_with("Mutating") { self.mutating } else { self.validating }
+    }
+}
+
 /// The objects that a policy asks for, or why there are none.
 type Wanted = Result<Objects, Str>;
 
@@ -45,8 +69,7 @@ pub struct AdmissionPolicySources {
 pub struct AdmissionPolicyController {
     sources: AdmissionPolicySources,
     settings: WebhookSettings,
-    /// Whether any are to be there; otherwise those that exist go.
-    enabled: bool,
+    enabled: GeneratedKinds,
     board: GeneratedBoard,
     notify: Notify,
 }
@@ -67,7 +90,7 @@ impl AdmissionPolicyController {
     pub fn new(
         sources: AdmissionPolicySources,
         settings: WebhookSettings,
-        enabled: bool,
+        enabled: GeneratedKinds,
         board: GeneratedBoard,
     ) -> Self {
         let notify = Notify::new();
@@ -112,9 +135,11 @@ impl AdmissionPolicyController {
     }
 
     fn watch(&self, term: &Term) {
-        for kind in KINDS {
+        let Ok(discovery) = self.sources.cluster.discovery() else { return };
+        for kind in KINDS.into_iter().filter(|kind| self.enabled.has(kind)) {
+            let Some(version) = version_of(kind, &discovery) else { continue };
             let notify = self.notify.clone();
-            let watched = WatchTarget::all(API_VERSION, kind);
+            let watched = WatchTarget::all(version, kind);
             Watcher::spawn(Arc::clone(&self.sources.cluster), watched, term.token().clone(), move |change| {
                 let ours = match &change {
                     StoreEvent::Reset(_) => true,
@@ -160,20 +185,20 @@ impl AdmissionPolicyController {
 
     /// What each policy that asks wants, or why it gets nothing.
     fn wanted(&self, snapshot: &Snapshot) -> Result<Vec<(PolicyId, Wanted)>, ClusterError> {
-        if !self.enabled {
-            return Ok(Vec::new());
-        }
         let asking_cel: Vec<_> = snapshot
             .policies
             .iter()
             .filter(|(_, stored)| stored.program.as_ref().is_some_and(|program| program.admission))
             .filter_map(|(key, stored)| Some((key, stored, translate_cel::asking(stored)?)))
+            .filter(|(.., asking)| self.enabled.has(asking.made()))
             .collect();
         let asking: Vec<_> = snapshot
             .policies
             .iter()
             .filter(|(key, stored)| {
-                key.kind == ProgramKind::ClusterPolicy && stored.program.as_ref().is_some_and(|p| p.admission)
+                self.enabled.validating
+                    && key.kind == ProgramKind::ClusterPolicy
+                    && stored.program.as_ref().is_some_and(|p| p.admission)
             })
             .filter_map(|(key, stored)| {
                 let policy = decode_rest::<Policy>(&stored.document).0.filter(is_asked)?;
@@ -200,20 +225,36 @@ impl AdmissionPolicyController {
             (key.clone(), objects)
         });
         let translated_cel = asking_cel.into_iter().map(|(key, stored, policy)| {
-            let objects = translate_cel::translate(&policy, stored, &snapshot.exceptions, &around);
-            (key.clone(), objects.map_err(|skip| Str::from(skip.to_string())))
+            let made = policy.made();
+            let named = || self.webhooks_name_policies(key.kind, snapshot).then_some(()).ok_or(UNNAMED);
+            let objects =
+                named().and_then(|()| translate_cel::translate(&policy, stored, &snapshot.exceptions, &around));
+            (key.clone(), objects.map_err(|skip| skip.of(made)))
         });
         Ok(translated.chain(translated_cel).collect())
     }
 
-    fn put_all(&self, term: &Term, objects: &Objects) -> Result<(), PutError> {
-        self.put(term, KINDS[0], &objects.policy)?;
-        self.put(term, KINDS[1], &objects.binding)
+    /// Whether a policy of the kind that leaves the webhooks gets no requests: webhooks name policies, unless there are too
+    /// many, or they are for whatever policies may come.
+    fn webhooks_name_policies(&self, kind: ProgramKind, snapshot: &Snapshot) -> bool {
+        if kind != ProgramKind::MutatingPolicy {
+            return true;
+        }
+        let all: Vec<&PolicyId> = snapshot.policies.keys().filter(|key| key.kind == kind).collect();
+        self.settings.registered_from == RegisteredFrom::Policies
+            && path::of_policies(FailurePolicy::Ignore, kind, &all) != path::of_kind(FailurePolicy::Ignore, kind)
     }
 
-    fn put(&self, term: &Term, kind: &str, wanted: &Value) -> Result<(), PutError> {
+    fn put_all(&self, term: &Term, objects: &Objects) -> Result<(), PutError> {
+        self.put(term, &objects.policy)?;
+        self.put(term, &objects.binding)
+    }
+
+    fn put(&self, term: &Term, wanted: &Value) -> Result<(), PutError> {
         let cluster = &self.sources.cluster;
-        let resource = cluster.resolve(API_VERSION, kind)?;
+        let text = |key| wanted.str_at(&[key]).unwrap_or_default();
+        let kind = text("kind");
+        let resource = cluster.resolve(text("apiVersion"), kind)?;
         let name = object::name(wanted);
         match cluster.get(&resource, None, name) {
             Ok(live) if !is_generated(&live) => Err(PutError::Foreign { kind: kind.into(), name: name.to_owned() }),
@@ -238,16 +279,21 @@ impl AdmissionPolicyController {
     /// is an error to the API server.
     fn remove_others(&self, term: &Term, names: &BTreeMap<String, PolicyId>) -> Result<(), PutError> {
         let cluster = &self.sources.cluster;
+        let discovery = cluster.discovery()?;
         for kind in KINDS.into_iter().rev() {
-            let resource = match cluster.resolve(API_VERSION, kind) {
-                Ok(resource) => resource,
-                // An API server without admission policies has none to delete.
-                Err(_) if names.is_empty() => continue,
+            // An API server without admission policies has none to delete.
+            let Some(version) = version_of(kind, &discovery) else { continue };
+            let resource = cluster.resolve(version, kind)?;
+            let live = match cluster.list(&resource, &ListQuery::all()) {
+                Ok(live) => live.items,
+                // What is off takes no rights.
+                Err(error) if error.kind() == ErrorKind::Forbidden && !self.enabled.has(kind) => continue,
                 Err(error) => return Err(error.into()),
             };
-            for live in cluster.list(&resource, &ListQuery::all())?.items.iter().filter(|live| is_generated(live)) {
+            for live in live.iter().filter(|live| is_generated(live)) {
                 let name = object::name(live);
-                if names.contains_key(name.strip_suffix("-binding").filter(|_| kind == KINDS[1]).unwrap_or(name)) {
+                let is_binding = kind.ends_with("Binding");
+                if names.contains_key(name.strip_suffix("-binding").filter(|_| is_binding).unwrap_or(name)) {
                     continue;
                 }
                 term.fence()?;
@@ -265,8 +311,21 @@ impl AdmissionPolicyController {
 }
 
 /// What the names of objects begin with, and the group and kind of the policies that they are made from.
-const ORIGINS: [(&str, &str, &str); 2] =
-    [("cpol-", "kyverno.io/", "ClusterPolicy"), ("vpol-", "policies.kyverno.io/", "ValidatingPolicy")];
+const ORIGINS: [(&str, &str, &str); 3] = [
+    ("cpol-", "kyverno.io/", "ClusterPolicy"),
+    ("vpol-", "policies.kyverno.io/", "ValidatingPolicy"),
+    ("mpol-", "policies.kyverno.io/", "MutatingPolicy"),
+];
+
+const UNNAMED: Skip = Skip("webhooks do not name the policies, and would mutate again.");
+
+/// The version in which an API server has objects of the kind.
+fn version_of(kind: &str, discovery: &Discovery) -> Option<&'static str> {
+    if kind.starts_with("Mutating") {
+        return translate_cel::mutating_version(discovery);
+    }
+    discovery.find(API_VERSION, kind).map(|_| API_VERSION)
+}
 
 /// Whether an admission policy or binding was made from a policy: it has the label and the name, and names the policy as
 /// its owner.

@@ -14,10 +14,10 @@ use ephor_runtime::watcher::StoreEvent;
 
 use super::controller::PutError;
 use super::{
-    AdmissionPolicyController, AdmissionPolicySources, Generated, GeneratedBoard, Objects, Skip, Surroundings,
-    translate, translate_cel,
+    AdmissionPolicyController, AdmissionPolicySources, Generated, GeneratedBoard, GeneratedKinds, Objects, Skip,
+    Surroundings, translate, translate_cel,
 };
-use crate::webhooks::WebhookSettings;
+use crate::webhooks::{RegisteredFrom, WebhookSettings};
 
 const RULE: &str = "name: r, match: {any: [{resources: {kinds: [Deployment]}}]}";
 const CEL: &str = "cel: {generate: true, expressions: [{expression: 'object.spec.replicas > 1'}]}";
@@ -153,12 +153,18 @@ struct World {
     cluster: Arc<dyn Cluster>,
     policies: PolicyStore,
     board: GeneratedBoard,
+    settings: WebhookSettings,
 }
 
 impl World {
     fn new() -> Self {
         let cluster: Arc<dyn Cluster> = Arc::new(MemoryCluster::default());
-        Self { cluster, policies: PolicyStore::new(ExceptionScope::Disabled), board: GeneratedBoard::default() }
+        Self {
+            cluster,
+            policies: PolicyStore::new(ExceptionScope::Disabled),
+            board: GeneratedBoard::default(),
+            settings: WebhookSettings::default(),
+        }
     }
 
     fn reconcile(&self, enabled: bool) -> Result<bool, PutError> {
@@ -167,8 +173,8 @@ impl World {
             policies: self.policies.clone(),
             config: ConfigStore::new("kyverno", "kyverno"),
         };
-        let controller =
-            AdmissionPolicyController::new(sources, WebhookSettings::default(), enabled, self.board.clone());
+        let kinds = GeneratedKinds { validating: enabled, mutating: enabled };
+        let controller = AdmissionPolicyController::new(sources, self.settings.clone(), kinds, self.board.clone());
         controller.reconcile(&Term::unlimited(&CancellationToken::new()))
     }
 
@@ -255,7 +261,7 @@ fn vpol(resources: &str, more: &str) -> Value {
 fn polex(spec: &str) -> Exception {
     let text = format!(
         "{{apiVersion: policies.kyverno.io/v1, kind: PolicyException, metadata: {{name: e, namespace: default}}, spec: \
-         {{policyRefs: [{{name: p, kind: ValidatingPolicy}}], {spec}}}}}"
+         {{policyRefs: [{{name: p, kind: ValidatingPolicy}}, {{name: p, kind: MutatingPolicy}}], {spec}}}}}"
     );
     Exception::compile(&parse_value(&text).unwrap()).unwrap()
 }
@@ -264,6 +270,7 @@ fn vpol_translated(policy: &Value, exceptions: Vec<Exception>) -> Result<Objects
     let stored = StoredPolicy::new(policy.clone());
     assert!(stored.program.is_some(), "{:?}", stored.findings);
     let asked = translate_cel::asking(&stored).ok_or("it asks for nothing")?;
+    let made = asked.made();
     let config = Config::default_for("kyverno");
     let discovery = Discovery::kubernetes();
     let namespaces = Value::default();
@@ -275,7 +282,7 @@ fn vpol_translated(policy: &Value, exceptions: Vec<Exception>) -> Result<Objects
         ignore_failures: false,
     };
     let exceptions = ExceptionSet::new(exceptions);
-    translate_cel::translate(&asked, &stored, &exceptions, &around).map_err(|skip| skip.to_string())
+    translate_cel::translate(&asked, &stored, &exceptions, &around).map_err(|skip| skip.of(made).to_string())
 }
 
 #[test]
@@ -370,4 +377,63 @@ fn objects_of_policies_of_one_name_stand_beside_each_other() {
     assert_eq!(world.names(), ["vpol-p", "vpol-p-binding"]);
     world.look(false);
     assert!(world.names().is_empty());
+}
+
+/// A `MutatingPolicy` on Deployments that asks for objects.
+fn mpol(more: &str) -> Value {
+    parse_value(&format!(
+        "{{apiVersion: policies.kyverno.io/v1, kind: MutatingPolicy, metadata: {{name: p, uid: u}}, spec: {{autogen: \
+         {{podControllers: {{controllers: []}}, mutatingAdmissionPolicy: {{enabled: true}}}}, matchConstraints: \
+         {{resourceRules: [{{apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}}]}}, \
+         mutations: [{{patchType: JSONPatch, jsonPatch: {{expression: '[JSONPatch{{op: \"add\", path: \"/metadata/labels\", \
+         value: {{\"a\": \"b\"}}}}]'}}}}]{more}}}}}"
+    ))
+    .unwrap()
+}
+
+#[test]
+fn a_mutating_policy_becomes_an_admission_policy() {
+    let condition = polex("matchConditions: [{name: c, expression: \"object.a == 1\"}]");
+    let objects = vpol_translated(&mpol(", failurePolicy: Ignore, reinvocationPolicy: IfNeeded"), vec![condition]);
+    let objects = objects.unwrap();
+    insta::assert_snapshot!(format!("{}---\n{}", to_yaml(&objects.policy), to_yaml(&objects.binding)));
+    for (more, why) in [
+        (", evaluation: {mutateExisting: {enabled: true}}", "existing objects"),
+        (", variables: [{name: v, expression: \"resource.List('v1', 'pods', 'n')\"}]", "the API server does not have"),
+    ] {
+        let skip = vpol_translated(&mpol(more), vec![]).unwrap_err();
+        assert!(skip.starts_with("skip generating MutatingAdmissionPolicy: ") && skip.contains(why), "{skip}");
+    }
+    let off = mpol("").to_json().replace(r#""enabled":true"#, r#""enabled":false"#);
+    assert!(vpol_translated(&Value::from_json(&off).unwrap(), vec![]).is_err());
+}
+
+#[test]
+fn a_mutating_policy_leaves_the_webhooks_only_while_its_objects_are_stored() {
+    let mut world = World::new();
+    let apply = |world: &World, document: Value| {
+        world.policies.apply(StoredKind::Policy(ProgramKind::MutatingPolicy), StoreEvent::Apply(document));
+    };
+    apply(&world, mpol(""));
+    let id = world.policies.snapshot().policies.keys().next().unwrap().clone();
+    let version = translate_cel::mutating_version(&Discovery::kubernetes()).unwrap();
+    let names = |world: &World| -> Vec<String> {
+        let kinds = ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"];
+        let list = |kind| {
+            let resource = world.cluster.resolve(version, kind).unwrap();
+            world.cluster.list(&resource, &ListQuery::all()).unwrap().items
+        };
+        let objects = kinds.into_iter().flat_map(list);
+        objects.map(|object| object.str_at(&["metadata", "name"]).unwrap().to_owned()).collect()
+    };
+    assert!(!world.board.takes_over(&id));
+    world.look(true);
+    assert_eq!(names(&world), ["mpol-p", "mpol-p-binding"]);
+    assert!(world.board.takes_over(&id));
+    world.look(false);
+    assert!(names(&world).is_empty() && !world.board.takes_over(&id));
+    // Webhooks for whatever policies may come would mutate again.
+    world.settings.registered_from = RegisteredFrom::Static;
+    world.look(true);
+    assert!(names(&world).is_empty() && !world.board.takes_over(&id));
 }

@@ -32,12 +32,19 @@ const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 #[error("skip generating ValidatingAdmissionPolicy: {0}")]
 pub struct Skip(pub(super) &'static str);
 
+impl Skip {
+    /// The text about objects of this kind.
+    pub(super) fn of(self, kind: &str) -> Str {
+        format!("skip generating {kind}: {}", self.0).into()
+    }
+}
+
 /// Two objects that say what a policy says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Objects {
-    /// The `ValidatingAdmissionPolicy`.
+    /// The `ValidatingAdmissionPolicy` or `MutatingAdmissionPolicy`.
     pub policy: Value,
-    /// The `ValidatingAdmissionPolicyBinding`.
+    /// Its binding.
     pub binding: Value,
 }
 

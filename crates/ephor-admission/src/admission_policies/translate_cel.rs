@@ -1,4 +1,5 @@
-//! A `ValidatingPolicy` as a `ValidatingAdmissionPolicy` and its binding.
+//! A `ValidatingPolicy` as a `ValidatingAdmissionPolicy` and its binding, a `MutatingPolicy` as a `MutatingAdmissionPolicy`
+//! and its binding.
 //!
 //! In go the stored policy, the exceptions from it and what the configuration exempts. Out come two objects, or the reason
 //! why they could not say the same as the policy: a function that the API server does not have, forms for controllers of
@@ -10,7 +11,9 @@ use ephor_cluster::Discovery;
 use ephor_engine::compile::compile_admission_policy;
 use ephor_engine::exceptions::{ExceptionSet, PolicyExceptionSpec};
 use ephor_engine::matching::Gvk;
-use ephor_engine::policy::{EvaluationMode, FailurePolicy, ProgramKind, ValidatingPolicy, ValidationAction};
+use ephor_engine::policy::{
+    EvaluationMode, FailurePolicy, MutatingPolicy, ProgramKind, ReinvocationPolicy, ValidatingPolicy, ValidationAction,
+};
 use ephor_expr::value::decode_rest;
 use ephor_expr::{Map, Str, Value};
 use ephor_runtime::policies::StoredPolicy;
@@ -24,13 +27,65 @@ const LISTS: [(&str, &str, &str); 2] = [
     ("exceptions.allowedValues", "variables.allowedValues", "allowedValues"),
 ];
 
+/// A policy that asks for objects.
+pub(super) enum Asking {
+    Validating(ValidatingPolicy),
+    Mutating(MutatingPolicy),
+}
+
 /// The policy, if it is one that asks for objects.
-pub(super) fn asking(stored: &StoredPolicy) -> Option<ValidatingPolicy> {
-    if stored.key.kind != ProgramKind::ValidatingPolicy {
-        return None;
+pub(super) fn asking(stored: &StoredPolicy) -> Option<Asking> {
+    let asking = match stored.key.kind {
+        ProgramKind::ValidatingPolicy => Asking::Validating(decode_rest(&stored.document).0?),
+        ProgramKind::MutatingPolicy => Asking::Mutating(decode_rest(&stored.document).0?),
+        _ => return None,
+    };
+    let enabled = match &asking {
+        Asking::Validating(policy) => policy.spec.autogen.validating_admission_policy.enabled,
+        Asking::Mutating(policy) => policy.spec.autogen.mutating_admission_policy.enabled,
+    };
+    (enabled == Some(true)).then_some(asking)
+}
+
+impl Asking {
+    /// The kind of the object that says what the policy says.
+    pub(super) fn made(&self) -> &'static str {
+        match self {
+            Asking::Validating(_) => "ValidatingAdmissionPolicy",
+            Asking::Mutating(_) => "MutatingAdmissionPolicy",
+        }
     }
-    let policy = decode_rest::<ValidatingPolicy>(&stored.document).0?;
-    (policy.spec.autogen.validating_admission_policy.enabled == Some(true)).then_some(policy)
+
+    /// Why no object could say the same.
+    fn refusal(&self) -> Option<Skip> {
+        let (mode, targets, existing, by_server) = match self {
+            Asking::Validating(policy) => (policy.spec.evaluation.mode, false, None, None),
+            Asking::Mutating(policy) => (
+                policy.spec.evaluation.mode,
+                policy.spec.target_match_constraints.is_some(),
+                policy.spec.evaluation.mutate_existing.enabled,
+                policy.spec.evaluation.use_server_side_apply,
+            ),
+        };
+        let why = if mode.unwrap_or_default() != EvaluationMode::Kubernetes {
+            "only policies on objects of Kubernetes are applicable."
+        } else if targets || existing == Some(true) {
+            "policies on existing objects are not applicable."
+        } else if by_server == Some(true) {
+            "server-side apply is enabled."
+        } else {
+            return None;
+        };
+        Some(Skip(why))
+    }
+
+    fn failure_policy(&self) -> FailurePolicy {
+        match self {
+            Asking::Validating(policy) => policy.spec.failure_policy,
+            Asking::Mutating(policy) => policy.spec.failure_policy,
+        }
+        .unwrap_or_default()
+    }
 }
 
 /// Makes the objects for a stored policy.
@@ -39,17 +94,21 @@ pub(super) fn asking(stored: &StoredPolicy) -> Option<ValidatingPolicy> {
 ///
 /// If they would not say what the policy says.
 pub(super) fn translate(
-    policy: &ValidatingPolicy,
+    policy: &Asking,
     stored: &StoredPolicy,
     exceptions: &ExceptionSet,
     around: &Surroundings<'_>,
 ) -> Result<Objects, Skip> {
-    if policy.spec.evaluation.mode.unwrap_or_default() != EvaluationMode::Kubernetes {
-        return Err(Skip("only policies on objects of Kubernetes are applicable."));
+    if let Some(refusal) = policy.refusal() {
+        return Err(refusal);
     }
     if !stored.description.configs.is_empty() {
         return Err(Skip("pod controllers autogen is enabled."));
     }
+    let version = match policy {
+        Asking::Validating(_) => API_VERSION,
+        Asking::Mutating(_) => mutating_version(around.discovery).ok_or(Skip("the API server does not serve them."))?,
+    };
     let spec = stored.document.get("spec").cloned().unwrap_or_default();
     let excepted = Excepted::of(exceptions, stored)?;
     let exempt = Exempt::of(&kinds(stored, around.discovery), around)?;
@@ -69,22 +128,32 @@ pub(super) fn translate(
             ]));
         }
     }
-    let failure =
-        if around.ignore_failures { FailurePolicy::Ignore } else { policy.spec.failure_policy.unwrap_or_default() };
+    let failure = if around.ignore_failures { FailurePolicy::Ignore } else { policy.failure_policy() };
     let mut wanted = Map::new();
     wanted.insert("failurePolicy", if failure == FailurePolicy::Fail { "Fail" } else { "Ignore" });
     wanted.insert("matchConstraints", spec.get("matchConstraints").cloned().unwrap_or_default());
-    for (key, list) in [
-        ("matchConditions", conditions),
-        ("variables", variables),
-        ("validations", listed(&spec, "validations")),
-        ("auditAnnotations", listed(&spec, "auditAnnotations")),
-    ] {
+    let own: &[&str] = match policy {
+        Asking::Validating(_) => &["validations", "auditAnnotations"],
+        Asking::Mutating(_) => &["mutations"],
+    };
+    let lists = [("matchConditions", conditions), ("variables", variables)];
+    for (key, list) in lists.into_iter().chain(own.iter().map(|key| (*key, listed(&spec, key)))) {
         if !list.is_empty() {
             wanted.insert(key, renamed(Value::array(list)));
         }
     }
-    let objects = objects(policy, stored, wanted, exempt.bound);
+    let mut bound = Map::new();
+    bound.insert("matchResources", exempt.bound);
+    match policy {
+        Asking::Validating(policy) => {
+            bound.insert("validationActions", actions(&policy.spec.validation_actions));
+        }
+        Asking::Mutating(policy) => {
+            let again = policy.spec.reinvocation_policy == Some(ReinvocationPolicy::IfNeeded);
+            wanted.insert("reinvocationPolicy", if again { "IfNeeded" } else { "Never" });
+        }
+    }
+    let objects = objects((version, policy.made()), stored, wanted, bound);
     // What the API server would refuse is seen here: it has none of Kyverno's functions and variables.
     if compile_admission_policy(&objects.policy, &[])
         .findings
@@ -96,12 +165,24 @@ pub(super) fn translate(
     Ok(objects)
 }
 
-fn objects(policy: &ValidatingPolicy, stored: &StoredPolicy, spec: Map, bound_to: Value) -> Objects {
-    let name = format!("vpol-{}", policy.metadata.name);
+/// The newest version in which an API server has mutating admission policies.
+pub(super) fn mutating_version(discovery: &Discovery) -> Option<&'static str> {
+    MUTATING_VERSIONS.into_iter().find(|version| discovery.find(version, "MutatingAdmissionPolicy").is_some())
+}
+
+const MUTATING_VERSIONS: [&str; 3] = [
+    "admissionregistration.k8s.io/v1",
+    "admissionregistration.k8s.io/v1beta1",
+    "admissionregistration.k8s.io/v1alpha1",
+];
+
+fn objects((version, kind): (&str, &str), stored: &StoredPolicy, spec: Map, mut bound: Map) -> Objects {
+    let own = if stored.key.kind == ProgramKind::MutatingPolicy { "mpol" } else { "vpol" };
+    let name = format!("{own}-{}", stored.key.name);
     let owner = Value::from([
         ("apiVersion", Value::from("policies.kyverno.io/v1beta1")),
-        ("kind", "ValidatingPolicy".into()),
-        ("name", policy.metadata.name.clone().into()),
+        ("kind", stored.key.kind.as_str().into()),
+        ("name", stored.key.name.clone().into()),
         ("uid", stored.uid().into()),
     ]);
     let object = |kind: &str, name: &str, spec: Map| {
@@ -111,19 +192,16 @@ fn objects(policy: &ValidatingPolicy, stored: &StoredPolicy, spec: Map, bound_to
             ("ownerReferences", Value::array(vec![owner.clone()])),
         ]);
         Value::from([
-            ("apiVersion", Value::from(API_VERSION)),
+            ("apiVersion", Value::from(version)),
             ("kind", kind.into()),
             ("metadata", metadata),
             ("spec", Value::object(spec)),
         ])
     };
-    let mut bound = Map::new();
     bound.insert("policyName", name.as_str());
-    bound.insert("matchResources", bound_to);
-    bound.insert("validationActions", actions(&policy.spec.validation_actions));
     Objects {
-        binding: object("ValidatingAdmissionPolicyBinding", &format!("{name}-binding"), bound),
-        policy: object("ValidatingAdmissionPolicy", &name, spec),
+        binding: object(&format!("{kind}Binding"), &format!("{name}-binding"), bound),
+        policy: object(kind, &name, spec),
     }
 }
 

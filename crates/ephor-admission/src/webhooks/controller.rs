@@ -23,6 +23,7 @@ use super::plan::{Configuration, ConfigurationKind, Inputs, Ownership, Plan, pla
 use super::quota::OverQuota;
 use super::settings::WebhookSettings;
 use super::write::{BreakGlass, PutError, put};
+use crate::admission_policies::GeneratedBoard;
 use crate::certs::CertStore;
 use crate::registration::{Registered, Registration, RegistrationBoard};
 
@@ -44,6 +45,8 @@ pub struct WebhookController {
     sources: WebhookSources,
     settings: WebhookSettings,
     board: RegistrationBoard,
+    /// What the API server does by itself.
+    generated: GeneratedBoard,
     notify: Notify,
 }
 
@@ -102,7 +105,15 @@ impl WebhookController {
         });
         sources.config.subscribe(move |_| config());
         sources.certs.subscribe(certs);
-        Self { sources, settings, board, notify }
+        Self { sources, settings, board, generated: GeneratedBoard::default(), notify }
+    }
+
+    /// The same without webhooks for policies that the API server takes over.
+    #[must_use]
+    pub fn without(self, generated: GeneratedBoard) -> Self {
+        let notify = self.notify.clone();
+        generated.subscribe(move || notify.notify());
+        Self { generated, ..self }
     }
 
     /// Works until the term ends.
@@ -199,7 +210,8 @@ impl WebhookController {
         let open_until = self.open_until(now)?;
         memory.follow(&snapshot);
         let left_out = loop {
-            let demands = memory.demands();
+            let mut demands = memory.demands();
+            demands.retain(|demand| !self.generated.takes_over(&demand.policy));
             let Plan { configurations, left_out } = plan(&Inputs {
                 demands: &demands,
                 settings: &self.settings,

@@ -132,6 +132,8 @@ pub struct AdmissionSettings {
     pub force_failure_policy_ignore: bool,
     /// Whether policies that ask for it become admission policies of the API server.
     pub generate_validating_admission_policy: bool,
+    /// Whether policies that mutate and ask for it become admission policies of the API server.
+    pub generate_mutating_admission_policy: bool,
     /// Whether results of admission are reported: webhooks then have side effects.
     pub admission_reports: bool,
     /// How many results of admission may wait to be taken over in the cluster.
@@ -265,6 +267,7 @@ impl AdmissionSettings {
             exclude_bootstrap_resources: values.switch("excludeBootstrapResources"),
             force_failure_policy_ignore: values.switch("forceFailurePolicyIgnore"),
             generate_validating_admission_policy: values.switch("generateValidatingAdmissionPolicy"),
+            generate_mutating_admission_policy: values.switch("generateMutatingAdmissionPolicy"),
             admission_reports: values.switch("admissionReports"),
             max_admission_reports: usize::try_from(values.count("maxAdmissionReports")).unwrap_or(usize::MAX),
             audit_workers: usize::try_from(values.count("maxAuditWorkers")).unwrap_or(usize::MAX),

@@ -82,8 +82,7 @@ use Shape::{Count, Number, Port, Switch, Text, Time};
 
 const NO_IMAGES: &str = "image verification is not part of this version";
 const NO_BACKGROUND_REPORTS: &str = "results of background work are not reported by this version";
-const NO_NATIVE: &str =
-    "this version generates no MutatingAdmissionPolicies and reports no admission policies of the API server";
+const NO_NATIVE: &str = "this version reports no admission policies of the API server";
 const WATCHES: &str = "Ephor watches and needs no resync";
 const OWN_WEBHOOKS: &str = "the admission role answers the webhooks about cleanup policies and lifetimes";
 const OWN_PACE: &str = "the client paces itself by the answers of the API server";
@@ -162,7 +161,6 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(Admission, "generateValidatingAdmissionPolicy", Switch, "true")
         .or_variable("FLAG_GENERATE_VALIDATING_ADMISSION_POLICY"),
     flag(Admission, "generateMutatingAdmissionPolicy", Switch, "false")
-        .missing(NO_NATIVE)
         .or_variable("FLAG_GENERATE_MUTATING_ADMISSION_POLICY"),
     flag(Admission, "admissionReports", Switch, "true"),
     flag(Admission, "maxAdmissionReports", Count, "10000"),

@@ -147,7 +147,9 @@ impl CleanupProgram {
             Ok(outcome) if outcome.holds => Some(CleanupVerdict::Delete),
             Ok(outcome) => Some(CleanupVerdict::Keep(outcome.message())),
             Err(ConditionError::Pending) => None,
-            Err(ConditionError::Failed(text, fault)) => Some(CleanupVerdict::Error(text.into(), Some(fault))),
+            Err(ConditionError::Unresolved(text, fault) | ConditionError::Failed(text, fault)) => {
+                Some(CleanupVerdict::Error(text.into(), Some(fault)))
+            }
             Err(ConditionError::Budget(error)) => Some(CleanupVerdict::Error(error.to_string().into(), None)),
         }
     }

@@ -230,7 +230,10 @@ impl ExceptionSet {
             }
             match exception.conditions.as_ref().map(|block| evaluate(block, scope)).transpose() {
                 Ok(outcome) if outcome.as_ref().is_none_or(|o| o.holds) => {}
-                Ok(_) | Err(ConditionError::Failed(..) | ConditionError::Budget(_)) => continue,
+                Ok(_)
+                | Err(ConditionError::Unresolved(..) | ConditionError::Failed(..) | ConditionError::Budget(_)) => {
+                    continue;
+                }
                 Err(ConditionError::Pending) => return Err(Pending),
             }
             keys.push(known.key.clone());

@@ -19,7 +19,9 @@ use super::judgement::{Pending, fault};
 pub(crate) enum ConditionError {
     /// Facts are missing.
     Pending,
-    /// A variable cannot be resolved: the text and the place.
+    /// A variable has no value in the data that there is: the text and the place.
+    Unresolved(String, Fault),
+    /// A key or value cannot be made for another reason, such as data that could not be fetched.
     Failed(String, Fault),
     /// The work allowed is used up.
     Budget(BudgetError),
@@ -36,7 +38,7 @@ impl ConditionError {
     pub(crate) fn into_failure(self) -> Result<(String, Fault), Pending> {
         match self {
             ConditionError::Pending => Err(Pending),
-            ConditionError::Failed(message, fault) => Ok((message, fault)),
+            ConditionError::Unresolved(message, fault) | ConditionError::Failed(message, fault) => Ok((message, fault)),
             ConditionError::Budget(error) => {
                 Ok((error.to_string(), Fault { path: Path::root(), offset: None, help: None }))
             }
@@ -57,7 +59,12 @@ pub(crate) fn evaluate<'b>(
                 ScopeError::Budget(error) => ConditionError::Budget(error),
                 error => {
                     let text = format!("failed to substitute variables in condition {name}: {error}");
-                    ConditionError::Failed(text, fault(&condition.path.key(name), &error))
+                    let place = fault(&condition.path.key(name), &error);
+                    if error.is_unresolved() {
+                        ConditionError::Unresolved(text, place)
+                    } else {
+                        ConditionError::Failed(text, place)
+                    }
                 }
             })
         };

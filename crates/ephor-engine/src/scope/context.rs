@@ -10,7 +10,7 @@ use smol_str::format_smolstr;
 
 use super::data::{is_of_request, reads_data};
 use super::entry::Entry;
-use super::error::{Cause, ScopeError};
+use super::error::{Cause, Lack, ScopeError};
 use super::load::LoadError;
 use super::names::mentions;
 use super::template::Expr;
@@ -246,9 +246,12 @@ impl<'e> Scope<'e> {
                             Failure::Scope(error)
                         }
                         other => {
-                            let unavailable = other.is_unavailable();
+                            let lack = match other.lack() {
+                                Lack::Value if entry.is_fetched() => Lack::Data,
+                                lack => lack,
+                            };
                             let message = other.about(&entry.name);
-                            Failure::Cause(Cause::Context { message, unavailable })
+                            Failure::Cause(Cause::Context { message, lack })
                         }
                     });
                 }

@@ -76,9 +76,29 @@ pub enum Cause {
     Context {
         /// Which entry and why.
         message: String,
-        /// Whether the host cannot provide the data, so that no default replaces it.
-        unavailable: bool,
+        /// What kept it from loading.
+        lack: Lack,
     },
+}
+
+/// What a context entry lacks that cannot be loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lack {
+    /// A value: what the expressions of variables read does not have one.
+    Value,
+    /// Data from outside, which could not be fetched.
+    Data,
+    /// Data that the host cannot provide at all, so that no default replaces it.
+    Host,
+}
+
+impl Cause {
+    pub(super) fn lack(&self) -> Lack {
+        match self {
+            Cause::Context { lack, .. } => *lack,
+            Cause::Query(_) | Cause::Syntax(_) => Lack::Value,
+        }
+    }
 }
 
 impl ScopeError {
@@ -121,9 +141,14 @@ impl ScopeError {
         matches!(self.cause(), Some(Cause::Query(error)) if error.is_unknown_key())
     }
 
-    /// Whether data that it needs cannot be had here at all.
-    pub(super) fn is_unavailable(&self) -> bool {
-        matches!(self.cause(), Some(Cause::Context { unavailable: true, .. }))
+    /// Whether a variable has no value in the data that there is; not so if data could not be fetched.
+    pub(crate) fn is_unresolved(&self) -> bool {
+        matches!(self, ScopeError::Unresolved { .. }) && self.lack() == Lack::Value
+    }
+
+    /// What the context entry lacks that the variable mentions; [`Lack::Value`] if the fault is not in an entry.
+    pub(super) fn lack(&self) -> Lack {
+        self.cause().map_or(Lack::Value, Cause::lack)
     }
 
     fn cause(&self) -> Option<&Cause> {

@@ -5,7 +5,7 @@ use ephor_expr::{Map, Str, Value};
 
 use super::context::{Failure, Scope};
 use super::entry::{Call, Entry, Query, Source};
-use super::error::{Cause, ScopeError};
+use super::error::{Cause, Lack, ScopeError};
 use super::pieces::Resolved;
 use super::resolve::filled;
 use super::template::Template;
@@ -78,7 +78,7 @@ impl<'e> Scope<'e> {
             Ok(value) => return Ok(value),
             Err(Failure::Scope(error)) => return Err(error.into()),
             // Data that is not available is not replaced by a default: the verdict would be about nothing.
-            Err(Failure::Cause(cause @ Cause::Context { unavailable: true, .. })) => {
+            Err(Failure::Cause(cause)) if cause.lack() == Lack::Host => {
                 return Err(LoadError::Unavailable(cause.to_string()));
             }
             Err(Failure::Cause(Cause::Query(error @ (EvalError::Pending | EvalError::Budget(_))))) => {
@@ -87,7 +87,7 @@ impl<'e> Scope<'e> {
             // An entry that this one mentions failed: so did the expression.
             Err(Failure::Cause(cause)) => cause,
         };
-        Err(LoadError::Applied { query: query.written(), cause: cause.to_string() })
+        Err(LoadError::Applied { query: query.written(), cause: cause.to_string(), lack: cause.lack() })
     }
 
     fn load_config_map(&mut self, name: &Template, namespace: Option<&Template>) -> Result<Value, LoadError> {
@@ -174,7 +174,7 @@ pub(super) enum LoadError {
     Query(EvalError),
     /// An expression over all names fails. Upstream prints the data that it is applied to, which is none.
     #[error("failed to apply jmespath {query} to variable <nil>: {cause}")]
-    Applied { query: String, cause: String },
+    Applied { query: String, cause: String, lack: Lack },
     /// A `GlobalContextEntry` has no data.
     #[error("failed to fetch entry key={name}{}", reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     Global { name: Str, reason: Option<String> },
@@ -214,11 +214,21 @@ impl LoadError {
         matches!(self, LoadError::Query(_) | LoadError::Applied { .. })
     }
 
-    pub(super) fn is_unavailable(&self) -> bool {
+    pub(super) fn lack(&self) -> Lack {
         match self {
-            LoadError::Unavailable(_) => true,
-            LoadError::Scope(error) => error.is_unavailable(),
-            _ => false,
+            LoadError::Unavailable(_) => Lack::Host,
+            LoadError::Missing(_)
+            | LoadError::Failed(_)
+            | LoadError::Refused(_)
+            | LoadError::Path(_)
+            | LoadError::Global { .. } => Lack::Data,
+            LoadError::Scope(error) => error.lack(),
+            LoadError::Applied { lack, .. } => *lack,
+            LoadError::Query(_)
+            | LoadError::QueryFromData
+            | LoadError::NoValue
+            | LoadError::NotAString(_)
+            | LoadError::QueryNotAString(_) => Lack::Value,
         }
     }
 

@@ -229,7 +229,7 @@ impl<'e> Run<'e> {
                     let judgement = scope_error("", &entry.path.key("list"), &error)?;
                     let message = format!("failed to evaluate list: {}", error.cause_text()).into();
                     let judgement = Judgement { message, ..judgement };
-                    if matches!(error, ScopeError::Budget(_)) {
+                    if !error.is_unresolved() {
                         return Ok(Some(judgement));
                     }
                     list_error = Some(judgement);
@@ -305,11 +305,13 @@ impl<'e> Run<'e> {
         if let Some(block) = &entry.preconditions {
             match conditions::evaluate(block, scope) {
                 Ok(outcome) if outcome.holds => {}
-                // An element whose preconditions cannot be evaluated does not count.
-                Ok(_) | Err(ConditionError::Failed(..)) => return Ok(None),
+                // An element that lacks what its preconditions read does not count; data that could not be fetched is
+                // another matter.
+                Ok(_) | Err(ConditionError::Unresolved(..)) => return Ok(None),
                 Err(error) => {
-                    let (text, _) = error.into_failure()?;
-                    return Ok(Some(Judgement::new(Verdict::Error, text)));
+                    let (text, fault) = error.into_failure()?;
+                    let message = format!("failed to evaluate preconditions: {text}");
+                    return Ok(Some(Judgement::error_at(message, fault)));
                 }
             }
         }

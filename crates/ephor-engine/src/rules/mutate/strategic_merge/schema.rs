@@ -31,7 +31,7 @@ pub(super) enum Shape {
 
 impl Shape {
     /// The shape of the member `key` of this value, which is `current` in the resource. In kinds that are not in the
-    /// table each member with named containers in its `spec` is a Pod template.
+    /// table each member with containers in its `spec` is a Pod template.
     pub(super) fn of_member(self, key: &str, current: Option<&Value>) -> Shape {
         match self {
             Shape::Map(fields) => {
@@ -45,8 +45,11 @@ impl Shape {
 }
 
 fn is_pod_template(value: &Value) -> bool {
-    let containers = value.at(&["spec", "containers"]).and_then(Value::as_array).unwrap_or_default();
-    containers.iter().any(|container| container.str_at(&["name"]).is_some())
+    // Some kinds name the only container themselves (Knative), and some Pods come with init containers alone.
+    let is_container = |item: &Value| ["name", "image"].iter().any(|key| item.str_at(&[key]).is_some());
+    ["containers", "initContainers"]
+        .iter()
+        .any(|list| value.at(&["spec", list]).and_then(Value::as_array).unwrap_or_default().iter().any(is_container))
 }
 
 /// The members that tell items of a list apart.

@@ -113,18 +113,32 @@ fn pod_templates_of_other_kinds_have_the_keys_of_pods() {
         ("kubeflow.org/v1", "PyTorchJob", "spec.pytorchReplicaSpecs.Worker.template.spec.containers"),
         ("agones.dev/v1", "Fleet", "spec.podTemplate.spec.containers"),
         ("agones.dev/v1", "Fleet", "spec.podTemplate.spec.containers[].env"),
+        ("apps.kruise.io/v1alpha1", "CloneSet", "spec.template.spec.initContainers"),
     ] {
         assert_eq!(treatment(api_version, kind, path, "name"), "keyed", "{kind} {path}");
     }
     for (path, key) in [
-        // No containers, containers without names, or no template.
+        // No containers, containers without names and images, or no template.
         ("spec.template.spec.volumes", "name"),
         ("spec.template.spec.containers", "id"),
+        ("spec.template.spec.initContainers", "id"),
         ("spec.containers", "name"),
         ("spec.template.containers", "name"),
     ] {
         assert_eq!(treatment("example.com/v1", "Thing", path, key), "replaced", "{path}");
     }
+}
+
+#[test]
+fn a_pod_template_whose_container_has_no_name_is_one() {
+    let resource = "{apiVersion: serving.knative.dev/v1, kind: Service, \
+        spec: {template: {spec: {containers: [{image: i}], volumes: [{name: a}]}}}}";
+    let patch = "{spec: {template: {spec: {containers: [{name: user-container, tty: true}], volumes: [{name: b}]}}}}";
+    let patched = apply_strategic_merge(&value(patch), &value(resource), &Budget::default()).unwrap().unwrap();
+    assert_eq!(
+        patched.at(&["spec", "template", "spec"]).unwrap().to_json(),
+        r#"{"containers":[{"name":"user-container","tty":true},{"image":"i"}],"volumes":[{"name":"b"},{"name":"a"}]}"#
+    );
 }
 
 #[test]

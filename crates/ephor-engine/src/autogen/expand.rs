@@ -119,7 +119,8 @@ fn wrap_member(block: &mut Map, key: &str, template: Template) {
     }
 }
 
-/// Points filters at the controllers: those about Pods, and for `CronJobs` every filter of a list, as upstream has it.
+/// Points filters at the controllers: those about Pods, and for `CronJobs` those of a list that name no kind, as upstream
+/// has it. One about other kinds stays: it would exclude every `CronJob`.
 fn retarget(block: &mut Value, selectors: &Value, template: Template) {
     let Some(block) = block.as_object_mut() else { return };
     for list in ["any", "all"] {
@@ -132,7 +133,7 @@ fn retarget(block: &mut Value, selectors: &Value, template: Template) {
                 }
             }
             if let Some(resources) = filter.get_mut("resources").and_then(Value::as_object_mut)
-                && (template == Template::CronJob || is_about_pods(resources))
+                && (is_about_pods(resources) || template == Template::CronJob && kinds(resources).is_empty())
             {
                 resources.insert("kinds", selectors.clone());
             }
@@ -146,8 +147,11 @@ fn retarget(block: &mut Value, selectors: &Value, template: Template) {
 }
 
 fn is_about_pods(resources: &Map) -> bool {
-    let kinds = resources.get("kinds").and_then(Value::as_array).unwrap_or_default();
-    kinds.iter().filter_map(Value::as_str).any(selects_pods)
+    kinds(resources).iter().filter_map(Value::as_str).any(selects_pods)
+}
+
+fn kinds(resources: &Map) -> &[Value] {
+    resources.get("kinds").and_then(Value::as_array).unwrap_or_default()
 }
 
 fn cut(name: &str, length: usize) -> &str {

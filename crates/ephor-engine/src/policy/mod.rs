@@ -28,7 +28,7 @@ mod status;
 mod validate;
 mod validating;
 
-use blocks::filled;
+use blocks::{filled, filled_validate};
 
 pub use admission::{
     MatchPolicy, MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicySpec, Mutation, MutationExpression,

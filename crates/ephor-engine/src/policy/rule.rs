@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ephor_expr::{Map, Str, Value};
 use serde::{Deserialize, Serialize};
 
-use super::{Conditions, ContextEntry, Generate, Match, MatchCondition, Mutate, Validate, filled};
+use super::{Conditions, ContextEntry, Generate, Match, MatchCondition, Mutate, Validate, filled, filled_validate};
 
 /// One rule of a policy.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub struct Rule {
     #[cfg_attr(feature = "schema", schemars(with = "Option<Value>"))]
     pub image_extractors: Option<Map>,
     /// Check objects.
-    #[serde(deserialize_with = "filled", skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "filled_validate", skip_serializing_if = "Option::is_none")]
     pub validate: Option<Validate>,
     /// Change objects.
     #[serde(deserialize_with = "filled", skip_serializing_if = "Option::is_none")]

@@ -225,6 +225,13 @@ fn empty_blocks_do_not_count() {
     for (body, want) in [
         ("validate: {deny: {}}, mutate: {}, generate: {clone: {}, cloneList: {}}, verifyImages: []", [].as_slice()),
         ("mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}, validate: {}, generate: {}", &[]),
+        // As an API server with definitions of 1.13 shows `validate: {}`.
+        ("mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}, validate: {allowExistingViolations: true}", &[]),
+        ("validate: {allowExistingViolations: true}", &["E no-operation ."]),
+        (
+            "mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}, validate: {allowExistingViolations: false}",
+            &["E no-body /validate", "E several-operations ."],
+        ),
         ("validate: {deny: {}}, imageExtractors: {}", &[]),
         ("validate: {deny: {}}, imageExtractors: {Pod: []}", &["E not-supported /imageExtractors"]),
         (&format!("generate: {{{data}, data: {{}}, clone: {{}}, cloneList: {{}}}}, validate: {{}}, mutate: {{}}"), &[]),

@@ -1,6 +1,6 @@
 //! Copies whose rule names another source than the one they were copied from.
 //!
-//! An edit of a rule's `clone` leaves its copies as they are. A copy follows the new source once that source changes, its
+//! An edit of a rule's `clone` or `cloneList` leaves its copies as they are. A copy follows the new source once that source changes, its
 //! trigger changes, or a user edits the copy.
 //!
 //! Only the memory of this process lets a copy wait. Everything that an object says about itself its owner can write,
@@ -60,7 +60,7 @@ impl State {
         let waiting = owned.filter_map(|id| {
             let seen = self.index.find(&id)?;
             let downstream = seen.downstream.as_ref()?;
-            let copied = downstream.claim.annotation.as_ref().is_some_and(|annotation| annotation.form == Form::Clone);
+            let copied = downstream.claim.annotation.as_ref().is_some_and(|annotation| annotation.form != Form::Data);
             let right =
                 self.ownership.written(&id).is_some_and(|written| written.stored == downstream.normalized_content);
             let waits = copied && right && edited(&downstream.claim.owner.rule);

@@ -181,3 +181,58 @@ fn a_request_from_before_the_edit_is_no_change() {
     harness.settle();
     assert_eq!(says(&harness, "t"), "old");
 }
+
+#[test]
+fn copies_of_a_list_wait_as_well() {
+    let policy = |namespace: &str| {
+        format!(
+            "{{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {{name: p}}, spec: {{rules: [
+              {{name: r, match: {{any: [{{resources: {{kinds: [ConfigMap], names: ['t*']}}}}]}},
+                generate: {{synchronize: true, namespace: default, cloneList: {{namespace: {namespace},
+                  kinds: [v1/Secret], selector: {{matchLabels: {{copy: 'yes'}}}}}}}}}}]}}}}"
+        )
+    };
+    let source = |namespace: &str, name: &str, value: &str| {
+        format!(
+            "{{apiVersion: v1, kind: Secret, stringData: {{k: {value}}},
+              metadata: {{name: {name}, namespace: {namespace}, labels: {{copy: 'yes'}}}}}}"
+        )
+    };
+    let says = |harness: &Harness, name: &str| {
+        let copy = harness.find(&format!("{{apiVersion: v1, kind: Secret, metadata: {{name: {name}}}}}"));
+        copy.and_then(|copy| copy.str_at(&["stringData", "k"]).map(str::to_owned))
+    };
+    type Act = fn(&mut Harness);
+    let rows: [(&str, Act, &str); 3] = [
+        ("its trigger changes", |harness| harness.apply(&trigger("t", "y")), "new"),
+        (
+            "another trigger comes",
+            |harness| harness.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: u}}"),
+            "old",
+        ),
+        ("somebody edits the copy", |harness| harness.apply(&secret("both", "edited")), "new"),
+    ];
+    for (what, act, after) in rows {
+        let mut harness = Harness::new();
+        for namespace in ["old", "new"] {
+            harness.apply(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}"));
+            harness.apply(&source(namespace, "both", namespace));
+        }
+        harness.apply(&source("old", "only-old", "old"));
+        harness.apply(&policy("old"));
+        harness.apply(&trigger("t", "x"));
+        harness.settle();
+        assert_eq!(says(&harness, "both").as_deref(), Some("old"), "{what}");
+        harness.apply(&policy("new"));
+        harness.settle();
+        assert_eq!(says(&harness, "both").as_deref(), Some("old"), "{what}: the edit leaves it as it is");
+        assert_eq!(says(&harness, "only-old").as_deref(), Some("old"), "{what}: it stays on its own");
+        act(&mut harness);
+        harness.settle();
+        assert_eq!(says(&harness, "both").as_deref(), Some(after), "{what}");
+        harness.apply(&source("new", "both", "newer"));
+        harness.settle();
+        assert_eq!(says(&harness, "both").as_deref(), Some("newer"), "{what}");
+        assert_eq!(says(&harness, "only-old").as_deref(), Some("old"), "{what}");
+    }
+}

@@ -3,10 +3,12 @@
 //! Objects that were generated carry the names of their policy and rule, and are looked for by them. So what a generate
 //! rule is called and when it applies stays as it is; what it makes of its trigger may change.
 
+use std::iter;
+
 use ephor_expr::value::Path;
 
 use crate::diagnostic::Diagnostic;
-use crate::policy::{Generate, GenerateParts, Policy, Rule};
+use crate::policy::{Generate, GenerateForEach, GenerateParts, Policy, Rule};
 
 /// Everything about the change from `old` to `new` that is refused or needs to be said. Neither policy is looked at on
 /// its own; see [`super::check_policy`].
@@ -18,7 +20,7 @@ pub fn check_update(old: &Policy, new: &Policy) -> Vec<Diagnostic> {
         .collect();
     for (i, before, after) in &pairs {
         if let (Some(before), Some(after)) = (&before.generate, &after.generate)
-            && target(before) != target(after)
+            && targets(before) != targets(after)
         {
             let message = "no synchronization will be performed to the old target resource upon policy updates";
             let finding = Diagnostic::warning("target-changed", rules.index(*i).key("generate"), message);
@@ -62,9 +64,10 @@ fn generating(policy: &Policy) -> impl Iterator<Item = (usize, &Rule)> {
     policy.spec.rules.iter().enumerate().filter(|(_, rule)| rule.generate.is_some())
 }
 
-/// Which object is generated from which: everything but the data.
-fn target(generate: &Generate) -> GenerateParts<'_> {
-    GenerateParts { data: None, ..generate.parts() }
+/// Which objects are generated from which, also in loops: everything but the data.
+fn targets(generate: &Generate) -> Vec<GenerateParts<'_>> {
+    let loops = generate.foreach.iter().flatten().map(GenerateForEach::parts);
+    iter::once(generate.parts()).chain(loops).map(|parts| GenerateParts { data: None, ..parts }).collect()
 }
 
 #[cfg(test)]
@@ -134,6 +137,10 @@ mod tests {
         assert_eq!(found(&list("v1/Secret"), &list("v1/ConfigMap")), ["target-changed spec.rules[0].generate"]);
         assert_eq!(found(&copy("here"), &copy("there")), ["target-changed spec.rules[0].generate"]);
         assert_eq!(found(&copy("here"), &copy("here")), [""; 0]);
+        let each = |what: &str| rule(RULE, &format!("foreach: [{{list: request.object.data, {TARGET}, {what}}}]"));
+        let copies = |name: &str| each(&format!("clone: {{namespace: c, name: {name}}}"));
+        assert_eq!(found(&copies("here"), &copies("there")), ["target-changed spec.rules[0].generate"]);
+        assert_eq!(found(&each("data: {x: 1}"), &each("data: {x: 2}")), [""; 0]);
     }
 
     #[test]

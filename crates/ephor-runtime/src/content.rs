@@ -11,6 +11,10 @@ use sha2::{Digest, Sha256};
 /// The annotation on generated objects that records how they were made.
 pub const OWNERSHIP_ANNOTATION: &str = "ephor.dev/generated";
 
+/// The label on objects that were there before a rule wrote to them. The annotation says so too: whoever takes one of
+/// both away does not make the object one that a rule created.
+pub const ADOPTED_LABEL: &str = "ephor.dev/adopted";
+
 /// Fields of `metadata` that only the server writes.
 const SERVER_OWNED: [&str; 8] = [
     "uid",
@@ -44,18 +48,12 @@ pub fn normalized_content(object: &Value) -> Value {
     Value::object(members)
 }
 
-/// An object without the ownership annotation.
+/// An object without the ownership annotation and the label beside it.
 pub fn without_ownership(object: &Value) -> Value {
     let mut object = object.clone();
-    if object.at(&["metadata", "annotations", OWNERSHIP_ANNOTATION]).is_none() {
-        return object;
-    }
-    if let Some(metadata) = object.as_object_mut().map(|o| o.entry("metadata")).and_then(Value::as_object_mut)
-        && let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
-    {
-        annotations.remove(OWNERSHIP_ANNOTATION);
-        if annotations.is_empty() {
-            metadata.remove("annotations");
+    for (field, key) in [("annotations", OWNERSHIP_ANNOTATION), ("labels", ADOPTED_LABEL)] {
+        if object.at(&["metadata", field, key]).is_some() {
+            set_entry(&mut object, field, key, None);
         }
     }
     object
@@ -82,8 +80,17 @@ pub struct Written {
     pub stored: String,
     /// Whether it was a server-side apply, so that managed fields tell which fields this writer owns.
     pub applied: bool,
-    /// The UID of the object if this process created it. Users can edit annotations, but not this.
-    pub created: Option<Str>,
+    /// Where the object comes from, if this process knows. Users can edit labels and annotations, but not this.
+    pub origin: Option<Origin>,
+}
+
+/// Where an object comes from that a rule wrote to, with its UID.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// This process created it.
+    Created(Str),
+    /// It was there before.
+    Found(Str),
 }
 
 impl Written {
@@ -93,13 +100,18 @@ impl Written {
             sent: fingerprint(&normalized_content(sent)),
             stored: fingerprint(&normalized_content(stored)),
             applied: false,
-            created: None,
+            origin: None,
         }
     }
 
     /// Whether this process created the object.
     pub fn has_created(&self, object: &Value) -> bool {
-        self.created.is_some() && self.created.as_deref() == object.str_at(&["metadata", "uid"])
+        matches!(&self.origin, Some(Origin::Created(uid)) if object.str_at(&["metadata", "uid"]) == Some(uid))
+    }
+
+    /// Whether this process knows that the object with this UID was there before.
+    pub fn has_found(&self, object: &str) -> bool {
+        matches!(&self.origin, Some(Origin::Found(uid)) if uid == object)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use ephor_engine::policy::ProgramKind;
 use ephor_expr::{Map, Str, Value};
-use ephor_runtime::content::{OWNERSHIP_ANNOTATION, set_entry};
+use ephor_runtime::content::{ADOPTED_LABEL, OWNERSHIP_ANNOTATION, Written, set_entry};
 use ephor_runtime::policies::PolicyId;
 
 use super::ownership::OwnershipAnnotation;
@@ -76,6 +76,8 @@ pub struct Claim {
     pub source: Str,
     /// The annotation, if it was made for this object.
     pub annotation: Option<OwnershipAnnotation>,
+    /// Whether annotation or label say that the object was there before its rule wrote to it.
+    pub adopted: bool,
 }
 
 impl Claim {
@@ -103,8 +105,28 @@ impl Claim {
             trigger_namespace: of(TRIGGER, "namespace"),
             source: of(SOURCE, "uid"),
             annotation: OwnershipAnnotation::read(object),
+            adopted: says_adopted(object),
         })
     }
+}
+
+/// Whether annotation or label say that an object was there before its rule wrote to it.
+pub fn says_adopted(object: &Value) -> bool {
+    object.at(&["metadata", "labels", ADOPTED_LABEL]).is_some()
+        || OwnershipAnnotation::read(object).is_some_and(|annotation| annotation.adopted)
+}
+
+/// Whether an object was there before its rule wrote to it: what is remembered of the last write counts, then what the
+/// object says; `None` if neither tells.
+pub fn is_adopted(object: &Value, written: Option<&Written>) -> Option<bool> {
+    if written.is_some_and(|written| written.has_created(object)) {
+        return Some(false);
+    }
+    let uid = object.str_at(&["metadata", "uid"]).unwrap_or_default();
+    if says_adopted(object) || written.is_some_and(|written| written.has_found(uid)) {
+        return Some(true);
+    }
+    OwnershipAnnotation::read(object).map(|_| false)
 }
 
 /// The object without anything that ties it to a rule, so that any rule may take it over.
@@ -113,6 +135,7 @@ pub fn released(object: &Value) -> Value {
     for label in [POLICY_NAME, POLICY_NAMESPACE, RULE_NAME] {
         set_entry(&mut object, "labels", label, None);
     }
+    set_entry(&mut object, "labels", ADOPTED_LABEL, None);
     set_entry(&mut object, "annotations", OWNERSHIP_ANNOTATION, None);
     object
 }

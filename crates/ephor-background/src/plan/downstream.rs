@@ -3,12 +3,12 @@
 use ephor_engine::outcome::Form;
 use ephor_expr::{Str, Value};
 use ephor_runtime::content::{
-    Written, covers, fingerprint, normalized_content, preserve_system_metadata, set_entry, set_meta, with_texts,
-    without_ownership,
+    ADOPTED_LABEL, Written, covers, fingerprint, normalized_content, preserve_system_metadata, set_entry, set_meta,
+    with_texts, without_ownership,
 };
 
 use super::change::{Action, Change, Reason};
-use super::claim::{CLONE_SOURCE, Claim, EXISTING, Owner};
+use super::claim::{CLONE_SOURCE, Claim, EXISTING, Owner, is_adopted};
 use super::identity::ObjectId;
 use super::ownership::OwnershipAnnotation;
 
@@ -56,6 +56,7 @@ impl Wanted {
         with_texts(&mut rendered);
         // A copy is no source, though its source is marked as one.
         set_entry(&mut rendered, "labels", CLONE_SOURCE, None);
+        set_entry(&mut rendered, "labels", ADOPTED_LABEL, None);
         // Where a rule is all of a policy, upstream names none.
         let marked = terms.existing && !owner.policy.kind.is_of_cel();
         set_entry(&mut rendered, "labels", EXISTING, marked.then_some(owner.rule.as_str()));
@@ -83,19 +84,15 @@ impl Wanted {
         if let Some(annotation) = OwnershipAnnotation::read(&self.object) {
             OwnershipAnnotation { adopted: true, ..annotation }.write_to(&mut wanted.object);
         }
+        set_entry(&mut wanted.object, "labels", ADOPTED_LABEL, Some("true"));
         wanted
     }
 
-    /// Whether `live` is an object that no rule created. The annotation says so, and where there is none the labels that
-    /// upstream puts on what this very rule creates.
+    /// Whether `live` is an object that no rule created. Where nothing else tells, the labels do that upstream puts on
+    /// what this very rule creates.
     fn adopts(&self, live: &Value, written: Option<&Written>) -> bool {
-        if written.is_some_and(|written| written.has_created(live)) {
-            return false;
-        }
-        match OwnershipAnnotation::read(live) {
-            Some(annotation) => annotation.adopted,
-            None => Claim::of(live).is_none_or(|claim| !claim.owner.is_rule_of(&self.owner)),
-        }
+        is_adopted(live, written)
+            .unwrap_or_else(|| Claim::of(live).is_none_or(|claim| !claim.owner.is_rule_of(&self.owner)))
     }
 
     fn change(&self, action: Action, reason: Reason) -> Change {

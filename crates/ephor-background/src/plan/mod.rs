@@ -17,7 +17,7 @@ pub mod removal;
 mod tests;
 
 pub use change::{Action, Change, Proof, Reason};
-pub use claim::{Claim, Owner};
+pub use claim::{Claim, Owner, is_adopted, says_adopted};
 pub use downstream::{Terms, Wanted, plan_annotation, plan_downstream};
 pub use identity::ObjectId;
 pub use ownership::OwnershipAnnotation;

@@ -65,13 +65,13 @@ pub struct Removal<'a> {
     pub rendered: bool,
     /// Whether a record other than the object itself names it.
     pub recorded: bool,
-    /// Whether this process remembers creating it, whatever the object says.
-    pub created: bool,
+    /// Whether it was there before its rule wrote to it; see [`super::is_adopted`].
+    pub adopted: bool,
 }
 
 /// What to do about it; `None` if it stays.
 pub fn plan_removal(removal: &Removal<'_>) -> Option<Change> {
-    let Removal { live, claim, cause, terms, rendered, recorded, created } = *removal;
+    let Removal { live, claim, cause, terms, rendered, recorded, adopted } = *removal;
     let annotation = claim.annotation.as_ref();
     // The rule's own word counts before what is noted on the object, which may be older.
     let synchronize = terms.map(|t| t.synchronize).or(annotation.map(|s| s.synchronize))?;
@@ -86,15 +86,15 @@ pub fn plan_removal(removal: &Removal<'_>) -> Option<Change> {
         _ => false,
     };
     if moved && cause == Cause::NoLongerRendered {
-        let action = Action::Replace { before: live.clone(), after: released(live) };
-        return Some(Change::of(live, action, Reason::Released));
+        let after = released(live);
+        return Some(Change::of(live, Action::Replace { before: live.clone(), after }, Reason::Released));
     }
     // It was not copied from the source that is missing.
     if moved && cause == Cause::SourceGone && annotation.is_some_and(|annotation| annotation.form == Form::Clone) {
         return None;
     }
     // Upstream's scenarios have even a copy that was there before go with its source.
-    if annotation.is_some_and(|annotation| annotation.adopted) && !created && cause != Cause::SourceGone {
+    if adopted && cause != Cause::SourceGone {
         let action = Action::Replace { before: live.clone(), after: given_back(live) };
         return Some(Change::of(live, action, cause.reason()));
     }

@@ -42,7 +42,8 @@ fn stored(object: &Value) -> Value {
 
 fn removed(terms: Option<&Terms>, live: &Value, cause: Cause, rendered: bool) -> Option<Change> {
     let claim = Claim::of(live)?;
-    plan_removal(&Removal { live, claim: &claim, cause, terms, rendered, recorded: false, created: false })
+    let adopted = is_adopted(live, None) == Some(true);
+    plan_removal(&Removal { live, claim: &claim, cause, terms, rendered, recorded: false, adopted })
 }
 
 #[test]

@@ -3,12 +3,12 @@
 use ephor_cluster::ErrorKind;
 use ephor_engine::policy::Operation;
 use ephor_expr::{Str, Value};
-use ephor_runtime::content::{Written, fingerprint, normalized_content};
+use ephor_runtime::content::{Origin, Written, fingerprint, normalized_content};
 use ephor_runtime::update_request::ResourceSpec;
 
 use super::context::{POLL_INTERVAL, ReconcileError, TRIES};
 use super::reconciler::PolicyReconciler;
-use crate::plan::{Action, Claim, OwnershipAnnotation, Reason, Wanted, plan_downstream};
+use crate::plan::{Action, Claim, OwnershipAnnotation, Reason, Wanted, plan_downstream, says_adopted};
 use crate::rules::GenerateInfo;
 use crate::state::OwnerState;
 use crate::write_limit::WriteLimit;
@@ -65,16 +65,22 @@ impl PolicyReconciler<'_, '_> {
                             Action::Create(after) | Action::Apply { before: None, after } => (after, true),
                             Action::Delete { before, .. } => (before, false),
                         };
-                        let known = written.as_ref().and_then(|written| written.created.clone());
+                        let known = written.as_ref().and_then(|written| written.origin.clone());
                         let uid = stored.str_at(&["metadata", "uid"]).map(Str::new);
-                        let created = if creates { uid } else { known };
+                        let origin = if creates {
+                            uid.map(Origin::Created)
+                        } else if says_adopted(sent) {
+                            uid.map(Origin::Found)
+                        } else {
+                            known
+                        };
                         {
                             let mut state = self.context.lock();
                             if rule.terms.synchronize {
                                 state.look_after(api_version, &wanted.id);
                             }
                             let applied = matches!(change.action, Action::Apply { .. });
-                            let written = Written { applied, created, ..Written::new(sent, &stored) };
+                            let written = Written { applied, origin, ..Written::new(sent, &stored) };
                             state.note_own(written, &stored, self.context.now);
                             if corrects {
                                 state.recent_writes.record(&wanted.id, content, self.context.now);
@@ -142,7 +148,8 @@ impl PolicyReconciler<'_, '_> {
         if downstream.claim.owner != wanted.owner || !rule.terms.synchronize {
             return Some(false);
         }
-        let adopted = downstream.claim.annotation.as_ref().is_some_and(|annotation| annotation.adopted);
+        let found = state.ownership.written(&wanted.id).is_some_and(|written| written.has_found(&seen.uid));
+        let adopted = downstream.claim.adopted || found;
         let object = if adopted { wanted.adopted().object } else { wanted.object.clone() };
         let sent = fingerprint(&normalized_content(&object));
         let as_written = state.ownership.written(&wanted.id).is_some_and(|w| {
@@ -151,7 +158,8 @@ impl PolicyReconciler<'_, '_> {
         let settled = as_written || downstream.normalized_content == sent;
         if settled && !as_written {
             let stored = downstream.normalized_content.clone();
-            let written = Written { sent, stored, applied: false, created: None };
+            let origin = adopted.then(|| Origin::Found(seen.uid.clone()));
+            let written = Written { sent, stored, applied: false, origin };
             state.ownership.set_written_once(wanted.id.clone(), written);
         }
         Some(settled)

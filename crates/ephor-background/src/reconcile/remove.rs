@@ -4,7 +4,7 @@ use ephor_cluster::ErrorKind;
 
 use super::context::{ReconcileContext, ReconcileError, TRIES};
 use super::reconciler::PolicyReconciler;
-use crate::plan::{Action, Cause, Claim, ObjectId, Removal, Terms, plan_removal};
+use crate::plan::{Action, Cause, Claim, ObjectId, Removal, Terms, is_adopted, plan_removal};
 use crate::queue::{Task, WorkKey};
 use crate::rules::GenerateInfo;
 use crate::trigger::TriggerRef;
@@ -34,10 +34,10 @@ impl ReconcileContext<'_> {
                 self.lock().note(&live, self.now);
                 return Ok(0);
             };
-            let (former, created) = {
+            let (former, adopted) = {
                 let state = self.lock();
                 let former = state.former.get(&(key.policy.clone(), claim.owner.rule.clone())).cloned();
-                (former, state.ownership.written(id).is_some_and(|written| written.has_created(&live)))
+                (former, is_adopted(&live, state.ownership.written(id)) == Some(true))
             };
             let removal = Removal {
                 live: &live,
@@ -46,7 +46,7 @@ impl ReconcileContext<'_> {
                 terms: terms.or(former.as_ref()),
                 rendered,
                 recorded: false,
-                created,
+                adopted,
             };
             let Some(change) = plan_removal(&removal) else { return Ok(0) };
             let lets_go = match &change.action {

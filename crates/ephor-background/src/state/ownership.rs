@@ -161,7 +161,7 @@ mod tests {
     }
 
     fn written() -> Written {
-        Written { sent: String::new(), stored: String::new(), applied: false, created: None }
+        Written { sent: String::new(), stored: String::new(), applied: false, origin: None }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Objects that were there before a rule wrote to them: a rule keeps them in step, and never deletes them.
 
 use ephor_expr::Value;
-use ephor_runtime::content::{OWNERSHIP_ANNOTATION, set_entry};
+use ephor_runtime::content::{ADOPTED_LABEL, OWNERSHIP_ANNOTATION, set_entry};
 
 use super::harness::{Harness, document};
 
@@ -38,6 +38,70 @@ fn ends() -> Vec<End> {
     ]
 }
 
+/// The object is there without any mark of the rule.
+fn check_left(harness: &Harness, taken: &Value, end: &str) {
+    let left = harness.find(SECRET).unwrap_or_else(|| panic!("{end}: deleted"));
+    assert_eq!(left.at(&["metadata", "uid"]), taken.at(&["metadata", "uid"]));
+    let labels = left.at(&["metadata", "labels"]).map(Value::to_json).unwrap_or_default();
+    assert!(!labels.contains("kyverno") && !labels.contains("ephor"), "{end}: {labels}");
+    assert!(left.at(&["metadata", "annotations", OWNERSHIP_ANNOTATION]).is_none(), "{end}");
+}
+
+/// When the marks are taken away.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum When {
+    Running,
+    RightBeforeTheEnd,
+    Stopped,
+}
+
+#[test]
+fn no_mark_that_its_owner_takes_away_makes_it_an_object_of_the_rule() {
+    const ANNOTATION: (&str, &str) = ("annotations", OWNERSHIP_ANNOTATION);
+    const LABEL: (&str, &str) = ("labels", ADOPTED_LABEL);
+    for (marks, when) in [
+        ([ANNOTATION].as_slice(), When::Running),
+        (&[ANNOTATION], When::RightBeforeTheEnd),
+        (&[ANNOTATION], When::Stopped),
+        (&[LABEL], When::Running),
+        (&[LABEL], When::Stopped),
+        (&[ANNOTATION, LABEL], When::Running),
+        (&[ANNOTATION, LABEL], When::RightBeforeTheEnd),
+    ] {
+        for (end, act) in ends() {
+            let mut harness = Harness::new();
+            for object in [SECRET, POLICY, TRIGGER] {
+                harness.apply(object);
+            }
+            harness.settle();
+            if when == When::Stopped {
+                harness.stop();
+            }
+            let mut taken = harness.find(SECRET).unwrap();
+            for (field, key) in marks {
+                assert!(taken.at(&["metadata", field, key]).is_some());
+                set_entry(&mut taken, field, key, None);
+            }
+            harness.apply_object(&taken);
+            match when {
+                When::Running => {
+                    harness.settle();
+                    harness.restart();
+                    harness.settle();
+                }
+                When::RightBeforeTheEnd => {}
+                When::Stopped => {
+                    harness.restart();
+                    harness.settle();
+                }
+            }
+            act(&mut harness);
+            harness.settle();
+            check_left(&harness, &taken, &format!("{end}, {marks:?} gone, {when:?}"));
+        }
+    }
+}
+
 #[test]
 fn an_object_that_was_there_before_is_kept_in_step_and_never_deleted() {
     for server_side_apply in [false, true] {
@@ -57,11 +121,7 @@ fn an_object_that_was_there_before_is_kept_in_step_and_never_deleted() {
                 }
                 act(&mut harness);
                 harness.settle();
-                let left = harness.find(SECRET).unwrap_or_else(|| panic!("{end}: deleted"));
-                assert_eq!(left.at(&["metadata", "uid"]), taken.at(&["metadata", "uid"]));
-                let labels = left.at(&["metadata", "labels"]).map(Value::to_json).unwrap_or_default();
-                assert!(!labels.contains("kyverno"), "{end}: {labels}");
-                assert!(left.at(&["metadata", "annotations", OWNERSHIP_ANNOTATION]).is_none(), "{end}");
+                check_left(&harness, &taken, end);
             }
         }
     }
@@ -71,8 +131,10 @@ fn an_object_that_was_there_before_is_kept_in_step_and_never_deleted() {
 fn an_object_that_the_rule_created_is_deleted_whatever_its_owner_notes_on_it() {
     let edits: [fn(&str) -> Option<String>; 2] =
         [|_| None, |annotation| Some(annotation.replacen('{', r#"{"adopted":true,"#, 1))];
+    let edits = edits.into_iter().flat_map(|edit| [(edit, None), (edit, Some("true"))]);
+    let edits: Vec<_> = edits.collect();
     for (end, act) in ends() {
-        for edit in edits {
+        for (edit, label) in edits.iter().copied() {
             let mut harness = Harness::new();
             harness.apply(POLICY);
             harness.apply(TRIGGER);
@@ -80,6 +142,7 @@ fn an_object_that_the_rule_created_is_deleted_whatever_its_owner_notes_on_it() {
             let mut made = harness.find(SECRET).unwrap();
             let annotation = made.str_at(&["metadata", "annotations", OWNERSHIP_ANNOTATION]).unwrap().to_owned();
             set_entry(&mut made, "annotations", OWNERSHIP_ANNOTATION, edit(&annotation).as_deref());
+            set_entry(&mut made, "labels", ADOPTED_LABEL, label);
             harness.apply_object(&made);
             // The edit is not corrected before the end of the rule.
             act(&mut harness);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ephor_cluster::Cluster;
 use ephor_expr::{Map, Value};
+use ephor_runtime::content::ADOPTED_LABEL;
 use ephor_runtime::policies::PolicyId;
 
 use super::harness::{Harness, document, documents};
@@ -92,8 +93,9 @@ impl PlannedBed {
 /// created.
 fn told(policy: &PolicyId, rule: &str, change: &Change) -> String {
     let uid = |line: &str| line.split_once("-uid: ").map(|(label, _)| format!("{label}-uid"));
-    let lines: Vec<String> =
-        diff::render(change).lines().map(|line| uid(line).unwrap_or_else(|| line.to_owned())).collect();
+    let full = diff::render(change);
+    let known = full.lines().filter(|line| !line.contains(ADOPTED_LABEL));
+    let lines: Vec<String> = known.map(|line| uid(line).unwrap_or_else(|| line.to_owned())).collect();
     format!("{policy} {rule}: {}\n", lines.join("\n").replace(r#""adopted":true,"#, ""))
 }
 

@@ -86,7 +86,7 @@ pub fn plan_removal(removal: &Removal<'_>) -> Option<Change> {
         _ => false,
     };
     if moved && cause == Cause::NoLongerRendered {
-        let after = released(live);
+        let after = if adopted { given_back(live) } else { released(live) };
         return Some(Change::of(live, Action::Replace { before: live.clone(), after }, Reason::Released));
     }
     // It was not copied from the source that is missing.

@@ -255,6 +255,16 @@ fn what_was_there_before_is_deleted_with_its_source_alone() {
 }
 
 #[test]
+fn what_was_there_before_loses_all_labels_when_its_target_moves() {
+    let sync = terms(true);
+    let moved = Terms { references: "r2".into(), ..terms(true) };
+    let live = stored(&wanted(&sync, Form::Data, "a").adopted().object);
+    let change = removed(Some(&moved), &live, Cause::NoLongerRendered, true).unwrap();
+    let Action::Replace { after, .. } = change.action else { panic!() };
+    assert_eq!(after.at(&["metadata", "labels"]), None);
+}
+
+#[test]
 fn labels_alone_prove_nothing() {
     let sync = terms(true);
     let own = stored(&wanted(&sync, Form::Data, "a").object);

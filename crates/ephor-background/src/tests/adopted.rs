@@ -38,6 +38,11 @@ fn ends() -> Vec<End> {
     ]
 }
 
+/// The author gives what the rule makes another name.
+fn moved() -> End {
+    ("target", |harness| harness.apply(&POLICY.replace("name: '{{", "name: 'other-{{")))
+}
+
 /// The object is there without any mark of the rule.
 fn check_left(harness: &Harness, taken: &Value, end: &str) {
     let left = harness.find(SECRET).unwrap_or_else(|| panic!("{end}: deleted"));
@@ -106,7 +111,7 @@ fn no_mark_that_its_owner_takes_away_makes_it_an_object_of_the_rule() {
 fn an_object_that_was_there_before_is_kept_in_step_and_never_deleted() {
     for server_side_apply in [false, true] {
         for restart in [false, true] {
-            for (end, act) in ends() {
+            for (end, act) in ends().into_iter().chain([moved()]) {
                 let policy = POLICY.replace("spec:\n", &format!("spec:\n  useServerSideApply: {server_side_apply}\n"));
                 let mut harness = Harness::new();
                 harness.apply(SECRET);

@@ -6,7 +6,7 @@ use ephor_cluster::object;
 use ephor_expr::{Map, Value};
 use rustc_hash::FxHasher;
 
-use super::write::{Controller, condition, count, number, owned_by};
+use super::write::{Controller, condition, number, owned_by};
 
 /// The label that tells the Pods of one template from those of another.
 const HASH: &str = "pod-template-hash";
@@ -28,15 +28,22 @@ fn one(controller: &Controller, deployment: &Value) {
     let wanted = number(deployment, &["spec", "replicas"], 1);
     let sets = controller.controlled("apps/v1", "ReplicaSet", deployment);
     let present = sets.iter().find(|set| object::name(set) == name);
+    // A template that comes back is the newest revision again, as `kubectl rollout undo` expects.
+    let newest = sets.iter().filter(|set| object::name(set) != name).map(revision).max().unwrap_or_default() + 1;
+    let revision = present.map_or(0, revision).max(newest).to_string();
     match present {
         None => {
-            let set = replica_set(deployment, &template, &name, &hash, sets.len() + 1);
+            let set = replica_set(deployment, &template, &name, &hash, &revision);
             if let Err(error) = controller.create(set) {
                 tracing::debug!(%error, name, "a Deployment stays without its ReplicaSet");
             }
         }
-        Some(set) => controller.set_spec(set, Value::from([("replicas", Value::Int(wanted))])),
+        Some(set) => {
+            controller.set_spec(set, Value::from([("replicas", Value::Int(wanted))]));
+            controller.annotate(set, REVISION, &revision);
+        }
     }
+    controller.annotate(deployment, REVISION, &revision);
     for old in sets.iter().filter(|set| object::name(set) != name) {
         controller.set_spec(old, Value::from([("replicas", Value::Int(0))]));
     }
@@ -75,6 +82,11 @@ fn one(controller: &Controller, deployment: &Value) {
     );
 }
 
+/// Which of a Deployment's templates a `ReplicaSet` has.
+fn revision(set: &Value) -> u64 {
+    set.str_at(&["metadata", "annotations", REVISION]).and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
 /// A short name for a template, of the letters that Kubernetes uses.
 pub(super) fn hash_of(template: &Value) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -104,11 +116,11 @@ fn labelled(mut value: Value, path: &[&str], hash: &str) -> Value {
     value
 }
 
-fn replica_set(deployment: &Value, template: &Value, name: &str, hash: &str, revision: usize) -> Value {
+fn replica_set(deployment: &Value, template: &Value, name: &str, hash: &str, revision: &str) -> Value {
     let selector = deployment.at(&["spec", "selector"]).cloned().unwrap_or_default();
     let labels = template.at(&["metadata", "labels"]).cloned().unwrap_or_else(|| Value::object(Map::new()));
     let metadata = Value::from([
-        ("annotations", Value::from([(REVISION, count(revision).to_json().into())])),
+        ("annotations", Value::from([(REVISION, Value::from(revision))])),
         ("labels", labelled(labels, &[], hash)),
         ("name", Value::from(name)),
         ("namespace", Value::from(object::namespace(deployment))),

@@ -159,4 +159,44 @@ mod tests {
         sizes.sort_unstable();
         assert_eq!(sizes, [0, 3]);
     }
+
+    #[test]
+    fn revisions_count_templates_and_one_that_comes_back_is_the_newest() {
+        let revision = |found: &Value| {
+            found.str_at(&["metadata", "annotations", "deployment.kubernetes.io/revision"]).unwrap_or("-").to_owned()
+        };
+        let cluster = settled(&WORKLOADS[..1]);
+        let deployments = cluster.resolve("apps/v1", "Deployment").unwrap();
+        for (image, of_deployment, of_sets) in
+            [("x", "1", ["1"].as_slice()), ("y", "2", &["1", "2"]), ("x", "3", &["2", "3"])]
+        {
+            let web = cluster.get(&deployments, Some("default"), "web").unwrap().to_json();
+            let web = web
+                .replace(r#""image":"x""#, r#""image":"y""#)
+                .replace(r#""image":"y""#, &format!(r#""image":"{image}""#));
+            cluster.update(&deployments, Value::from_json(&web).unwrap(), &WriteOptions::default()).unwrap();
+            settle(&cluster);
+            assert_eq!(revision(&cluster.get(&deployments, Some("default"), "web").unwrap()), of_deployment);
+            let mut sets: Vec<String> = all(&cluster, "apps/v1", "ReplicaSet").iter().map(revision).collect();
+            sets.sort();
+            assert_eq!(sets, of_sets);
+        }
+    }
+
+    #[test]
+    fn tests_of_a_chart_succeed() {
+        for (name, hook, policy, phase) in [
+            ("test", "test", "Never", "Succeeded"),
+            ("two", "post-install, test-success", "Never", "Succeeded"),
+            ("other", "post-install", "Never", "Running"),
+            ("always", "test", "Always", "Running"),
+        ] {
+            let pod = format!(
+                "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: default, annotations: {{helm.sh/hook: '{hook}'}}}},
+                  spec: {{restartPolicy: {policy}, containers: [{{name: c, image: x}}]}}}}"
+            );
+            let cluster = settled(&[pod.as_str()]);
+            assert_eq!(status(&cluster, "v1", "Pod", &["phase"]), format!("\"{phase}\""), "{name}");
+        }
+    }
 }

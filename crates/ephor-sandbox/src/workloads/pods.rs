@@ -16,7 +16,7 @@ pub(super) fn is_ready(pod: &Value) -> bool {
     conditions.iter().any(|c| c.str_at(&["type"]) == Some("Ready") && c.str_at(&["status"]) == Some("True"))
 }
 
-/// Gives every Pod the status of one that runs; the Pods of Jobs have succeeded.
+/// Gives every Pod the status of one that runs; the Pods of Jobs and of Helm's tests have succeeded.
 pub(super) fn start(kubelet: &Controller) {
     for pod in kubelet.list("v1", "Pod") {
         let gated =
@@ -28,13 +28,17 @@ pub(super) fn start(kubelet: &Controller) {
     }
 }
 
-fn is_of_job(pod: &Value) -> bool {
+/// Whether a Pod's processes come to an end: those of a Job, and of a test that `helm test` waits for.
+fn ends(pod: &Value) -> bool {
     let owners = pod.at(&["metadata", "ownerReferences"]).and_then(Value::as_array).unwrap_or_default();
-    owners.iter().any(|owner| owner.str_at(&["kind"]) == Some("Job"))
+    let hooks = pod.str_at(&["metadata", "annotations", "helm.sh/hook"]).unwrap_or_default();
+    let is_test = hooks.split(',').any(|hook| matches!(hook.trim(), "test" | "test-success"));
+    let runs_once = owners.is_empty() && pod.str_at(&["spec", "restartPolicy"]) == Some("Never");
+    owners.iter().any(|owner| owner.str_at(&["kind"]) == Some("Job")) || is_test && runs_once
 }
 
 fn status(pod: &Value) -> Value {
-    let of_job = is_of_job(pod);
+    let ended_well = ends(pod);
     let begun = pod.at(&["status", "startTime"]).cloned().unwrap_or_else(now);
     let running = Value::from([("running", Value::from([("startedAt", begun.clone())]))]);
     let ended = Value::from([(
@@ -46,20 +50,20 @@ fn status(pod: &Value) -> Value {
             ("startedAt", begun.clone()),
         ]),
     )]);
-    let reason = if of_job { "PodCompleted" } else { "" };
+    let reason = if ended_well { "PodCompleted" } else { "" };
     let conditions = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"]
         .into_iter()
-        .filter(|name| !of_job || !matches!(*name, "Ready" | "ContainersReady"))
+        .filter(|name| !ended_well || !matches!(*name, "Ready" | "ContainersReady"))
         .map(|name| condition(pod, name, reason, ""));
     let ip = address(object::text(pod, "uid"), 10, 244);
-    let state = if of_job { &ended } else { &running };
+    let state = if ended_well { &ended } else { &running };
     Value::from([
         ("conditions", Value::array(conditions.collect())),
         ("containerStatuses", containers(pod, "containers", state)),
         ("ephemeralContainerStatuses", containers(pod, "ephemeralContainers", &running)),
         ("hostIP", Value::from(HOST)),
         ("initContainerStatuses", containers(pod, "initContainers", &ended)),
-        ("phase", Value::from(if of_job { "Succeeded" } else { "Running" })),
+        ("phase", Value::from(if ended_well { "Succeeded" } else { "Running" })),
         ("podIP", Value::from(ip.as_str())),
         ("podIPs", Value::array(vec![Value::from([("ip", Value::from(ip))])])),
         ("qosClass", pod.at(&["status", "qosClass"]).cloned().unwrap_or_else(|| Value::from("BestEffort"))),

@@ -75,6 +75,14 @@ impl Controller {
         self.merge(found, "spec", spec, Part::Object);
     }
 
+    /// Sets an annotation, if that changes anything.
+    pub(super) fn annotate(&self, found: &Value, key: &'static str, text: &str) {
+        if found.str_at(&["metadata", "annotations", key]) != Some(text) {
+            let annotations = Value::from([("annotations", Value::from([(key, Value::from(text))]))]);
+            self.merge(found, "metadata", annotations, Part::Object);
+        }
+    }
+
     /// Merges members into the object under a key, if that changes anything. The next pass repeats what is refused.
     pub(super) fn merge(&self, found: &Value, key: &'static str, wanted: Value, part: Part) {
         let present = found.get(key).unwrap_or(&Value::Null);

@@ -550,6 +550,20 @@ mod tests {
     }
 
     #[test]
+    fn parameters_of_a_policy_with_a_namespace_are_of_no_cluster_scoped_kind() {
+        let parameters = |name: Option<&str>| Fetch::Parameters {
+            api_version: "v1".into(),
+            kind: "Node".into(),
+            namespace: Some("team-a".into()),
+            home: "team-a".into(),
+            name: name.map(Str::new),
+        };
+        let answers = [Some("worker"), Some("none-of-this-name"), None].map(|name| asked(&parameters(name)));
+        assert!(matches!(&answers[0], Fact::Failed(why) if !why.contains("worker")), "{answers:?}");
+        assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
+    }
+
+    #[test]
     fn a_question_within_a_namespace_shows_nothing_of_cluster_scoped_kinds() {
         for fetch in [
             object("v1", "Namespace", "team-a", "team-a"),

@@ -53,7 +53,8 @@ impl Params {
         let question = Fetch::Parameters {
             api_version: self.api_version.clone(),
             kind: self.kind.clone(),
-            namespace: self.namespace.clone(),
+            // A namespaced policy reads its own namespace. Named, it also keeps cluster-scoped kinds from being read.
+            namespace: self.namespace.clone().or_else(|| world.namespace().map(Str::new)),
             home: Str::new(home),
             name: self.name.clone(),
         };

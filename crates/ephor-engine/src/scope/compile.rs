@@ -9,7 +9,7 @@ use super::template::{Expr, Key, Part, Template, Variable};
 use crate::diagnostic::Diagnostic;
 
 /// How deep variables nest in each other.
-const MAX_NESTING: usize = 32;
+pub(super) const MAX_NESTING: usize = 32;
 
 /// What a lone `{{ @ }}` stands for: the field at the same place of this object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,14 +152,16 @@ impl<'d> Compiler<'d> {
             }
             let mut next = Holed { text: String::with_capacity(holed.text.len()), holes: Vec::new() };
             let mut holes = holed.holes.into_iter();
-            let mut from = 0;
+            // `start` is how long the policy's own text is up to `from`.
+            let (mut from, mut start) = (0, 0);
             for place in found {
                 let part = |from: usize, to: usize| holed.text.get(from..to).unwrap_or_default();
                 let plain = part(from, place.start);
                 next.text.push_str(plain);
+                let filled = next.holes.len();
                 next.holes.extend(holes.by_ref().take(holes_in(plain)));
+                start += written(plain, next.holes.get(filled..).unwrap_or_default()).len();
                 let own: Vec<Hole> = holes.by_ref().take(holes_in(place.body(&holed.text))).collect();
-                let start = written(&next.text, &next.holes).len();
                 let source = written(part(place.start, place.end), &own);
                 let body = at_expression(place.body(&holed.text), self.at, inner);
                 let offset = start + place.body_start - place.start;
@@ -167,6 +169,7 @@ impl<'d> Compiler<'d> {
                     Ok(expr) => {
                         let written = written(&body, &own).into();
                         let holes = own.into_iter().map(|hole| hole.variable).collect();
+                        start += source.len();
                         next.holes.push(Hole { variable: Variable { expr, holes, written, offset }, source });
                     }
                     Err(error) => {

@@ -2,6 +2,8 @@
 
 use ephor_expr::jmespath::{Expression, HOLE, RootKind};
 
+use super::compile::MAX_NESTING;
+
 /// One `{{ … }}` in a text: byte offsets of the whole and of the trimmed expression inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
@@ -39,17 +41,25 @@ pub fn variables(text: &str) -> Vec<Found> {
 pub fn enclosing(text: &str) -> (Vec<Expression>, String) {
     let mut expressions = Vec::new();
     let mut text = text.to_owned();
-    loop {
+    // What nests deeper does not compile.
+    for _ in 0..MAX_NESTING {
         let found = variables(&text);
         if found.is_empty() {
-            return (expressions, text);
+            break;
         }
         let bodies = found.iter().map(|place| place.body(&text)).filter(|body| body.contains(HOLE));
         expressions.extend(bodies.filter_map(|body| Expression::compile_with_holes(body, RootKind::Names).ok()));
-        for place in found.iter().rev() {
-            text.replace_range(place.start..place.end, HOLE.encode_utf8(&mut [0; 4]));
+        let mut holed = String::with_capacity(text.len());
+        let mut from = 0;
+        for place in &found {
+            holed.push_str(text.get(from..place.start).unwrap_or_default());
+            holed.push(HOLE);
+            from = place.end;
         }
+        holed.push_str(text.get(from..).unwrap_or_default());
+        text = holed;
     }
+    (expressions, text)
 }
 
 /// Whether a text holds a variable, or an escape that resolving would take away.
@@ -101,7 +111,11 @@ fn describe(text: &str, start: usize, end: usize) -> Found {
 
 #[cfg(test)]
 mod tests {
+    use ephor_expr::value::Path;
+
     use super::*;
+    use crate::scope::compile::{AtBase, Compiler};
+    use crate::scope::template::Template;
 
     #[test]
     fn innermost_variables_are_found() {
@@ -124,5 +138,28 @@ mod tests {
             let got: Vec<_> = variables(text).iter().map(|f| f.body(text)).collect();
             assert_eq!(&got, want, "{text}");
         }
+    }
+
+    /// A policy of a megabyte must not keep the threads busy that follow policies: with a step for each pair of
+    /// variables this test takes minutes.
+    #[test]
+    fn texts_with_many_variables_are_read_once() {
+        let many = "{{ request.object.metadata.name }}".repeat(50_000);
+        let mut found = Vec::new();
+        let template = Compiler::new(AtBase::Object, &mut found).text(&many.as_str().into(), &Path::root());
+        assert!(matches!(&template, Template::Text(parts) if parts.len() == 50_000));
+        assert_eq!(found, []);
+        assert_eq!(enclosing(&many).1, HOLE.to_string().repeat(50_000));
+        let deep = format!("{}a{}", "{{ ".repeat(100_000), " }}".repeat(100_000));
+        assert_eq!(enclosing(&deep).0.len(), MAX_NESTING - 1);
+    }
+
+    #[test]
+    fn a_finding_is_where_its_variable_stands_whatever_comes_before_it() {
+        let text = "é{{ a.{{ b }}.c }}-{{ k }}-{{ d( }}";
+        let mut found = Vec::new();
+        Compiler::new(AtBase::Object, &mut found).text(&text.into(), &Path::root());
+        let [finding] = &found[..] else { panic!("{found:?}") };
+        assert!(finding.offset.is_some_and(|offset| text[..offset].contains("{{ d(")), "{finding:?}");
     }
 }

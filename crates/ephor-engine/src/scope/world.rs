@@ -132,8 +132,12 @@ impl<'e> World<'e> {
         };
         let object = objects.iter().find(|object| object.str_at(&["metadata", "namespace"]) != Some(own))?;
         let kind = object.str_at(&["kind"]).unwrap_or("object");
-        let name = object.str_at(&["metadata", "name"]).unwrap_or_default();
-        Some(format!("{kind} `{name}` is not in namespace `{own}`, which is all that a Policy of it may read"))
+        // Of a list, even the names are not the policy's to know.
+        let name = match fetch {
+            Fetch::Object { name, .. } => format!(" `{name}`"),
+            _ => String::new(),
+        };
+        Some(format!("{kind}{name} is not in namespace `{own}`, which is all that a Policy of it may read"))
     }
 
     /// What merges configurations by the schema of their kind; `None` where no schema is known.

@@ -249,12 +249,12 @@ impl<'v> de::MapAccess<'v> for Members<'_, 'v> {
     type Error = WalkError;
 
     fn next_key_seed<K: DeserializeSeed<'v>>(&mut self, seed: K) -> Result<Option<K::Value>, WalkError> {
-        let Some(key) = self.map.keys().nth(self.next) else { return Ok(None) };
+        let Some(key) = self.map.entries().get(self.next).map(|(key, _)| key) else { return Ok(None) };
         seed.deserialize(BorrowedStrDeserializer::new(key.as_str())).map(Some)
     }
 
     fn next_value_seed<T: DeserializeSeed<'v>>(&mut self, seed: T) -> Result<T::Value, WalkError> {
-        let Some((key, value)) = self.map.iter().nth(self.next) else {
+        let Some((key, value)) = self.map.entries().get(self.next) else {
             return Err(de::Error::custom("value without a key"));
         };
         self.next += 1;

@@ -13,7 +13,7 @@ pub struct Limits {
     pub values: usize,
     /// The memory of all requests in work at once, in bytes.
     pub in_work: usize,
-    /// The part of `in_work` that one peer may hold.
+    /// The part of `in_work` that one peer may hold. A review that would take more is denied.
     pub peer: usize,
     /// The memory of a request besides its body and long headers: its stream, and the task that serves it.
     pub request: usize,
@@ -52,8 +52,8 @@ impl Default for Limits {
         Self {
             body: 2 * OBJECT * ESCAPED + ENVELOPE,
             values: 4 << 20,
-            in_work: 128 << 20,
-            peer: 80 << 20,
+            in_work: 192 << 20,
+            peer: 160 << 20,
             request: 8 << 10,
             heads: 64 << 20,
             peer_heads: 32 << 20,

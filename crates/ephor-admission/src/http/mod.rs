@@ -52,6 +52,7 @@ mod head;
 mod head_quota;
 mod limits;
 mod memory_quota;
+mod meter;
 pub mod plain;
 mod reading;
 mod sending;

@@ -7,10 +7,8 @@ use http_body_util::BodyExt as _;
 use tokio::time::timeout_at;
 
 use super::memory_quota::Share;
+use super::meter::Meter;
 use super::{Limits, Refused};
-
-/// What a value takes in memory besides its text.
-const VALUE: usize = size_of::<ephor_expr::Value>();
 
 /// How much of a body that is too long is kept, to find in it which request it is.
 const HEAD: usize = 64 << 10;
@@ -55,7 +53,7 @@ async fn fill(body: &mut Body, share: &mut Share, limits: &Limits, until: Instan
     let until = until.into();
     let put_out = share.put_out();
     let mut bytes = Vec::new();
-    let mut values = 0;
+    let (mut values, mut meter) = (0, Meter::default());
     loop {
         let next = async {
             tokio::select! {
@@ -68,12 +66,15 @@ async fn fill(body: &mut Body, share: &mut Share, limits: &Limits, until: Instan
             share.arrived();
             return Ok(Read::Whole(bytes));
         };
-        let found = separators(&chunk);
-        values += found;
+        values += separators(&chunk);
+        // Its text is there twice while it is parsed.
+        let cost = 2 * chunk.len() + meter.cost(&chunk);
         let too_much = if bytes.len() + chunk.len() > limits.body {
             Some("bytes")
         } else if values > limits.values {
             Some("values")
+        } else if share.bytes() + cost > limits.peer {
+            Some("values for the memory that one caller may take")
         } else {
             None
         };
@@ -82,9 +83,6 @@ async fn fill(body: &mut Body, share: &mut Share, limits: &Limits, until: Instan
             bytes.truncate(HEAD);
             return Ok(Read::TooMuch(bytes, what));
         }
-        // A review takes no more than what a peer may hold: the largest are judged one after the other.
-        // Its text is there twice while it is parsed.
-        let cost = (2 * chunk.len() + found * VALUE).min(limits.peer.saturating_sub(share.bytes()));
         tokio::select! {
             biased;
             () = put_out.notified() => return Err(Refused::NoRoom),

@@ -318,6 +318,7 @@ async fn what_cannot_be_read_is_denied_where_failures_are_ignored_too() {
     for (object, why) in [
         (format!("{{\"a\":\"{}\"}}", "x".repeat(5000)), "bytes"),
         (format!("{{\"a\":[0{}]}}", ",0".repeat(1000)), "values"),
+        (format!("{{\"a\":[[]{}]}}", ",[]".repeat(200)), "memory"),
         ("{".to_owned(), "not JSON"),
         ("[]".to_owned(), "expected an object"),
     ] {

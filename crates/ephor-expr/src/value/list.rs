@@ -24,7 +24,10 @@ impl List {
 }
 
 impl From<Vec<Value>> for List {
-    fn from(items: Vec<Value>) -> Self {
+    fn from(mut items: Vec<Value>) -> Self {
+        if items.len() <= items.capacity() / 2 {
+            items.shrink_to_fit();
+        }
         Self(items)
     }
 }

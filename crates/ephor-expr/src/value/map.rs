@@ -172,6 +172,10 @@ impl FromIterator<(Str, Value)> for Map {
     /// Collects members; of several with one key the last wins.
     fn from_iter<I: IntoIterator<Item = (Str, Value)>>(iter: I) -> Self {
         let mut entries: Vec<(Str, Value)> = iter.into_iter().collect();
+        // Vectors begin with room for four entries, and most objects have fewer.
+        if entries.len() <= entries.capacity() / 2 {
+            entries.shrink_to_fit();
+        }
         if !entries.windows(2).all(|w| w[0].0 < w[1].0) {
             // A stable sort keeps equal keys in order of arrival; dedup drops the earlier of each pair.
             entries.sort_by(|a, b| a.0.cmp(&b.0));

@@ -34,6 +34,7 @@ pub fn router(live: Live, token: &str, lookup: Lookup) -> Router {
     Router::new()
         .route("/ephor/", get(|| async { file("text/html; charset=utf-8", include_str!("page/index.html")) }))
         .route("/ephor/page.js", get(|| async { file("text/javascript", include_str!("page/page.js")) }))
+        .route("/ephor/feed.js", get(|| async { file("text/javascript", include_str!("page/feed.js")) }))
         .route("/ephor/view.js", get(|| async { file("text/javascript", include_str!("page/view.js")) }))
         .route("/ephor/page.css", get(|| async { file("text/css", include_str!("page/page.css")) }))
         .route("/ephor/events", get(events))
@@ -152,7 +153,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_page_can_do_nothing_but_show() {
-        for path in ["/ephor/", "/ephor/page.js", "/ephor/view.js", "/ephor/page.css"] {
+        for path in ["/ephor/", "/ephor/page.js", "/ephor/feed.js", "/ephor/view.js", "/ephor/page.css"] {
             let response = get(&Live::new(), path).await;
             assert_eq!(response.status(), StatusCode::OK);
             assert_eq!(response.headers()[header::CONTENT_SECURITY_POLICY], CONTENT_POLICY, "{path}");

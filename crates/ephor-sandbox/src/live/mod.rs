@@ -5,6 +5,8 @@
 //! gets all of it first and every change after, as server-sent events. The page needs no network beyond this server.
 
 mod decision;
+#[cfg(test)]
+mod feed_tests;
 mod http;
 mod stream;
 

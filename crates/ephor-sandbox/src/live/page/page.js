@@ -1,16 +1,9 @@
 // The live view: keeps the lists, filters decisions and follows the events of the sandbox.
 "use strict";
 
-// As many as the server keeps.
-const KEPT = { decision: 500, request: 100 };
 const FILTERS = ["verdict", "policy", "namespace", "text", "unmatched"];
 
-// Decisions and requests without a policy, newest first, each with its list item.
-const entries = [];
-// How many there were of each topic, also those that are not kept.
-const totals = { decision: 0, request: 0 };
-// Entries that wait until the reader is back at the top.
-let waiting = [];
+const feed = new Feed();
 // The decisions that were opened because they are the newest, or the newest of those allowed with violations.
 let opened = [];
 
@@ -22,28 +15,13 @@ const filter = () => ({
   unmatched: byId("unmatched").checked,
 });
 
-function matches(entry, wanted) {
-  const { decision } = entry;
-  if (entry.topic === "request") return wanted.unmatched && wanted.policy === "" && inText(entry, wanted);
-  return (wanted.verdict === "" || entry.outcome === wanted.verdict)
-    && (wanted.policy === "" || decision.rules.some((rule) => rule.policy === wanted.policy))
-    && inText(entry, wanted);
-}
-
-function inText(entry, wanted) {
-  return (wanted.namespace === "" || entry.decision.namespace === wanted.namespace)
-    && (wanted.text === "" || entry.searched.includes(wanted.text));
-}
-
 function counts() {
-  const wanted = filter();
-  const shown = entries.filter((entry) => matches(entry, wanted)).length;
-  const total = totals.decision + (wanted.unmatched ? totals.request : 0);
-  const kept = entries.filter((entry) => wanted.unmatched || entry.topic === "decision").length;
-  const latest = kept < total ? `latest ${kept} of ${total}` : `${total || ""}`;
-  byId("decisions-count").textContent = shown < kept ? `${shown} shown, ${latest}` : latest;
+  const { total, shown, news, text } = feed.counts(filter());
+  byId("decisions-count").textContent = text;
   byId("no-decisions").hidden = total > 0;
   byId("none-shown").hidden = total === 0 || shown > 0;
+  byId("news").textContent = `${news} new`;
+  byId("news").hidden = news === 0;
 }
 
 // Offers each policy and namespace that a decision names.
@@ -60,7 +38,7 @@ function offer(id, values) {
 
 function applyFilter() {
   const wanted = filter();
-  for (const entry of entries) entry.item.hidden = !matches(entry, wanted);
+  for (const entry of feed.entries) entry.item.hidden = !matches(entry, wanted);
   counts();
 }
 
@@ -83,7 +61,6 @@ function add(entry) {
   const list = byId("decisions");
   entry.item = decisionItem(entry.decision, objectExists);
   entry.item.hidden = !matches(entry, filter());
-  entries.unshift(entry);
   list.prepend(entry.item);
   const details = entry.item.firstElementChild;
   if (!entry.item.hidden) {
@@ -99,41 +76,45 @@ function add(entry) {
     details.firstElementChild.addEventListener("click", () => { delete details.dataset.auto; });
     opened.push({ details, violates });
   }
-  const same = entries.filter((other) => other.topic === entry.topic);
-  for (const old of same.slice(KEPT[entry.topic])) {
-    entries.splice(entries.indexOf(old), 1);
-    old.item.remove();
-  }
+  details.addEventListener("toggle", releaseAtTop);
+  for (const old of feed.add(entry)) old.item.remove();
 }
 
-// Whether new entries would move what the reader looks at.
-const isReading = () => byId("decisions").getBoundingClientRect().top < 0;
+// Whether new entries would move what the reader looks at: the page is scrolled, or a decision that the reader opened is
+// in the window.
+function isReading() {
+  if (scrollY > 0) return true;
+  const inWindow = (element) => element.getBoundingClientRect().top < innerHeight;
+  return [...byId("decisions").querySelectorAll("details[open]:not([data-auto])")].some(inWindow);
+}
 
 function release() {
-  const list = waiting;
-  waiting = [];
-  list.forEach(add);
-  byId("news").hidden = true;
+  feed.release().forEach(add);
   counts();
+}
+
+function releaseAtTop() {
+  if (feed.waiting.length > 0 && !isReading()) release();
 }
 
 function received(topic, event) {
   const decision = JSON.parse(event.data);
-  totals[topic] = Number(event.lastEventId);
-  const searched = plainText(decision).toLowerCase() + " " + place(decision).toLowerCase();
-  const entry = { topic, decision, outcome: outcome(decision).name, searched };
-  if (topic === "decision") offer("policy", decision.rules.map((rule) => rule.policy));
+  feed.totals[topic] = Number(event.lastEventId);
+  const entry = {
+    topic,
+    decision,
+    outcome: outcome(decision).name,
+    namespace: decision.namespace,
+    policies: decision.rules.map((rule) => rule.policy),
+    searched: plainText(decision).toLowerCase() + " " + place(decision).toLowerCase(),
+  };
+  if (topic === "decision") offer("policy", entry.policies);
   offer("namespace", [decision.namespace]);
   if (isReading()) {
-    waiting.push(entry);
-    const wanted = filter();
-    const count = waiting.filter((other) => matches(other, wanted)).length;
-    byId("news").textContent = `${count} new`;
-    byId("news").hidden = count === 0;
-    // What waits is bounded as what is listed.
-    if (waiting.length > KEPT.decision) waiting.shift();
+    feed.wait(entry, filter());
+    counts();
   } else {
-    if (waiting.length > 0) release();
+    if (feed.waiting.length > 0) release();
     add(entry);
     counts();
   }
@@ -156,12 +137,9 @@ function listen() {
   };
   events.addEventListener("open", () => {
     // The sandbox sends everything again after a break.
-    entries.length = 0;
-    waiting = [];
+    feed.clear();
     opened = [];
-    totals.decision = totals.request = 0;
     byId("decisions").replaceChildren();
-    byId("news").hidden = true;
     counts();
     state("connected", "connected");
   });
@@ -178,7 +156,7 @@ for (const id of FILTERS) byId(id).addEventListener("input", applyFilter);
 byId("clear").addEventListener("click", () => show({}));
 byId("news").addEventListener("click", () => {
   release();
-  byId("h-decisions").scrollIntoView({ block: "start" });
+  scrollTo(0, 0);
 });
-addEventListener("scroll", () => { if (waiting.length > 0 && !isReading()) release(); }, { passive: true });
+addEventListener("scroll", releaseAtTop, { passive: true });
 listen();

@@ -130,6 +130,21 @@ fn fixed_policies_judge_as_before() {
 }
 
 #[test]
+fn a_file_behind_a_linked_directory_is_not_rewritten() {
+    let directory = TempDir::new().unwrap();
+    let outside = TempDir::new().unwrap();
+    let precious = outside.path().join("a.yaml");
+    std::fs::write(&precious, POLICIES).unwrap();
+    std::fs::create_dir(directory.path().join("x")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), directory.path().join("x/sub")).unwrap();
+    let absolute = directory.path().join("x/sub").to_string_lossy().into_owned();
+    for argument in ["x/sub", "x/sub/a.yaml", "x/*/*.yaml", "x/sub/../sub/a.yaml", absolute.as_str()] {
+        assert_eq!(ephor(directory.path(), &["check", "--fix", argument]).0, Some(2), "{argument}");
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), POLICIES, "{argument}");
+    }
+}
+
+#[test]
 fn a_file_behind_a_link_is_not_rewritten() {
     let directory = TempDir::new().unwrap();
     let outside = TempDir::new().unwrap();

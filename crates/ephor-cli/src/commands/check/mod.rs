@@ -216,7 +216,8 @@ fn write_fixes(args: &Args, ui: &Ui) -> anyhow::Result<Exit> {
         // What cannot be read is reported by the check that follows.
         let Ok(file) = load::read(&path) else { continue };
         let Some(fixed) = fix::fix(&file.text) else { continue };
-        if let Err(error) = fresh::replace(&path, &fixed.text) {
+        let written = refuse_links(&path, &args.paths).and_then(|()| fresh::replace(&path, &fixed.text));
+        if let Err(error) = written {
             ui.say(&format!("error: cannot write `{}`: {error}", path.display()));
             exit = Exit::CouldNot;
             continue;
@@ -229,6 +230,21 @@ fn write_fixes(args: &Args, ui: &Ui) -> anyhow::Result<Exit> {
         ui.say(&format!("fixed {spellings} old spelling{} in {files} file{}", plural(spellings), plural(files)));
     }
     Ok(exit)
+}
+
+/// Refuses a file that is reached through a link: a directory that somebody else wrote must not lead out of itself. Of an
+/// absolute path, what comes before the end of its argument is the user's own.
+fn refuse_links(path: &Path, arguments: &[String]) -> io::Result<()> {
+    let prefix = |argument: &String| {
+        let plain = Path::new(argument).components().take_while(|part| {
+            let text = part.as_os_str().to_string_lossy();
+            !text.contains(['*', '?', '[', '{'])
+        });
+        let plain: PathBuf = plain.collect();
+        path.starts_with(&plain).then(|| plain.components().count())
+    };
+    let own = if path.is_absolute() { arguments.iter().filter_map(prefix).max().unwrap_or(1) } else { 1 };
+    path.ancestors().filter(|part| part.components().count() >= own).try_for_each(fresh::refuse_link)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::files::{self, FileObject};
 use crate::ui::Ui;
 
 /// How often the files are looked at.
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The files of the arguments, with what shows that one was written.
 type Stamps = Vec<(PathBuf, Option<SystemTime>, u64)>;
@@ -25,25 +25,37 @@ type Stamps = Vec<(PathBuf, Option<SystemTime>, u64)>;
 pub(super) struct Watched {
     arguments: Vec<String>,
     objects: Vec<FileObject>,
+    /// The files as they were read.
     stamps: Stamps,
+    /// The files at the last look.
+    pending: Option<Stamps>,
 }
 
 impl Watched {
     /// Follows the files of the arguments, which held these objects.
     pub(super) fn new(arguments: Vec<String>, objects: Vec<FileObject>) -> Self {
         let stamps = stamps(&arguments);
-        Self { arguments, objects, stamps }
+        Self { arguments, objects, stamps, pending: None }
     }
 
     /// Applies changes until the stop signal.
     pub(super) fn follow(&mut self, sandbox: &Sandbox, stop: &CancellationToken, ui: &Ui) {
         while !stop.wait(POLL_INTERVAL) {
-            let now = stamps(&self.arguments);
-            if now != self.stamps {
-                self.stamps = now;
+            if self.settled(stamps(&self.arguments)) {
                 self.reload(sandbox, ui);
             }
         }
+    }
+
+    /// Whether the files differ from those that were read last, and did not change since the last look. An editor that
+    /// empties a file and then writes it shows an empty file for a moment, in which everything seems to be gone.
+    fn settled(&mut self, now: Stamps) -> bool {
+        let before = self.pending.replace(now);
+        if self.pending.as_ref() == Some(&self.stamps) || self.pending != before {
+            return false;
+        }
+        self.stamps = self.pending.take().unwrap_or_default();
+        true
     }
 
     fn reload(&mut self, sandbox: &Sandbox, ui: &Ui) {
@@ -80,4 +92,21 @@ fn stamps(arguments: &[String]) -> Stamps {
         (path, written, metadata.map_or(0, |metadata| metadata.len()))
     };
     paths.into_iter().map(stamp).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_size(size: u64) -> Stamps {
+        vec![(PathBuf::from("a.yaml"), None, size)]
+    }
+
+    #[test]
+    fn files_are_read_when_they_have_stopped_changing() {
+        let mut watched = Watched { arguments: Vec::new(), objects: Vec::new(), stamps: of_size(9), pending: None };
+        let looks = [9, 9, 0, 12, 12, 12, 0, 12, 7, 7];
+        let read: Vec<bool> = looks.iter().map(|size| watched.settled(of_size(*size))).collect();
+        assert_eq!(read, [false, false, false, false, true, false, false, false, false, true]);
+    }
 }

@@ -18,9 +18,17 @@
 {{ .Values.metricsConfig.name | default (printf "%s-metrics" (include "ephor.name" .)) }}
 {{- end }}
 
-{{/* The account of a role: (list . component values) */}}
+{{/* The account of a role: (list . component values). Roles in one process have one. */}}
 {{- define "ephor.accountName" -}}
-{{ (index . 2).rbac.serviceAccount.name | default (printf "%s-%s" (include "ephor.name" (index . 0)) (index . 1)) }}
+{{- $component := index . 1 }}
+{{- $role := index . 2 }}
+{{- with index . 0 -}}
+{{- if .Values.allInOne.enabled }}
+{{- $component = "admission-controller" }}
+{{- $role = .Values.admissionController }}
+{{- end }}
+{{- $role.rbac.serviceAccount.name | default (printf "%s-%s" (include "ephor.name" .) $component) }}
+{{- end }}
 {{- end }}
 
 {{/* Labels by which Deployments, Services and roles find what is theirs: (list . component) */}}

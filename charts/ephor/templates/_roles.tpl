@@ -9,6 +9,7 @@ The account of a role of Ephor, its cluster role, which gathers others by label,
 {{- $extra := concat ($rbac.coreClusterRole.extraResources | default list) ($rbac.clusterRole.extraResources | default list) }}
 {{- with index . 0 -}}
 {{- $name := include "ephor.name" . }}
+{{- if or (eq $component "admission-controller") (not .Values.allInOne.enabled) -}}
 apiVersion: v1
 kind: ServiceAccount
 automountServiceAccountToken: {{ $rbac.serviceAccount.automountServiceAccountToken }}
@@ -22,6 +23,7 @@ metadata:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 ---
+{{- end }}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:

@@ -34,6 +34,7 @@ pub struct Write {
 
 type ReviewHook = Box<dyn Fn(&Value) -> bool + Send>;
 type CallHook = Box<dyn FnMut() -> Option<ClusterError> + Send>;
+type WatchHook = Box<dyn FnMut() -> Box<dyn Watch> + Send>;
 type ListHook = Box<dyn FnMut(&mut List) + Send>;
 type Hook = Box<dyn FnMut(&Write) -> Option<ClusterError> + Send>;
 
@@ -56,6 +57,7 @@ struct State {
     lists: usize,
     after_lists: Option<ListHook>,
     every_watch: Option<CallHook>,
+    watches: Option<WatchHook>,
     late: Option<Late>,
 }
 
@@ -130,6 +132,13 @@ impl FaultyCluster {
     #[must_use]
     pub fn before_watches(self, hook: impl FnMut() -> Option<ClusterError> + Send + 'static) -> Self {
         self.state().every_watch = Some(Box::new(hook));
+        self
+    }
+
+    /// Answers each watch with one made here.
+    #[must_use]
+    pub fn with_watches(self, make: impl FnMut() -> Box<dyn Watch> + Send + 'static) -> Self {
+        self.state().watches = Some(Box::new(make));
         self
     }
 
@@ -324,7 +333,11 @@ impl Cluster for FaultyCluster {
     fn watch(&self, resource: &Resource, query: &WatchQuery) -> Result<Box<dyn Watch>, ClusterError> {
         self.alive()?;
         let failed = self.state().every_watch.as_mut().and_then(|hook| hook());
-        failed.map_or_else(|| self.inner.watch(resource, query), Err)
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let made = self.state().watches.as_mut().map(|make| make());
+        made.map_or_else(|| self.inner.watch(resource, query), Ok)
     }
 
     fn raw(&self, request: &RawRequest) -> Result<Value, ClusterError> {

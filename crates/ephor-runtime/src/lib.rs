@@ -3,7 +3,7 @@
 //! Everything here works over `dyn` [`Cluster`](ephor_cluster::Cluster): a real one in production, one in memory in
 //! tests and in the sandbox. Controllers are plain threads that end when their [`CancellationToken`] says so. No module serves HTTP.
 //!
-//! - [`watcher`]: lists and watches of one kind. [`policies`]: stored policies, compiled. [`settings`]: flags and
+//! - [`watcher`]: lists and watches of one kind. [`shared_watches`]: one stream for all roles of a process. [`policies`]: stored policies, compiled. [`settings`]: flags and
 //!   environment. [`config`]: the ConfigMap.
 //! - [`facts`]: the one loop around the engine ([`facts::evaluate`]) and answers from a cluster. [`network`]: service
 //!   calls. [`globalcontext`]: cached data that all policies read. [`kinds`]: what discovery says about kinds in rules.
@@ -36,6 +36,7 @@ pub mod redact;
 pub mod results;
 pub mod schemas;
 pub mod settings;
+pub mod shared_watches;
 pub mod threads;
 pub mod traits;
 pub mod update_request;

@@ -1,4 +1,4 @@
-//! `ephor dev`: Ephor on a cluster to try it on, with both roles in this process.
+//! `ephor dev`: Ephor on a cluster to try it on, with all roles in this process.
 //!
 //! It applies what an installation has beside its Pods (the namespace, the kinds, the settings, the accounts that
 //! policies are checked against) and serves the webhooks from this machine. At the end the webhooks go, so that nothing
@@ -8,12 +8,12 @@ use std::net::IpAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use ephor_cluster::{Cluster, ErrorKind, Patch, WriteOptions};
 use ephor_expr::{Str, Value};
 use ephor_install::manifests::{Release, Rendered, render};
 use ephor_install::uninstall::Uninstall;
-use ephor_runtime::settings::{AdmissionSettings, BackgroundSettings, environment};
+use ephor_runtime::settings::{AllSettings, environment};
 use ephor_server::serve;
 
 use super::access::AccessArgs;
@@ -28,7 +28,7 @@ use crate::ui::Ui;
   ephor dev --kubeconfig FILE
   ephor dev --server-ip 192.168.1.5 --port 9444
 
-Both roles run until Ctrl-C, which removes the webhooks. Policies, their kinds and what was generated stay in the cluster;
+All roles run until Ctrl-C, which removes the webhooks. Policies, their kinds and what was generated stay in the cluster;
 `ephor uninstall` removes the rest. For a cluster that people depend on, install Ephor: `ephor install --print`.")]
 pub(super) struct Args {
     /// The address by which the API server reaches this machine.
@@ -47,48 +47,44 @@ const OF_PODS: [&str; 4] = ["Deployment", "Service", "PodDisruptionBudget", "Net
 /// How long the API server may take to serve a new kind.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Installs what is needed and runs both roles until it is told to stop.
+/// Installs what is needed and runs all roles until it is told to stop.
 pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let mut flags = args.access.flags();
     flags.push("--disableMetrics=true".to_owned());
-    let background =
-        BackgroundSettings::parse(&flags, &environment()).map_err(|error| CommandError::Other(error.into()))?;
-    let release = Release { namespace: background.common.namespace.clone(), ..Release::default() };
+    let namespace = AllSettings::parse(&flags, &environment()).map_err(|error| CommandError::Other(error.into()))?;
+    let namespace = namespace.admission.common.namespace;
+    let release = Release { namespace, ..Release::default() };
     let rendered = render(&release).context("cannot install what Ephor needs")?;
     flags.extend([format!("--serverIP={}", args.server_ip), format!("--webhookServerPort={}", args.port)]);
     flags.extend(account_flags(&rendered).map(str::to_owned));
-    let admission =
-        AdmissionSettings::parse(&flags, &environment()).map_err(|error| CommandError::Other(error.into()))?;
-    log(&admission.common.log);
+    let settings = AllSettings::parse(&flags, &environment()).map_err(|error| CommandError::Other(error.into()))?;
+    let common = &settings.admission.common;
+    log(&common.log);
     let stop = stop_on_signals()?;
-    let cluster = connect(&admission.common, "ephor-admission-controller", Writes::Repeated)?;
+    let cluster = connect(common, "ephor", Writes::Repeated)?;
+    let writes_once = connect(common, "ephor", Writes::Once)?;
+    // A process that cannot serve must change nothing, and in particular not remove the webhooks of one that can.
+    serve::can_listen(args.server_ip, args.port).map_err(|error| CommandError::Other(error.into()))?;
     install(&*cluster, rendered).context("cannot install what Ephor needs")?;
-    let worker = {
-        let cluster = connect(&background.common, "ephor-background-controller", Writes::Once)?;
-        let stop = stop.clone();
-        thread::Builder::new().name("background".to_owned()).spawn(move || {
-            let ended = serve::background(&cluster, &background, &stop);
-            // Neither role goes on without the other.
-            stop.cancel();
-            ended
-        })?
-    };
-    let served = serve::admission(&cluster, &admission, &stop);
-    stop.cancel();
-    let worked = worker.join().map_err(|_| anyhow!("the background role failed"))?;
-    let gone = remove_webhooks(&*cluster, &release)?;
-    ui.say(&format!("removed {gone} webhook configurations"));
-    served.and(worked).map_err(|error| CommandError::Other(error.into()))?;
+    let served = serve::all(&cluster, &writes_once, &settings, &stop);
+    if another_leads(&*cluster, &release.namespace) {
+        ui.say("the webhooks stay: another process serves them");
+    } else {
+        let gone = remove_webhooks(&*cluster, &release)?;
+        ui.say(&format!("removed {gone} webhook configurations"));
+    }
+    served.map_err(|error| CommandError::Other(error.into()))?;
     Ok(Exit::Clean)
 }
 
-/// The flags of the installed admission role that name the account whose permissions a policy needs. Policies are
+/// The flags of the installed admission role that name the accounts whose permissions a policy needs. Policies are
 /// checked as they are in an installation, although this process itself may do all that its kubeconfig allows.
 fn account_flags(rendered: &Rendered) -> impl Iterator<Item = &str> {
     let containers = |object| Value::at(object, &["spec", "template", "spec", "containers"]).and_then(Value::as_array);
     let args = |container| Value::at(container, &["args"]).and_then(Value::as_array);
     let all = rendered.objects.iter().filter_map(containers).flatten().filter_map(args).flatten();
-    all.filter_map(Value::as_str).filter(|flag| flag.starts_with("--backgroundServiceAccountName="))
+    all.filter_map(Value::as_str)
+        .filter(|flag| flag.split_once('=').is_some_and(|(name, _)| name.ends_with("ServiceAccountName")))
 }
 
 /// Applies the objects of an installation that are not about its Pods, kinds before what is of them.
@@ -140,6 +136,14 @@ fn served(cluster: &dyn Cluster, definition: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Whether the admission role is led by a process that goes on. A leader gives its lease back when it ends.
+fn another_leads(cluster: &dyn Cluster, namespace: &str) -> bool {
+    let lease = cluster
+        .resolve("coordination.k8s.io/v1", "Lease")
+        .and_then(|resource| cluster.get(&resource, Some(namespace), serve::ADMISSION_LEASE));
+    lease.is_ok_and(|lease| !text(&lease, &["spec", "holderIdentity"]).is_empty())
+}
+
 /// Removes the webhook configurations; gives their number.
 fn remove_webhooks(cluster: &dyn Cluster, release: &Release) -> anyhow::Result<usize> {
     let uninstall = Uninstall {
@@ -184,11 +188,29 @@ mod tests {
     }
 
     #[test]
-    fn policies_are_checked_against_the_installed_background_account() {
+    fn policies_are_checked_against_the_installed_accounts() {
         let rendered = render(&Release { namespace: "try".into(), ..Release::default() }).unwrap();
         let flags: Vec<String> = account_flags(&rendered).map(str::to_owned).collect();
-        let settings = AdmissionSettings::parse(&flags, &environment()).unwrap();
+        let settings = AllSettings::parse(&flags, &environment()).unwrap().admission;
         assert_eq!(settings.background_account, "system:serviceaccount:try:kyverno-background-controller");
+        assert_eq!(settings.cleanup_account, "system:serviceaccount:try:kyverno-cleanup-controller");
+    }
+
+    #[test]
+    fn webhooks_are_those_of_the_process_that_leads() {
+        let cluster = MemoryCluster::default();
+        install(&cluster, render(&Release::default()).unwrap()).unwrap();
+        assert!(!another_leads(&cluster, "kyverno"));
+        let leases = cluster.resolve("coordination.k8s.io/v1", "Lease").unwrap();
+        for (holder, leads) in [("someone", true), ("", false)] {
+            let lease = format!(
+                r#"{{"metadata":{{"name":"kyverno","namespace":"kyverno"}},"spec":{{"holderIdentity":"{holder}"}}}}"#
+            );
+            let lease = Value::from_json(&lease).unwrap();
+            let _ = cluster.delete(&leases, Some("kyverno"), "kyverno", &ephor_cluster::DeleteOptions::default());
+            cluster.create(&leases, lease, &WriteOptions::default()).unwrap();
+            assert_eq!(another_leads(&cluster, "kyverno"), leads);
+        }
     }
 
     #[test]

@@ -25,6 +25,9 @@ pub(super) struct Args {
     /// A file with values of the chart (repeatable; later files count more, `--set` counts most).
     #[arg(long, short = 'f', value_name = "FILE")]
     values: Vec<PathBuf>,
+    /// Run all roles in one process: for small clusters. The same as `--set allInOne.enabled=true`.
+    #[arg(long)]
+    all_in_one: bool,
     /// Leave the Namespace itself out.
     #[arg(long)]
     no_namespace: bool,
@@ -33,8 +36,11 @@ pub(super) struct Args {
 /// Prints the manifests.
 pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     let values: Vec<_> = args.values.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
-    let release =
-        Release { namespace: args.namespace.as_str().into(), values, settings: args.set.clone(), ..Release::default() };
+    let mut settings = args.set.clone();
+    if args.all_in_one {
+        settings.push("allInOne.enabled=true".to_owned());
+    }
+    let release = Release { namespace: args.namespace.as_str().into(), values, settings, ..Release::default() };
     let mut rendered = render(&release).map_err(|error| anyhow!(error))?;
     for ignored in &rendered.ignored {
         ui.say(&format!("note: {ignored}"));

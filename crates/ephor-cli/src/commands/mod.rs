@@ -80,7 +80,7 @@ enum Command {
     Plan(plan::Args),
     /// Sum up policy reports of a cluster or of files, the worst first.
     Report(report::Args),
-    /// Run a controller: admission, background or reports.
+    /// Run a role in a cluster: admission, background, reports, cleanup, or all.
     Serve(serve::Args),
     /// Run policy tests.
     Test(test::Args),

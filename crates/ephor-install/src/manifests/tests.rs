@@ -1,5 +1,9 @@
 //! What is rendered for which values.
 
+use std::collections::BTreeMap;
+
+use ephor_runtime::settings::AllSettings;
+
 use super::*;
 
 const FROM_KYVERNO: &str = include_str!("../../../../charts/ephor/examples/from-kyverno.yaml");
@@ -43,6 +47,36 @@ fn switches_leave_parts_out() {
     assert_eq!(names(&less, "Deployment"), ["kyverno-admission-controller"]);
     assert_eq!(names(&less, "PodDisruptionBudget"), ["kyverno-admission-controller"]);
     assert!(names(&less, "ServiceAccount").iter().all(|name| !name.contains("background")));
+}
+
+#[test]
+fn all_in_one_is_one_process_with_one_account() {
+    let objects = rendered(&["allInOne.enabled=true,cleanupController.enabled=false,fullnameOverride=own"]);
+    assert_eq!(names(&objects, "Deployment"), ["own-admission-controller"]);
+    assert_eq!(names(&objects, "ServiceAccount"), ["own-admission-controller"]);
+    for binding in objects.iter().filter(|object| object.get("subjects").is_some()) {
+        let subjects = binding.get("subjects").and_then(Value::as_array).unwrap();
+        let subject = subjects.iter().filter_map(|subject| subject.str_at(&["name"]));
+        assert_eq!(subject.collect::<Vec<_>>(), ["own-admission-controller"], "{binding:?}");
+    }
+    let bindings = names(&objects, "ClusterRoleBinding");
+    for role in ["admission", "background", "reports"] {
+        assert!(bindings.contains(&format!("own:{role}-controller")), "{role}: {bindings:?}");
+    }
+
+    let containers = ["spec", "template", "spec", "containers"];
+    let deployment = objects.iter().find(|object| object.str_at(&["kind"]) == Some("Deployment")).unwrap();
+    let container = deployment.at(&containers).and_then(Value::as_array).unwrap().first().unwrap();
+    let arguments = container.get("args").and_then(Value::as_array).unwrap();
+    let arguments: Vec<String> = arguments.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect();
+    assert_eq!(arguments[..3], ["serve", "all", "--roles=admission,background,reports"]);
+    let settings = AllSettings::parse(&arguments[2..], &BTreeMap::new()).unwrap();
+    assert_eq!(settings.admission.background_account, "system:serviceaccount:kyverno:own-admission-controller");
+    assert!(settings.background.is_some() && settings.reports.is_some() && settings.cleanup.is_none());
+
+    let settings = vec!["allInOne.enabled=true,reports.storage=aggregated".to_owned()];
+    let error = render(&Release { settings, ..Release::default() }).unwrap_err();
+    assert!(error.to_string().contains("reports.storage must be stored"), "{error}");
 }
 
 #[test]
@@ -124,6 +158,15 @@ fn a_misspelt_value_is_refused_with_the_nearest() {
     let error = render(&Release { settings, ..Release::default() }).unwrap_err();
     let told = "the chart has no value `admissionController.replics` (did you mean `replicas`?)";
     assert_eq!(error.to_string(), told);
+    for (setting, nearest) in [
+        ("reportsController.resources.limit.memory=1Gi", "did you mean `limits`?"),
+        ("reportsController.startupProbe.failureThreshhold=3", "did you mean `failureThreshold`?"),
+        ("admissionController.podSecurityContext.runAsUsr=3", "did you mean `runAsUser`?"),
+        ("admissionController.container.securityContext.privilegd=true", "did you mean `privileged`?"),
+    ] {
+        let error = render(&Release { settings: vec![setting.to_owned()], ..Release::default() }).unwrap_err();
+        assert!(error.to_string().contains(nearest), "{setting}: {error}");
+    }
 }
 
 #[test]
@@ -284,6 +327,12 @@ fn undescribed(root: &Value, schema: &Value, values: &Value, path: &str, missing
     for (name, property) in properties.unwrap_or_default() {
         let path = format!("{path}.{name}");
         let own = ["x-ephor-ignored", "x-ephor-missing"].iter().all(|key| property.get(key).is_none());
+        // What is handed to Kubernetes as it is has no defaults here.
+        let of_kubernetes = ["probe", "resources", "securityContext", "podSecurityContext"];
+        let target = property.str_at(&["$ref"]).and_then(|reference| reference.rsplit('/').next()).unwrap_or_default();
+        if of_kubernetes.contains(&target) && values.get(name).is_some() {
+            continue;
+        }
         if !own || name == "featuresOverride" || name == "defaultRegistry" || only_missing(root, property) {
             continue;
         }

@@ -2,7 +2,7 @@
 //!
 //! Ephor's own: `--context`, `--shadow`, `--clientCAFile` and `--clientNames` (the client certificate that callers of
 //! the webhooks must show), `--healthPort` (probes of the background, reports and cleanup roles, over plain
-//! HTTP; 0, the default: none), `--cleanupServiceAccountName`, `--cleanup-limit`. What can change while running stands in the `ConfigMap` ([`crate::config`]).
+//! HTTP; 0, the default: none), `--cleanupServiceAccountName`, `--cleanup-limit`, `--roles`. What can change while running stands in the `ConfigMap` ([`crate::config`]).
 
 mod parse;
 mod table;
@@ -18,7 +18,7 @@ use ephor_reports::report::Reported;
 use crate::network::{InvalidRule, ServiceRules};
 use crate::policies::ExceptionScope;
 pub use parse::SettingsError;
-use parse::Values;
+use parse::{Reader, Values};
 use table::For;
 
 /// The environment of the process, as far as settings look.
@@ -224,6 +224,19 @@ pub struct CleanupSettings {
     pub health_port: Option<u16>,
 }
 
+/// What `ephor serve all` is told: the settings of each role.
+#[derive(Debug, Clone)]
+pub struct AllSettings {
+    /// The admission role, which every such process has.
+    pub admission: AdmissionSettings,
+    /// The background role.
+    pub background: Option<BackgroundSettings>,
+    /// The reports role.
+    pub reports: Option<ReportsSettings>,
+    /// The cleanup role.
+    pub cleanup: Option<CleanupSettings>,
+}
+
 /// Where `ephor serve reports` keeps reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReportStorage {
@@ -249,8 +262,16 @@ pub struct AggregatedSettings {
 impl AdmissionSettings {
     /// Reads flags and environment.
     pub fn parse(arguments: &[String], environment: &BTreeMap<String, String>) -> Result<Self, SettingsError> {
-        let values = parse::parse(For::Admission, arguments, environment)?;
-        let common = CommonSettings::of(&values, environment, "kyverno-admission-controller")?;
+        let values = parse::parse(Reader::Alone(For::Admission), arguments, environment)?;
+        Self::of(&values, environment, "kyverno-admission-controller")
+    }
+
+    fn of(
+        values: &Values,
+        environment: &BTreeMap<String, String>,
+        default_account: &str,
+    ) -> Result<Self, SettingsError> {
+        let common = CommonSettings::of(values, environment, default_account)?;
         let port = values.port("webhookServerPort");
         let timeout = values.count("webhookTimeout");
         if !(1..=30).contains(&timeout) {
@@ -258,7 +279,7 @@ impl AdmissionSettings {
         }
         let secret = |kind: &str| format!("{}.{}.svc.kyverno-tls-{kind}", common.service, common.namespace);
         Ok(Self {
-            server_address: server_address(&values, port)?,
+            server_address: server_address(values, port)?,
             shadow: values.switch("shadow"),
             webhook_timeout: timeout,
             port,
@@ -297,8 +318,16 @@ impl AdmissionSettings {
 impl BackgroundSettings {
     /// Reads flags and environment.
     pub fn parse(arguments: &[String], environment: &BTreeMap<String, String>) -> Result<Self, SettingsError> {
-        let values = parse::parse(For::Background, arguments, environment)?;
-        let common = CommonSettings::of(&values, environment, "kyverno-background-controller")?;
+        let values = parse::parse(Reader::Alone(For::Background), arguments, environment)?;
+        Self::of(&values, environment, "kyverno-background-controller")
+    }
+
+    fn of(
+        values: &Values,
+        environment: &BTreeMap<String, String>,
+        default_account: &str,
+    ) -> Result<Self, SettingsError> {
+        let common = CommonSettings::of(values, environment, default_account)?;
         let interval = environment.get("BACKGROUND_SCAN_INTERVAL").map_or("1h", String::as_str);
         let scan_interval = ephor_expr::scalar::duration::Duration::parse(interval)
             .ok()
@@ -325,7 +354,15 @@ const RESULTS: [&str; 5] = ["pass", "fail", "warn", "error", "skip"];
 impl ReportsSettings {
     /// Reads flags and environment.
     pub fn parse(arguments: &[String], environment: &BTreeMap<String, String>) -> Result<Self, SettingsError> {
-        let values = parse::parse(For::Reports, arguments, environment)?;
+        let values = parse::parse(Reader::Alone(For::Reports), arguments, environment)?;
+        Self::of(&values, environment, "kyverno-reports-controller")
+    }
+
+    fn of(
+        values: &Values,
+        environment: &BTreeMap<String, String>,
+        default_account: &str,
+    ) -> Result<Self, SettingsError> {
         let allowed_results: Vec<Str> = values.list("allowedResults").into_iter().map(Str::from).collect();
         if allowed_results.iter().any(|result| !RESULTS.contains(&result.as_str())) {
             return Err(
@@ -337,7 +374,7 @@ impl ReportsSettings {
             return Err(values.refuse("backgroundScanInterval", "more than nothing"));
         }
         Ok(Self {
-            common: CommonSettings::of(&values, environment, "kyverno-reports-controller")?,
+            common: CommonSettings::of(values, environment, default_account)?,
             workers: usize::try_from(values.count("backgroundScanWorkers").max(1)).unwrap_or(usize::MAX),
             scan_interval,
             skip_resource_filters: values.switch("skipResourceFilters"),
@@ -361,17 +398,70 @@ impl ReportsSettings {
 impl CleanupSettings {
     /// Reads flags and environment.
     pub fn parse(arguments: &[String], environment: &BTreeMap<String, String>) -> Result<Self, SettingsError> {
-        let values = parse::parse(For::Cleanup, arguments, environment)?;
+        let values = parse::parse(Reader::Alone(For::Cleanup), arguments, environment)?;
+        Self::of(&values, environment, "kyverno-cleanup-controller")
+    }
+
+    fn of(
+        values: &Values,
+        environment: &BTreeMap<String, String>,
+        default_account: &str,
+    ) -> Result<Self, SettingsError> {
         let ttl_interval = values.time("ttlReconciliationInterval");
         if ttl_interval.is_zero() {
             return Err(values.refuse("ttlReconciliationInterval", "more than nothing"));
         }
         let limit = usize::try_from(values.count("cleanup-limit")).unwrap_or(usize::MAX);
         Ok(Self {
-            common: CommonSettings::of(&values, environment, "kyverno-cleanup-controller")?,
+            common: CommonSettings::of(values, environment, default_account)?,
             ttl_interval,
             limit: Some(limit).filter(|limit| *limit != 0),
             health_port: Some(values.port("healthPort")).filter(|port| *port != 0),
+        })
+    }
+}
+
+impl AllSettings {
+    /// Reads flags and environment. The roles share one account; unless flags say otherwise, policies are checked
+    /// against it for what the other roles do.
+    pub fn parse(arguments: &[String], environment: &BTreeMap<String, String>) -> Result<Self, SettingsError> {
+        const ACCOUNT: &str = "kyverno-admission-controller";
+        let read = |role| parse::parse(Reader::Together(role), arguments, environment);
+        let values = read(For::Together)?;
+        let roles = values.list("roles");
+        let known = ["admission", "background", "reports", "cleanup"];
+        if roles.iter().any(|role| !known.contains(&role.as_str())) || !roles.iter().any(|role| role == "admission") {
+            return Err(values.refuse(
+                "roles",
+                "`admission`, and of `background`, `reports` and `cleanup` any, with commas between",
+            ));
+        }
+        let has = |role: &str| roles.iter().any(|named| named == role);
+        let mut admission = AdmissionSettings::of(&read(For::Admission)?, environment, ACCOUNT)?;
+        let own = admission.common.own_account();
+        for (role, account) in [
+            ("background", &mut admission.background_account),
+            ("reports", &mut admission.reports_account),
+            ("cleanup", &mut admission.cleanup_account),
+        ] {
+            if account.is_empty() && has(role) {
+                account.clone_from(&own);
+            }
+        }
+        let background = BackgroundSettings::of(&read(For::Background)?, environment, ACCOUNT)?;
+        let values = read(For::Reports)?;
+        let reports = ReportsSettings::of(&values, environment, ACCOUNT)?;
+        if reports.storage != ReportStorage::Stored {
+            return Err(
+                values.refuse("reports-storage", "`stored`: reports in memory need a role with a port of its own")
+            );
+        }
+        let cleanup = CleanupSettings::of(&read(For::Cleanup)?, environment, ACCOUNT)?;
+        Ok(Self {
+            admission,
+            background: has("background").then_some(background),
+            reports: has("reports").then_some(reports),
+            cleanup: has("cleanup").then_some(cleanup),
         })
     }
 }

@@ -68,13 +68,56 @@ pub(super) struct Values {
     pub(super) without_effect: Vec<(&'static str, &'static str)>,
 }
 
+/// Whose flags are read.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Reader {
+    /// A role that is alone in its process.
+    Alone(For),
+    /// One of the roles of a process. Flags of the others are known and do not count. A flag of several roles is the
+    /// admission role's if that has it: there is one certificate, one port and one switch for results of requests.
+    Together(For),
+}
+
+impl Reader {
+    /// Whether the flag counts for the role.
+    fn takes(self, flag: &Flag) -> bool {
+        let (Self::Alone(role) | Self::Together(role)) = self;
+        let own = flag.role == For::All || flag.role == role;
+        own && match self {
+            Self::Alone(_) => true,
+            Self::Together(_) => is_of_together(flag),
+        }
+    }
+
+    /// Whether the flag may be given.
+    fn accepts(self, flag: &Flag) -> bool {
+        match self {
+            Self::Alone(_) => self.takes(flag),
+            Self::Together(_) => is_of_together(flag),
+        }
+    }
+
+    /// Whether the role asks for the flag's value.
+    fn needs(self, flag: &Flag) -> bool {
+        let (Self::Alone(role) | Self::Together(role)) = self;
+        flag.role == For::All || flag.role == role
+    }
+}
+
+/// Whether a process with all roles has the flag.
+fn is_of_together(flag: &Flag) -> bool {
+    let of_admission = || FLAGS.iter().any(|other| other.role == For::Admission && other.name == flag.name);
+    // The port of the webhooks answers probes.
+    flag.role == For::Admission || (flag.name != "healthPort" && !of_admission())
+}
+
 /// Reads arguments and toggles for a role.
 pub(super) fn parse(
-    role: For,
+    reader: Reader,
     arguments: &[String],
     variables: &BTreeMap<String, String>,
 ) -> Result<Values, SettingsError> {
-    let known = || FLAGS.iter().filter(|flag| flag.role == For::All || flag.role == role);
+    let known = || FLAGS.iter().filter(|flag| reader.accepts(flag));
     let mut values = Values { texts: BTreeMap::new(), without_effect: Vec::new() };
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
@@ -86,7 +129,9 @@ pub(super) fn parse(
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (body, None),
         };
-        let flag = known().find(|flag| flag.name == name).ok_or_else(|| SettingsError::UnknownFlag {
+        let named = || known().filter(|flag| flag.name == name);
+        let flag = named().find(|flag| reader.takes(flag)).or_else(|| named().next());
+        let flag = flag.ok_or_else(|| SettingsError::UnknownFlag {
             name: name.to_owned(),
             near: nearest(name, known().map(|flag| flag.name))
                 .and_then(|near| known().map(|f| f.name).find(|n| *n == near)),
@@ -96,7 +141,9 @@ pub(super) fn parse(
             None if flag.shape == Shape::Switch => "true".to_owned(),
             None => rest.next().ok_or(SettingsError::NoValue(flag.name))?.clone(),
         };
-        values.take(flag, value, &format!("flag `--{}`", flag.name))?;
+        if reader.takes(flag) {
+            values.take(flag, value, &format!("flag `--{}`", flag.name))?;
+        }
     }
     for (variable, value) in variables.iter().filter(|(name, _)| name.starts_with("FLAG_")) {
         // The environment is shared by all roles: toggles of another one are known and do not count.
@@ -105,11 +152,11 @@ pub(super) fn parse(
             let near = nearest(variable, names()).and_then(|near| names().find(|name| *name == near));
             SettingsError::UnknownVariable { name: variable.clone(), near }
         })?;
-        if (flag.role == For::All || flag.role == role) && !values.texts.contains_key(flag.name) && !value.is_empty() {
+        if reader.takes(flag) && !values.texts.contains_key(flag.name) && !value.is_empty() {
             values.take(flag, value.clone(), &format!("variable `{variable}`"))?;
         }
     }
-    for flag in known() {
+    for flag in FLAGS.iter().filter(|flag| reader.needs(flag)) {
         values.texts.entry(flag.name).or_insert_with(|| flag.default.to_owned());
     }
     Ok(values)

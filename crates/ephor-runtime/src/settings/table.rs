@@ -17,6 +17,8 @@ pub(super) enum For {
     Reports,
     /// `ephor serve cleanup`.
     Cleanup,
+    /// `ephor serve all`, for what is about several roles in one process.
+    Together,
 }
 
 /// What a value looks like.
@@ -77,7 +79,7 @@ impl Flag {
     }
 }
 
-use For::{Admission, All, Background, Cleanup, Reports};
+use For::{Admission, All, Background, Cleanup, Reports, Together};
 use Shape::{Count, Number, Port, Switch, Text, Time};
 
 const NO_IMAGES: &str = "image verification is not part of this version";
@@ -147,6 +149,8 @@ pub(super) const FLAGS: &[Flag] = &[
     flag(All, "httpBlocklist", Text, "").or_variable("FLAG_HTTP_BLOCKLIST"),
     flag(All, "httpAllowlist", Text, "").or_variable("FLAG_HTTP_ALLOWLIST"),
     flag(All, "protectManagedResources", Switch, "false").or_variable("FLAG_PROTECT_MANAGED_RESOURCES"),
+    // Several roles in one process.
+    flag(Together, "roles", Text, "admission,background,reports,cleanup"),
     // Admission.
     flag(Admission, "serverIP", Text, ""),
     flag(Admission, "shadow", Switch, "false"),

@@ -145,3 +145,44 @@ fn the_cleanup_role_takes_upstreams_flags() {
     );
     assert!(parse(&["--ttlReconciliationInterval=0s"]).is_err());
 }
+
+#[test]
+fn roles_in_one_process_take_the_flags_of_all() {
+    let parse = |arguments: &[&str]| {
+        let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        AllSettings::parse(&arguments, &BTreeMap::new())
+    };
+    let settings = parse(&[]).unwrap();
+    assert!(settings.background.is_some() && settings.reports.is_some() && settings.cleanup.is_some());
+    let own = "system:serviceaccount:kyverno:kyverno-admission-controller";
+    let told = &settings.admission;
+    for account in [&told.background_account, &told.reports_account, &told.cleanup_account] {
+        assert_eq!(account, own);
+    }
+
+    let settings = parse(&["--genWorkers", "3", "--webhookTimeout=5", "--servicePort=8", "--backgroundScanWorkers=4"]);
+    let settings = settings.unwrap();
+    assert_eq!((settings.admission.webhook_timeout, settings.admission.service_port), (5, 8));
+    assert_eq!(settings.background.as_ref().unwrap().workers, 3);
+    assert_eq!(settings.reports.as_ref().unwrap().workers, 4);
+    for common in [&settings.admission.common, &settings.cleanup.as_ref().unwrap().common] {
+        assert_eq!(common.without_effect, []);
+    }
+
+    // The switch of the admission role, which the reports role would refuse.
+    assert!(!parse(&["--admissionReports=false"]).unwrap().admission.admission_reports);
+    let some = parse(&["--roles=admission,reports"]).unwrap();
+    assert!(some.background.is_none() && some.reports.is_some() && some.cleanup.is_none());
+    assert_eq!(some.admission.background_account, "");
+    for (flag, error) in [
+        ("--roles=reports", "`admission`, and of"),
+        ("--roles=admission,images", "`admission`, and of"),
+        ("--reports-storage=aggregated", "need a role with a port"),
+        ("--healthPort=1", "unknown flag `--healthPort`"),
+        ("--genWorker=1", "did you mean `--genWorkers`?"),
+    ] {
+        let said = parse(&[flag]).unwrap_err().to_string();
+        assert!(said.contains(error), "{flag}: {said}");
+    }
+    assert!(admission(&["--roles=admission"], &[]).is_err());
+}

@@ -112,6 +112,7 @@ impl Front {
         let replica = Aggregated::new(role, served.clone(), &self.completion);
         let tls = Arc::new(self.certs.server_config(Some(Arc::new(self.proxy.clone())))?);
         let listener = listen(None, self.port)?;
+        tracing::info!(address = %listener.local_addr()?, "listening");
         let access = Arc::new(DelegatedAccess::new(Arc::clone(&self.cluster), self.proxy.clone()));
         let completion = self.completion.clone();
         let is_complete = move || completion.is_complete();

@@ -20,7 +20,7 @@ use ephor_runtime::results::ResultQueue;
 use ephor_runtime::settings::{BackgroundSettings, CommonSettings};
 use ephor_runtime::watcher::Watcher;
 
-use super::{RoleAnswers, ServeError, counted};
+use super::{Process, RoleAnswers, ServeError, announce};
 
 /// How often the stop signal is looked at while the settings are not known.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -34,13 +34,21 @@ pub fn background(
     settings: &BackgroundSettings,
     stop: &CancellationToken,
 ) -> Result<(), ServeError> {
+    announce(&settings.common, "background");
+    let process = Process::start(cluster, &settings.common, None, stop)?;
+    background_in(&process, settings, stop)
+}
+
+/// The same, in a process that other roles may share.
+pub(super) fn background_in(
+    process: &Process,
+    settings: &BackgroundSettings,
+    stop: &CancellationToken,
+) -> Result<(), ServeError> {
     let common = &settings.common;
-    super::announce(common, "background");
-    let metrics = Metrics::default();
-    let cluster = counted(cluster, common, &metrics, stop)?;
+    let (cluster, metrics) = (Arc::clone(&process.cluster), process.metrics.clone());
     let config = ConfigStore::new(&common.namespace, &common.config_name);
     let config_watcher = config.follow(&cluster, stop);
-    metrics.follow_config(&cluster, &common.namespace, &common.metrics_config_name, stop);
     let RoleAnswers { facts, mut watchers, .. } = RoleAnswers::follow(&cluster, common, &config, stop);
     watchers.push(config_watcher.clone());
     let readiness = Readiness::default();

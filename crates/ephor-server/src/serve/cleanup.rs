@@ -13,12 +13,11 @@ use ephor_cleanup::serve::{Cleanup, run};
 use ephor_cluster::Cluster;
 use ephor_runtime::CancellationToken;
 use ephor_runtime::config::ConfigStore;
-use ephor_runtime::metrics::Metrics;
 use ephor_runtime::settings::CleanupSettings;
 use ephor_runtime::watcher::Watcher;
 
 use super::background::recorder;
-use super::{RoleAnswers, ServeError, announce, counted};
+use super::{Process, RoleAnswers, ServeError, announce};
 
 /// How often the stop signal is looked at while the settings are not known.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -29,13 +28,21 @@ pub fn cleanup(
     settings: &CleanupSettings,
     stop: &CancellationToken,
 ) -> Result<(), ServeError> {
+    announce(&settings.common, "cleanup");
+    let process = Process::start(cluster, &settings.common, None, stop)?;
+    cleanup_in(&process, settings, stop)
+}
+
+/// The same, in a process that other roles may share.
+pub(super) fn cleanup_in(
+    process: &Process,
+    settings: &CleanupSettings,
+    stop: &CancellationToken,
+) -> Result<(), ServeError> {
     let common = &settings.common;
-    announce(common, "cleanup");
-    let metrics = Metrics::default();
-    let cluster = counted(cluster, common, &metrics, stop)?;
+    let (cluster, metrics) = (Arc::clone(&process.cluster), process.metrics.clone());
     let config = ConfigStore::new(&common.namespace, &common.config_name);
     let config_watcher = config.follow(&cluster, stop);
-    metrics.follow_config(&cluster, &common.namespace, &common.metrics_config_name, stop);
     let RoleAnswers { facts, mut watchers, .. } = RoleAnswers::follow(&cluster, common, &config, stop);
     watchers.push(config_watcher.clone());
     if let Some(port) = settings.health_port {

@@ -3,7 +3,7 @@
 //! [`admission`]: every replica follows policies, configuration, namespaces, roles and certificates, and answers
 //! webhooks as soon as it knows them and has a certificate. One of them leads ([`Leading`]). A signal to stop ends
 //! leading at once, so that another replica goes on, and then serving, when the requests in work are answered.
-//! [`background()`], [`reports()`] and [`cleanup()`] have files of their own.
+//! [`background()`], [`reports()`] and [`cleanup()`] have files of their own; [`all()`] runs all four in one process.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
@@ -35,6 +35,7 @@ use ephor_runtime::watcher::Watcher;
 use jiff::Timestamp;
 
 mod aggregated;
+mod all;
 mod answers;
 mod background;
 mod cleanup;
@@ -42,6 +43,7 @@ mod metrics;
 mod reports;
 
 pub use aggregated::aggregated;
+pub use all::all;
 use answers::RoleAnswers;
 pub use background::background;
 pub use cleanup::cleanup;
@@ -78,8 +80,8 @@ const DRAIN: Duration = Duration::from_secs(25);
 const WORKERS: usize = 2;
 /// Threads for requests that wait for the cluster, at most.
 const BLOCKING: usize = 64;
-/// The lease of the role.
-const LEASE: &str = "kyverno";
+/// The lease of the admission role.
+pub const ADMISSION_LEASE: &str = "kyverno";
 /// The lease of a shadow: it stands beside the engine that decides.
 const SHADOW_LEASE: &str = "ephor-shadow";
 
@@ -92,10 +94,19 @@ pub fn admission(
     announce(&settings.common, if settings.shadow { "admission, for the record only" } else { "admission" });
     // What requests need goes on until the last one is answered.
     let serving = stop.detached_token();
-    let metrics = Metrics::default();
-    let cluster = counted(cluster, &settings.common, &metrics, &serving)?;
-    let role = Admission::start(&cluster, settings, &metrics, &serving);
-    let election = role.elect(&cluster, settings, stop);
+    let process = Process::start(cluster, &settings.common, own_address(settings), &serving)?;
+    admission_in(&process, settings, stop, &serving)
+}
+
+/// Serves until `stop`; what requests need goes on until `serving` ends, which is when the last one is answered.
+fn admission_in(
+    process: &Process,
+    settings: &AdmissionSettings,
+    stop: &CancellationToken,
+    serving: &CancellationToken,
+) -> Result<(), ServeError> {
+    let role = Admission::start(process, settings, serving);
+    let election = role.elect(&process.cluster, settings, stop);
     let served = role.serve(settings, stop);
     stop.cancel();
     if let Some(election) = election {
@@ -106,18 +117,36 @@ pub fn admission(
     stop.failure().map_or(Ok(()), |reason| Err(ServeError::Failed(reason)))
 }
 
-/// The cluster with what it is asked counted, and metrics served where the settings say.
-fn counted(
-    cluster: &Arc<dyn Cluster>,
-    common: &CommonSettings,
-    metrics: &Metrics,
-    stop: &CancellationToken,
-) -> Result<Arc<dyn Cluster>, ServeError> {
-    if let Some(port) = common.metrics_port {
-        metrics::listen(metrics, (Ipv4Addr::UNSPECIFIED, port).into(), stop)
-            .map_err(|error| ServeError::Listen { port, error })?;
+/// What the roles of one process share.
+struct Process {
+    /// The cluster, with what it is asked counted.
+    cluster: Arc<dyn Cluster>,
+    metrics: Metrics,
+}
+
+impl Process {
+    /// Serves metrics where the settings say, until `stop`: on the loopback address if that is the process' `own`, else
+    /// on all addresses.
+    fn start(
+        cluster: &Arc<dyn Cluster>,
+        common: &CommonSettings,
+        own: Option<IpAddr>,
+        stop: &CancellationToken,
+    ) -> Result<Self, ServeError> {
+        let metrics = Metrics::default();
+        if let Some(port) = common.metrics_port {
+            let address = own.filter(IpAddr::is_loopback).unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+            metrics::listen(&metrics, (address, port).into(), stop)
+                .map_err(|error| ServeError::Listen { port, error })?;
+        }
+        let process = Self::counting(cluster, metrics);
+        process.metrics.follow_config(&process.cluster, &common.namespace, &common.metrics_config_name, stop);
+        Ok(process)
     }
-    Ok(Arc::new(CountedCluster::new(Arc::clone(cluster), metrics.clone())))
+
+    fn counting(cluster: &Arc<dyn Cluster>, metrics: Metrics) -> Self {
+        Self { cluster: Arc::new(CountedCluster::new(Arc::clone(cluster), metrics.clone())), metrics }
+    }
 }
 
 /// Writes to the log which role begins, and which of its flags have no effect.
@@ -147,12 +176,8 @@ struct Admission {
 }
 
 impl Admission {
-    fn start(
-        cluster: &Arc<dyn Cluster>,
-        settings: &AdmissionSettings,
-        metrics: &Metrics,
-        stop: &CancellationToken,
-    ) -> Self {
+    fn start(process: &Process, settings: &AdmissionSettings, stop: &CancellationToken) -> Self {
+        let Process { cluster, metrics } = process;
         let common = &settings.common;
         let policies = PolicyStore::new(common.exceptions.clone());
         let config = ConfigStore::new(&common.namespace, &common.config_name);
@@ -172,7 +197,6 @@ impl Admission {
             roles,
             observer: Arc::new(observers(cluster, settings, metrics, &config, stop)),
         };
-        metrics.follow_config(cluster, &common.namespace, &common.metrics_config_name, stop);
         metrics.follow_policies(&policies);
         policies.subscribe({
             let answers = Arc::clone(&parts.answers);
@@ -222,7 +246,7 @@ impl Admission {
     ) -> Option<std::thread::JoinHandle<()>> {
         let options = LeaseOptions {
             namespace: settings.common.namespace.clone(),
-            name: if settings.shadow { SHADOW_LEASE } else { LEASE }.into(),
+            name: if settings.shadow { SHADOW_LEASE } else { ADMISSION_LEASE }.into(),
             identity: settings.common.identity.clone(),
             retry: settings.common.leader_retry,
         };
@@ -248,8 +272,8 @@ impl Admission {
             None => (None, Callers::All),
         };
         let tls = Arc::new(self.certs.server_config(verifier)?);
-        let own = settings.server_address.as_ref().and_then(|address| address.host.parse().ok());
-        let listener = listen(own, settings.port)?;
+        let listener = listen(own_address(settings), settings.port)?;
+        tracing::info!(address = %listener.local_addr()?, "listening");
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(WORKERS)
             .max_blocking_threads(BLOCKING)
@@ -309,6 +333,12 @@ async fn drain(stop: CancellationToken, handle: Handle<std::net::SocketAddr>) {
     handle.graceful_shutdown(Some(DRAIN));
 }
 
+/// The address by which callers reach this server, if it is one and no name.
+fn own_address(settings: &AdmissionSettings) -> Option<IpAddr> {
+    let host = settings.server_address.as_ref()?.host.as_str();
+    if host == "localhost" { Some(Ipv4Addr::LOCALHOST.into()) } else { host.parse().ok() }
+}
+
 /// Listens on the address by which callers reach this server, if it is one of this machine; otherwise, as behind a
 /// translation of addresses or under a name, on all of them.
 fn listen(own: Option<IpAddr>, port: u16) -> Result<TcpListener, ServeError> {
@@ -319,8 +349,12 @@ fn listen(own: Option<IpAddr>, port: u16) -> Result<TcpListener, ServeError> {
     };
     let listener = bound.map_err(|error| ServeError::Listen { port, error })?;
     listener.set_nonblocking(true)?;
-    tracing::info!(address = %listener.local_addr()?, "listening");
     Ok(listener)
+}
+
+/// Whether a role could listen there; see [`AdmissionSettings::server_address`].
+pub fn can_listen(own: IpAddr, port: u16) -> Result<(), ServeError> {
+    listen(Some(own), port).map(drop)
 }
 
 fn everywhere(port: u16) -> io::Result<TcpListener> {

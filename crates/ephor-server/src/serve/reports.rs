@@ -13,7 +13,6 @@ use ephor_cluster::Cluster;
 use ephor_reports::Dialect;
 use ephor_runtime::CancellationToken;
 use ephor_runtime::config::ConfigStore;
-use ephor_runtime::metrics::Metrics;
 use ephor_runtime::settings::{ReportStorage, ReportsSettings};
 use ephor_runtime::watcher::Watcher;
 use ephor_scan::controller::ReportOptions;
@@ -21,7 +20,7 @@ use ephor_scan::serve::{Reports, run};
 
 use super::aggregated::{Front, start_unregistering};
 use super::background::recorder;
-use super::{RoleAnswers, ServeError, announce, counted};
+use super::{Process, RoleAnswers, ServeError, announce};
 
 /// How often the stop signal is looked at while the settings are not known.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -32,13 +31,21 @@ pub fn reports(
     settings: &ReportsSettings,
     stop: &CancellationToken,
 ) -> Result<(), ServeError> {
+    announce(&settings.common, "reports");
+    let process = Process::start(cluster, &settings.common, None, stop)?;
+    reports_in(&process, settings, stop)
+}
+
+/// The same, in a process that other roles may share.
+pub(super) fn reports_in(
+    process: &Process,
+    settings: &ReportsSettings,
+    stop: &CancellationToken,
+) -> Result<(), ServeError> {
     let common = &settings.common;
-    announce(common, "reports");
-    let metrics = Metrics::default();
-    let cluster = counted(cluster, common, &metrics, stop)?;
+    let (cluster, metrics) = (Arc::clone(&process.cluster), process.metrics.clone());
     let config = ConfigStore::new(&common.namespace, &common.config_name);
     let config_watcher = config.follow(&cluster, stop);
-    metrics.follow_config(&cluster, &common.namespace, &common.metrics_config_name, stop);
     let RoleAnswers { facts, mut watchers, .. } = RoleAnswers::follow(&cluster, common, &config, stop);
     watchers.push(config_watcher.clone());
     let front = match &settings.storage {

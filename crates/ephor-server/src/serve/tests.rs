@@ -1,8 +1,11 @@
 //! The role on a cluster in memory, asked over TLS as an API server asks.
 
+use std::collections::BTreeMap;
+
 use ephor_cluster::{ListQuery, MemoryCluster, Resource, WriteOptions};
 use ephor_expr::Value;
 use ephor_expr::yaml::{Limits, parse_values};
+use ephor_runtime::settings::AllSettings;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use super::*;
@@ -46,6 +49,17 @@ impl Running {
     }
 
     fn start_in(cluster: Arc<dyn Cluster>, flags: &[&str]) -> Self {
+        Self::run_in(cluster, flags, |cluster, flags, stop| {
+            admission(cluster, &AdmissionSettings::parse(flags, &BTreeMap::new()).unwrap(), stop)
+        })
+    }
+
+    /// Runs `run` with these flags and those that every test needs.
+    fn run_in(
+        cluster: Arc<dyn Cluster>,
+        flags: &[&str],
+        run: impl FnOnce(&Arc<dyn Cluster>, &[String], &CancellationToken) -> Result<(), ServeError> + Send + 'static,
+    ) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut all = vec![
             format!("--webhookServerPort={port}"),
@@ -54,11 +68,10 @@ impl Running {
             "--tlsKeyAlgorithm=ECDSA".to_owned(),
         ];
         all.extend(flags.iter().map(|flag| (*flag).to_owned()));
-        let settings = AdmissionSettings::parse(&all, &std::collections::BTreeMap::new()).unwrap();
         let stop = CancellationToken::new();
         let thread = std::thread::spawn({
             let (cluster, stop) = (Arc::clone(&cluster), stop.clone());
-            move || admission(&cluster, &settings, &stop)
+            move || run(&cluster, &all, &stop)
         });
         Self { cluster, port, stop, thread }
     }
@@ -135,6 +148,54 @@ fn a_role_starts_from_nothing_and_ends_when_it_is_told() {
     role.end();
     let lease = cluster.get(&leases, Some("kyverno"), "kyverno").unwrap();
     assert_eq!(lease.str_at(&["spec", "holderIdentity"]), Some(""), "the lease is given back");
+}
+
+const GENERATES_AND_AUDITS: &str = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: both}, spec: {rules: \
+     [{name: make, match: {any: [{resources: {kinds: [Namespace], names: [default]}}]}, generate: {generateExisting: true, \
+     synchronize: true, apiVersion: v1, kind: ConfigMap, name: made, namespace: default, data: {data: {a: b}}}}, {name: \
+     judge, match: {any: [{resources: {kinds: [ConfigMap], names: [made]}}]}, validate: {message: no, deny: {}}}]}}";
+
+#[test]
+fn all_roles_work_in_one_process_and_give_their_leases_back() {
+    let cluster = Running::cluster();
+    let policies = cluster.resolve("kyverno.io/v1", "ClusterPolicy").unwrap();
+    cluster.create(&policies, yaml(GENERATES_AND_AUDITS), &WriteOptions::default()).unwrap();
+    let maps = cluster.resolve("v1", "ConfigMap").unwrap();
+    let aged = "{apiVersion: v1, kind: ConfigMap, metadata: {name: aged, namespace: default, labels: \
+        {cleanup.kyverno.io/ttl: 1s}}}";
+    cluster.create(&maps, yaml(aged), &WriteOptions::default()).unwrap();
+    let role = Running::run_in(cluster, &[], |cluster, flags, stop| {
+        all(cluster, cluster, &AllSettings::parse(flags, &BTreeMap::new()).unwrap(), stop)
+    });
+    let client = role.client();
+    role.ready(&client);
+    eventually(|| (role.webhooks("kyverno-resource-validating-webhook-cfg") > 0).then_some(()));
+    eventually(|| role.cluster.get(&maps, Some("default"), "made").ok());
+    let reports = role.kind("wgpolicyk8s.io/v1alpha2", "PolicyReport");
+    eventually(|| {
+        let found = role.cluster.list(&reports, &ListQuery::all()).ok()?.items;
+        found.iter().any(|report| report.at(&["summary", "fail"]) == Some(&Value::Int(1))).then_some(())
+    });
+    eventually(|| role.cluster.get(&maps, Some("default"), "aged").err());
+    let (cluster, leases) = (Arc::clone(&role.cluster), role.kind("coordination.k8s.io/v1", "Lease"));
+    role.end();
+    let held = cluster.list(&leases, &ListQuery::all()).unwrap().items;
+    let names = held.iter().filter_map(|lease| lease.str_at(&["metadata", "name"]).map(str::to_owned));
+    let names: Vec<String> = names.filter(|name| !name.ends_with("-health")).collect();
+    assert_eq!(
+        names,
+        ["kyverno", "kyverno-background-controller", "kyverno-cleanup-controller", "kyverno-reports-controller"]
+    );
+    assert!(held.iter().all(|lease| lease.str_at(&["spec", "holderIdentity"]).unwrap_or_default().is_empty()));
+}
+
+#[test]
+fn a_role_that_cannot_run_ends_them_all() {
+    let process = Arc::new(Process::counting(&Running::cluster(), Metrics::default()));
+    let stop = CancellationToken::new();
+    let run = |_: &Process, _: &CancellationToken| Err(ServeError::Failed("as asked".into()));
+    all::start("reports", &process, &stop, run).unwrap().join().unwrap();
+    assert_eq!(stop.failure().as_deref(), Some("the reports role ended: as asked"));
 }
 
 #[test]
@@ -240,6 +301,23 @@ fn the_server_listens_where_callers_reach_it() {
         let address = listen(own, 0).unwrap().local_addr().unwrap();
         assert_eq!(address.ip().is_unspecified(), everywhere, "{own:?}: {address}");
     }
+}
+
+#[test]
+fn metrics_of_a_server_on_loopback_are_served_there_only() {
+    for (host, loopback) in [("127.0.0.1", true), ("localhost", true), ("::1", true), ("192.0.2.1", false)] {
+        let flags = [format!("--serverIP={host}")];
+        let settings = AdmissionSettings::parse(&flags, &BTreeMap::new()).unwrap();
+        assert_eq!(own_address(&settings).is_some_and(|own| own.is_loopback()), loopback, "{host}");
+    }
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let flags = [format!("--metricsPort={port}"), "--serverIP=localhost".to_owned()];
+    let settings = AdmissionSettings::parse(&flags, &BTreeMap::new()).unwrap();
+    let stop = CancellationToken::new();
+    let _process = Process::start(&Running::cluster(), &settings.common, own_address(&settings), &stop).unwrap();
+    // Whoever listens on all addresses has this one too.
+    assert!(TcpListener::bind(("127.0.0.2", port)).is_ok());
+    stop.cancel();
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! `ephor serve`: the roles of Ephor in a cluster, as deployments run them. Flags are upstream's.
 
 mod admission;
+mod all;
 mod background;
 mod cleanup;
 mod reports;
@@ -30,6 +31,8 @@ enum Role {
     Reports(Flags),
     /// Delete what cleanup policies select, on their schedules, and objects whose lifetime is over.
     Cleanup(Flags),
+    /// Run all roles in one process, for small clusters; `--roles=admission,background` leaves some out.
+    All(Flags),
 }
 
 /// Flags of a role: those of upstream, with one dash or two.
@@ -47,5 +50,6 @@ pub(super) fn run(args: &Args, _ui: &Ui) -> CommandResult {
         Role::Background(flags) => background::run(&flags.flags),
         Role::Reports(flags) => reports::run(&flags.flags),
         Role::Cleanup(flags) => cleanup::run(&flags.flags),
+        Role::All(flags) => all::run(&flags.flags),
     }
 }

@@ -41,6 +41,7 @@ impl Subject {
         let pods = "cleanupController.rbac.clusterRole.extraResources[0]";
         let settings = [
             "openreports.installCrds=true".to_owned(),
+            "features.generateMutatingAdmissionPolicy.enabled=true".to_owned(),
             format!("{pods}.apiGroups[0]="),
             format!("{pods}.resources[0]=pods"),
             format!("{pods}.verbs={{list,watch,delete}}"),

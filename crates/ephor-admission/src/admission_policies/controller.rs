@@ -177,9 +177,11 @@ impl AdmissionPolicyController {
             };
             generated.insert(key, state);
         }
-        self.remove_others(term, &names)?;
+        let removed = self.remove_others(term, &names);
         let has_objects = !names.is_empty();
+        // What is stored is stored, whatever cannot be looked at.
         self.board.publish(generated);
+        removed?;
         failure.map_or(Ok(has_objects), Err)
     }
 

@@ -149,7 +149,9 @@ const CASES: &[Case] = &[
         spec: "mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: \"Object{imagePullSecrets: \
                ['c', 'n', 'a'].map(name, Object.imagePullSecrets{name: name})}\"}}]",
         binding: "",
-        objects: &["{apiVersion: v1, kind: ServiceAccount, metadata: {name: o}, imagePullSecrets: [{name: a}, {name: b}, {name: c}, {name: d}]}"],
+        objects: &[
+            "{apiVersion: v1, kind: ServiceAccount, metadata: {name: o}, imagePullSecrets: [{name: a}, {name: b}, {name: c}, {name: d}]}",
+        ],
     },
     Case {
         name: "merge-unsigned",

@@ -71,6 +71,11 @@ fn members(map: &Map) -> Value {
 mod tests {
     use super::super::profile::Kubernetes;
     use super::super::tests::evaluated;
+    use super::{Val, Value};
+
+    fn written(value: &Val<'_>) -> Option<Value> {
+        value.to_protobuf_json()
+    }
 
     #[test]
     fn whole_numbers_beyond_doubles_and_spans_are_texts() {
@@ -93,9 +98,9 @@ mod tests {
             ("type(1)", None),
         ];
         let environment = Kubernetes::Mutation.environment();
-        for (text, json) in table {
-            let value = evaluated(text, r#"{"n": 9007199254740993}"#, &environment, |value| value.to_protobuf_json());
-            assert_eq!(value.map(|value| value.to_json()).as_deref(), json, "{text}");
+        for (text, wanted) in table {
+            let value = evaluated(text, r#"{"n": 9007199254740993}"#, &environment, written);
+            assert_eq!(value.map(|value| value.to_json()).as_deref(), wanted, "{text}");
         }
     }
 }

@@ -45,7 +45,7 @@ impl Subject {
 }
 
 /// The objects that each name of `result` stands for: several if they share the name. A result without names is about
-/// all objects.
+/// all objects, of its kind if it has one.
 pub(super) fn subjects(case: &Case, result: &Expectation) -> Vec<Result<Vec<Subject>, Unknown>> {
     let names = result.resources.iter().flatten();
     let mut found: Vec<_> = names
@@ -64,9 +64,26 @@ pub(super) fn subjects(case: &Case, result: &Expectation) -> Vec<Result<Vec<Subj
     let specs = result.resource_specs.iter().flatten();
     found.extend(specs.map(|spec| find(case, result, spec.name.as_deref().unwrap_or_default(), &|o| fits(spec, o))));
     if found.is_empty() {
-        found.push(Ok(all(case).map(|(subject, _)| subject).collect()));
+        found.push(all_of_kind(case, result));
     }
     found
+}
+
+fn all_of_kind(case: &Case, result: &Expectation) -> Result<Vec<Subject>, Unknown> {
+    let Some(kind) = wanted_kind(result) else { return Ok(all(case).map(|(subject, _)| subject).collect()) };
+    let of_kind: Vec<Subject> =
+        all(case).filter(|(_, o)| text(o, &["kind"]) == kind).map(|(subject, _)| subject).collect();
+    if of_kind.is_empty() {
+        let known = all(case).map(|(_, o)| text(o, &["kind"]));
+        let message = with_nearest(format!("there is no resource of kind `{kind}`"), kind, known);
+        return Err(Unknown { name: kind.to_owned(), message });
+    }
+    Ok(of_kind)
+}
+
+/// The kind that a result names.
+fn wanted_kind(result: &Expectation) -> Option<&str> {
+    result.kind.as_deref().filter(|kind| !kind.is_empty())
 }
 
 fn all(case: &Case) -> impl Iterator<Item = (Subject, &Value)> {
@@ -83,7 +100,7 @@ fn find(case: &Case, result: &Expectation, name: &str, fits: &dyn Fn(&Value) -> 
         let message = with_nearest(format!("there is no resource `{name}`"), last_segment(name), known);
         return Err(Unknown { name: name.to_owned(), message });
     }
-    let Some(kind) = result.kind.as_deref().filter(|kind| !kind.is_empty()) else {
+    let Some(kind) = wanted_kind(result) else {
         return Ok(found.into_iter().map(|(subject, _)| subject).collect());
     };
     let of_kind: Vec<Subject> =

@@ -458,6 +458,12 @@ fn a_kind_that_the_resource_is_not_fails() {
         required("- {policy: require, rule: team, kind: Deployment, resources: [bad], result: fail}"),
         ["FAIL bad: Not found"]
     );
+    for (kind, want) in
+        [("Deployment", "FAIL Deployment: Not found"), ("Service", "FAIL v1/Service/default/good: Want fail, got skip")]
+    {
+        let row = format!("- {{policy: require, rule: team, kind: {kind}, result: fail}}");
+        assert_eq!(required(&row), [want], "{row}");
+    }
 }
 
 /// A directory tree, and the messages of the tests in its directory `tests`.

@@ -461,3 +461,18 @@ fn pipes_in_a_directory_of_a_stranger_are_not_waited_for() {
     let state = ephor(directory.path(), &["sandbox", "--state", "/dev/zero"], b"");
     assert!(state.code != Some(0) && state.output.contains("not a regular file"), "{}", state.output);
 }
+    let limits =
+        "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: limits}, spec: {rules: [{name: memory,
+        match: {any: [{resources: {kinds: [Pod]}}]}, validate: {message: m, deny: {}}}]}}";
+    file(&directory, "limits.yaml", limits);
+    for (values, near) in [("{name: limits, rules: [{name: memry}]}", "memory"), ("{name: limit}", "limits")] {
+        let values = format!("{{apiVersion: cli.kyverno.io/v1alpha1, kind: Values, policies: [{values}]}}");
+        file(&directory, "v.yaml", values);
+        for commands in [
+            &["apply", "limits.yaml", "-r", "r.yaml", "-f", "v.yaml"][..],
+            &["explain", "limits.yaml", "r.yaml", "--values", "v.yaml"],
+        ] {
+            let told = ephor(directory.path(), commands, b"").output;
+            assert!(told.contains(&format!("did you mean `{near}`?")), "{commands:?}: {told}");
+        }
+    }

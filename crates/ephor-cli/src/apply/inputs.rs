@@ -9,7 +9,6 @@ use ephor_engine::cleanup::CleanupProgram;
 use ephor_engine::diagnostic::Severity;
 use ephor_engine::exceptions::{Exception, ExceptionSet};
 use ephor_engine::outcome::Phase;
-use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::yaml::{Limits, parse_values};
 use ephor_expr::{Map, Str, Value};
 
@@ -20,9 +19,9 @@ use super::pipeline::Input;
 use super::plan::{Keep, Plan, PolicyBatch, PolicySummary};
 use crate::host::{AllowedHost, Host, Live, Network};
 use crate::load::{
-    LoadedExceptions, LoadedPolicies, LoadedPolicy, Refused, STDIN, Values, expand, expand_lists, load_exceptions,
-    load_policies, misspelt, normalise, pick_exceptions, pick_exceptions_in, read, read_context, read_objects,
-    read_user, read_values, strays,
+    LoadedExceptions, LoadedPolicies, Refused, STDIN, Values, expand, expand_lists, load_exceptions, load_policies,
+    misspelt, normalise, pick_exceptions, pick_exceptions_in, read, read_context, read_objects, read_user, read_values,
+    strays, unknown_names,
 };
 use crate::locate::{Located, SourceFile};
 
@@ -246,7 +245,7 @@ fn plan(
     let mut values = None;
     match selected.values.map(read_values).transpose() {
         Ok(read) => {
-            findings.extend(read.iter().flat_map(|values| unknown_rules(values, &loaded.policies)));
+            findings.extend(read.iter().flat_map(|values| unknown_names(values, &loaded.policies)));
             findings.extend(read.iter().flat_map(Values::names).filter_map(|name| misspelt(name)));
             values = read.or_else(|| (!set.is_empty()).then(Values::default));
         }
@@ -278,30 +277,6 @@ fn plan(
         write_changes: false,
         cluster_scoped: BTreeSet::new(),
     }
-}
-
-/// Warnings about values for rules that their policies do not have. Values for policies that are not loaded are for
-/// other runs.
-fn unknown_rules(values: &Values, policies: &[LoadedPolicy]) -> Vec<Located> {
-    let mut found = Vec::new();
-    for given in values.policies.iter().flatten() {
-        let of_policy = || policies.iter().filter(|policy| policy.program.id.name == given.name);
-        let known: Vec<&str> = of_policy()
-            .flat_map(|policy| &policy.program.rules)
-            .flat_map(|rule| [rule.declared.as_str(), rule.name.as_str()])
-            .collect();
-        for rule in given.rules.iter().flatten().filter(|rule| !known.contains(&rule.name.as_str())) {
-            if of_policy().next().is_some() {
-                let message =
-                    format!("the values name a rule `{}`, which policy `{}` does not have", rule.name, given.name);
-                let mut finding = Located::plain("unknown-rule", message);
-                finding.severity = Severity::Warning;
-                finding.help = nearest(&rule.name, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
-                found.push(finding);
-            }
-        }
-    }
-    found
 }
 
 /// `--set`: what upstream would ignore is an error.

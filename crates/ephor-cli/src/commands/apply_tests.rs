@@ -342,11 +342,12 @@ fn values_and_set_stand_in_for_data() {
 #[test]
 fn values_for_a_rule_that_is_not_there_are_told() {
     let values = "{apiVersion: cli.kyverno.io/v1alpha1, kind: Values, policies: [{name: owner, rules: \
-                  [{name: owner-is-knwon, values: {a: b}}]}, {name: other, rules: [{name: r}]}]}";
+                  [{name: owner-is-knwon, values: {a: b}}]}, {name: elsewhere, rules: [{name: r}]}, {name: ownr, rules: [{name: r}]}]}";
     let desk = Desk::new(&[("p.yaml", OWNER), ("v.yaml", values), ("pods.yaml", PODS)]);
     let (text, _) = desk.apply("@/p.yaml -r @/pods.yaml -f @/v.yaml");
     assert!(text.contains("warning[unknown-rule]") && text.contains("did you mean `owner-is-known`?"), "{text}");
-    assert!(!text.contains("`other`"), "{text}");
+    assert!(text.contains("warning[unknown-policy]") && text.contains("did you mean `owner`?"), "{text}");
+    assert!(!text.contains("`elsewhere`"), "{text}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ use crate::exit::Exit;
 use crate::host::{Host, ObjectsAtHand};
 use crate::load::{
     LoadedPolicies, Values, ValuesError, load_exceptions, load_policies, misspelt, read_objects, read_user,
-    read_values, strays,
+    read_values, strays, unknown_names,
 };
 use crate::locate::{Located, Origin};
 use crate::output::paint::{Colour, paint};
@@ -115,6 +115,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> CommandResult {
     ui.findings(&errors);
     let misspelt: Vec<Located> = values.iter().flat_map(Values::names).filter_map(|name| misspelt(name)).collect();
     ui.findings(&misspelt);
+    ui.findings(&values.iter().flat_map(|values| unknown_names(values, &loaded.policies)).collect::<Vec<_>>());
     if !errors.is_empty() {
         return Ok(Exit::CouldNot);
     }

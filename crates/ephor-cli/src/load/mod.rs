@@ -21,7 +21,7 @@ pub use objects::{LoadedObject, read_objects};
 pub use policies::{LoadedException, LoadedPolicies, LoadedPolicy, Refused, check_document, load_file, load_policies};
 pub use resources::{ResourceText, normalise, read_resources};
 pub use stored::load_stored;
-pub use strays::{STRAY_EXCEPTION, strays};
+pub use strays::{STRAY_EXCEPTION, strays, unknown_names};
 pub use typed::{FREE, Shape, Typed, read_one, read_typed};
 pub use userinfo::read_user;
 pub use values::{

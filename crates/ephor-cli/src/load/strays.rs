@@ -1,12 +1,13 @@
-//! Names in exceptions that no policy or rule has, among the policies that were loaded with them.
+//! Names in exceptions and values that no policy or rule has, among the policies that were loaded with them.
 
-use ephor_engine::diagnostic::Diagnostic;
+use ephor_engine::diagnostic::{Diagnostic, Severity};
 use ephor_engine::policy::PolicyException;
 use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::scalar::wildcard;
 use ephor_expr::value::{Path, decode};
 
 use super::policies::{LoadedException, LoadedPolicy};
+use super::values::Values;
 use crate::locate::Located;
 
 /// The code of these findings.
@@ -47,6 +48,38 @@ fn of(loaded: &LoadedException, policies: &[LoadedPolicy]) -> Vec<Located> {
         }
     }
     found.into_iter().map(|finding| Located::of_diagnostic(finding, &loaded.origin)).collect()
+}
+
+/// A warning for each rule that values name and their policy does not have, and for each policy that is not there and is
+/// called almost like one that is. Values for other policies are for other runs.
+pub fn unknown_names(values: &Values, policies: &[LoadedPolicy]) -> Vec<Located> {
+    let mut found = Vec::new();
+    let mut warn = |code: &'static str, message: String, near: Option<&str>| {
+        let mut finding = Located::plain(code, message);
+        finding.severity = Severity::Warning;
+        finding.help = near.map(|near| format!("did you mean `{near}`?"));
+        found.push(finding);
+    };
+    for given in values.policies.iter().flatten() {
+        let of_policy = || policies.iter().filter(|policy| policy.program.id.name == given.name);
+        if of_policy().next().is_none() {
+            let near = nearest(&given.name, policies.iter().map(|policy| policy.program.id.name.as_str()));
+            if near.is_some() {
+                warn("unknown-policy", format!("the values name a policy `{}`, which is not there", given.name), near);
+            }
+            continue;
+        }
+        let known: Vec<&str> = of_policy()
+            .flat_map(|policy| &policy.program.rules)
+            .flat_map(|rule| [rule.declared.as_str(), rule.name.as_str()])
+            .collect();
+        for rule in given.rules.iter().flatten().filter(|rule| !known.contains(&rule.name.as_str())) {
+            let message =
+                format!("the values name a rule `{}`, which policy `{}` does not have", rule.name, given.name);
+            warn("unknown-rule", message, nearest(&rule.name, known.iter().copied()));
+        }
+    }
+    found
 }
 
 #[cfg(test)]

@@ -358,7 +358,18 @@ fn kinds_in_the_wrong_case_are_named() {
         ("Deployments", Some("Deployment")),
         ("apps/v1/statefulset", Some("StatefulSet")),
         ("pods/exec", Some("Pod")),
+        ("*/pod", Some("*/Pod")),
+        ("Pod/Exec", Some("Pod/exec")),
+        ("V1/Pod", Some("v1/Pod")),
+        ("apps/V1/Deployment", Some("apps/v1/Deployment")),
+        ("Apps/v1/Deployment", Some("apps/v1/Deployment")),
         ("Pod", None),
+        ("*/Pod", None),
+        ("*/scale", None),
+        ("Pod/exec", None),
+        ("Pod/*", None),
+        ("apps/*/Deployment", None),
+        ("example.com/v1/Deployment", None),
         ("PodExecOptions", None),
         ("Gizmo", None),
         ("*", None),
@@ -369,6 +380,26 @@ fn kinds_in_the_wrong_case_are_named() {
             Some(near) => assert!(told.contains(&format!("did you mean `{near}`?")), "{kind}: {told}"),
             None => assert!(!told.contains("unknown-kind"), "{kind}: {told}"),
         }
+    }
+}
+
+#[test]
+fn kinds_in_the_wrong_case_are_named_in_all_documents() {
+    let directory = TempDir::new().unwrap();
+    for document in [
+        "{apiVersion: kyverno.io/v2, kind: ClusterCleanupPolicy, metadata: {name: c}, spec: {schedule: '* * * * *',
+          match: {any: [{resources: {kinds: [pod]}}]}}}",
+        "{apiVersion: kyverno.io/v2, kind: ClusterCleanupPolicy, metadata: {name: c}, spec: {schedule: '* * * * *',
+          match: {any: [{resources: {kinds: [Pod]}}]}, exclude: {any: [{resources: {kinds: [pod]}}]}}}",
+        "{apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {name: e, namespace: a}, spec: {
+          match: {any: [{resources: {kinds: [pod]}}]}, exceptions: [{policyName: p, ruleNames: [r]}]}}",
+        "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r,
+          match: {any: [{resources: {kinds: [Secret]}}]}, validate: {cel: {paramKind: {apiVersion: v1, kind: pod},
+          paramRef: {name: x, namespace: a, parameterNotFoundAction: Deny}, expressions: [{expression: 'true'}]}}}]}}",
+    ] {
+        file(&directory, "policy.yaml", document);
+        let told = ephor(directory.path(), &["check", "policy.yaml", "-o", "concise"], b"").output;
+        assert!(told.contains("did you mean `Pod`?"), "{document}: {told}");
     }
 }
 
@@ -445,6 +476,21 @@ fn names_that_an_exception_or_a_value_misspells_are_named_where_policies_are_run
     let told =
         ephor(directory.path(), &["apply", "p.yaml", "-r", "r.yaml", "-s", "request.operatoin=CREATE"], b"").output;
     assert!(told.contains("did you mean `request.operation`?"), "{told}");
+    let limits =
+        "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: limits}, spec: {rules: [{name: memory,
+        match: {any: [{resources: {kinds: [Pod]}}]}, validate: {message: m, deny: {}}}]}}";
+    file(&directory, "limits.yaml", limits);
+    for (values, near) in [("{name: limits, rules: [{name: memry}]}", "memory"), ("{name: limit}", "limits")] {
+        let values = format!("{{apiVersion: cli.kyverno.io/v1alpha1, kind: Values, policies: [{values}]}}");
+        file(&directory, "v.yaml", values);
+        for commands in [
+            &["apply", "limits.yaml", "-r", "r.yaml", "-f", "v.yaml"][..],
+            &["explain", "limits.yaml", "r.yaml", "--values", "v.yaml"],
+        ] {
+            let told = ephor(directory.path(), commands, b"").output;
+            assert!(told.contains(&format!("did you mean `{near}`?")), "{commands:?}: {told}");
+        }
+    }
 }
 
 #[test]
@@ -461,18 +507,3 @@ fn pipes_in_a_directory_of_a_stranger_are_not_waited_for() {
     let state = ephor(directory.path(), &["sandbox", "--state", "/dev/zero"], b"");
     assert!(state.code != Some(0) && state.output.contains("not a regular file"), "{}", state.output);
 }
-    let limits =
-        "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: limits}, spec: {rules: [{name: memory,
-        match: {any: [{resources: {kinds: [Pod]}}]}, validate: {message: m, deny: {}}}]}}";
-    file(&directory, "limits.yaml", limits);
-    for (values, near) in [("{name: limits, rules: [{name: memry}]}", "memory"), ("{name: limit}", "limits")] {
-        let values = format!("{{apiVersion: cli.kyverno.io/v1alpha1, kind: Values, policies: [{values}]}}");
-        file(&directory, "v.yaml", values);
-        for commands in [
-            &["apply", "limits.yaml", "-r", "r.yaml", "-f", "v.yaml"][..],
-            &["explain", "limits.yaml", "r.yaml", "--values", "v.yaml"],
-        ] {
-            let told = ephor(directory.path(), commands, b"").output;
-            assert!(told.contains(&format!("did you mean `{near}`?")), "{commands:?}: {told}");
-        }
-    }

@@ -203,35 +203,18 @@ pub fn missing_groups(document: &Value, discovery: &Discovery) -> Vec<Diagnostic
     found
 }
 
-/// The kinds in a policy's document that are spelt as no kind is: in `match` and `exclude` in another case, or as the
-/// plural name; in targets and lists of sources almost as another kind of the same group. A kind that resembles none may
-/// be defined later.
+/// The kinds in the document of a policy, a cleanup policy or an exception that are spelt as no kind is: in `match` and
+/// `exclude` in another case, or as the plural name; in targets, parameters and lists of sources almost as another kind
+/// of the same group. A kind that resembles none may be defined later.
 pub fn misspelt_kinds(document: &Value, discovery: &Discovery) -> Vec<Diagnostic> {
-    let rules = document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
     let mut found = Vec::new();
+    // Cleanup policies and exceptions select in their `spec`, as a rule does.
+    let spec = Path::root().key("spec");
+    misspelt_in_filters(document.get("spec").unwrap_or(&Value::Null), &spec, discovery, &mut found);
+    let rules = document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
     for (i, rule) in rules.iter().enumerate() {
-        for block in ["match", "exclude"] {
-            let Some(value) = rule.get(block) else { continue };
-            let path = Path::root().keys(&["spec", "rules"]).index(i).key(block);
-            let mut filters = vec![(path.clone(), value)];
-            for list in ["any", "all"] {
-                let listed = value.get(list).and_then(Value::as_array).unwrap_or_default().iter().enumerate();
-                filters.extend(listed.map(|(i, filter)| (path.key(list).index(i), filter)));
-            }
-            for (path, filter) in filters {
-                let kinds = filter.at(&["resources", "kinds"]).and_then(Value::as_array).unwrap_or_default();
-                for (i, kind) in kinds.iter().enumerate().filter_map(|(i, kind)| Some((i, kind.as_str()?))) {
-                    let selector = KindSelector::parse(kind);
-                    if let Some(near) = meant(&selector, discovery) {
-                        let at = path.keys(&["resources", "kinds"]).index(i);
-                        let message = format!("there is no kind `{kind}`, so nothing matches it");
-                        let finding = Diagnostic::warning("unknown-kind", at, message);
-                        found.push(finding.with_help(did_you_mean(near)));
-                    }
-                }
-            }
-        }
-        let path = Path::root().keys(&["spec", "rules"]).index(i);
+        let path = spec.key("rules").index(i);
+        misspelt_in_filters(rule, &path, discovery, &mut found);
         for (api_version, kind, at) in rule_targets(rule, &path) {
             if let Some(near) = meant_target(api_version, kind, discovery) {
                 let message = format!("`{api_version}` has no kind `{kind}`");
@@ -242,7 +225,30 @@ pub fn misspelt_kinds(document: &Value, discovery: &Discovery) -> Vec<Diagnostic
     found
 }
 
-/// `apiVersion` and kind of all targets and listed sources of a rule, each with the place of its kind.
+/// The kinds in `match` and `exclude` of what stands at `path`.
+fn misspelt_in_filters(rule: &Value, path: &Path, discovery: &Discovery, found: &mut Vec<Diagnostic>) {
+    for block in ["match", "exclude"] {
+        let Some(value) = rule.get(block) else { continue };
+        let path = path.key(block);
+        let mut filters = vec![(path.clone(), value)];
+        for list in ["any", "all"] {
+            let listed = value.get(list).and_then(Value::as_array).unwrap_or_default().iter().enumerate();
+            filters.extend(listed.map(|(i, filter)| (path.key(list).index(i), filter)));
+        }
+        for (path, filter) in filters {
+            let kinds = filter.at(&["resources", "kinds"]).and_then(Value::as_array).unwrap_or_default();
+            for (i, kind) in kinds.iter().enumerate().filter_map(|(i, kind)| Some((i, kind.as_str()?))) {
+                if let Some(near) = meant(kind, discovery) {
+                    let at = path.keys(&["resources", "kinds"]).index(i);
+                    let message = format!("there is no kind `{kind}`, so nothing matches it");
+                    found.push(Diagnostic::warning("unknown-kind", at, message).with_help(did_you_mean(&near)));
+                }
+            }
+        }
+    }
+}
+
+/// `apiVersion` and kind of all targets, parameters and listed sources of a rule, each with the place of its kind.
 fn rule_targets<'r>(rule: &'r Value, path: &Path) -> Vec<(&'r str, &'r str, Path)> {
     fn items<'v>(value: &'v Value, keys: &[&str], path: &Path) -> Vec<(&'v Value, Path)> {
         let items = value.at(keys).and_then(Value::as_array).unwrap_or_default().iter();
@@ -251,6 +257,9 @@ fn rule_targets<'r>(rule: &'r Value, path: &Path) -> Vec<(&'r str, &'r str, Path
     let generate = path.key("generate");
     let mut blocks = items(rule, &["mutate", "targets"], path);
     let mut lists = Vec::new();
+    if let Some(params) = rule.at(&["validate", "cel", "paramKind"]) {
+        blocks.push((params, path.keys(&["validate", "cel", "paramKind"])));
+    }
     if let Some(value) = rule.get("generate") {
         let mut parts = items(value, &["foreach"], &generate);
         parts.push((value, generate));
@@ -275,21 +284,51 @@ pub fn meant_target<'d>(api_version: &str, kind: &str, discovery: &'d Discovery)
     kinds.into_iter().find(|known| known.as_str() == near)
 }
 
-/// The kind that a selector of an unknown kind means: one that differs in case alone, or that it names by its plural.
-pub fn meant<'d>(selector: &KindSelector, discovery: &'d Discovery) -> Option<&'d Str> {
-    let written = selector.exact_kind().filter(|kind| !kind.contains("{{"))?;
-    let known =
-        |resource: &Resource| resource.kind == *written || resource.subresources.iter().any(|sub| sub.kind == *written);
-    if discovery.iter().any(known) {
+/// What a selector means that selects nothing: one that differs in case alone, in any of its parts, or that names its
+/// kind by the plural. The kind alone where that is what is wrong.
+pub fn meant(text: &str, discovery: &Discovery) -> Option<String> {
+    if text.contains("{{") {
         return None;
     }
-    let near = |resource: &&Resource| {
-        resource.kind.eq_ignore_ascii_case(written) || resource.plural.eq_ignore_ascii_case(written)
+    let KindSelector { group, version, kind, subresource } = KindSelector::parse(text);
+    let named = |word: &str| {
+        let near = |r: &&Resource| r.kind.eq_ignore_ascii_case(word) || r.plural.eq_ignore_ascii_case(word);
+        discovery.iter().find(near).map(|resource| resource.kind.as_str())
     };
-    discovery.iter().find(near).map(|resource| &resource.kind)
+    let below = subresource.is_exact().then(|| subresource.as_str()).filter(|below| !below.is_empty());
+    let subresources = || discovery.iter().flat_map(|resource| resource.subresources.iter());
+    if !kind.is_exact() {
+        // `*/pod` is the subresource `pod` of any kind.
+        let below = below.filter(|below| kind.as_str() == "*" && !subresources().any(|sub| sub.name == *below))?;
+        return named(below).map(|kind| format!("*/{kind}"));
+    }
+    let written = kind.as_str();
+    let of_kind = || discovery.iter().filter(|resource| resource.kind == *written);
+    if of_kind().next().is_none() {
+        if subresources().any(|sub| sub.kind == *written) {
+            return None;
+        }
+        // `V1/Pod` is the subresource `Pod` of a kind `V1`.
+        let as_version = |r: &&Resource| {
+            r.version.eq_ignore_ascii_case(written) && below.is_some_and(|below| r.kind.eq_ignore_ascii_case(below))
+        };
+        let versioned = || discovery.iter().find(as_version).map(|r| format!("{}/{}", r.version, r.kind));
+        return named(written).map(ToOwned::to_owned).or_else(versioned);
+    }
+    if !of_kind().any(|r| group.matches(&r.group) && version.matches(&r.version)) {
+        let near = |pattern: &str, exact: bool, part: &str| exact || pattern.eq_ignore_ascii_case(part);
+        let meant = of_kind().find(|r| {
+            near(group.as_str(), group.matches(&r.group), &r.group)
+                && near(version.as_str(), version.matches(&r.version), &r.version)
+        });
+        return meant.map(|resource| format!("{}/{written}", resource.api_version()));
+    }
+    let below = below.filter(|below| !of_kind().flat_map(|r| r.subresources.iter()).any(|sub| sub.name == *below))?;
+    let near = of_kind().flat_map(|r| r.subresources.iter()).find(|sub| sub.name.eq_ignore_ascii_case(below));
+    near.map(|sub| format!("{written}/{}", sub.name))
 }
 
 /// The help for a name that means another one.
-pub fn did_you_mean(kind: &Str) -> String {
+pub fn did_you_mean(kind: &str) -> String {
     format!("did you mean `{kind}`?")
 }

@@ -8,6 +8,7 @@ use ephor_engine::policy::CleanupPolicy;
 use ephor_expr::Value;
 use ephor_expr::value::{Path, decode};
 use ephor_runtime::decision::Answer;
+use ephor_runtime::kinds::{did_you_mean, meant};
 
 use super::kinds::{resources, selections};
 use super::{PolicyAdmission, accounts, needs, text};
@@ -47,7 +48,8 @@ fn unknown_kinds(policy: &CleanupPolicy, discovery: &Discovery, found: &mut Vec<
                 found.push(Diagnostic::error("permissions", at, message));
             } else if selector.exact_kind().is_none() || resources(&selector, discovery).next().is_none() {
                 let message = format!("failed to get GVR for kind {kind}");
-                found.push(Diagnostic::error("unknown-kind", at, message));
+                let help = meant(kind, discovery).map(|near| did_you_mean(&near));
+                found.push(Diagnostic { help, ..Diagnostic::error("unknown-kind", at, message) });
             }
         }
     }

@@ -1,22 +1,26 @@
 //! `PolicyException`.
 
+use ephor_cluster::Cluster;
 use ephor_engine::check::check_exception;
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_engine::exceptions::Exception;
 use ephor_expr::Value;
 use ephor_expr::value::Path;
 use ephor_runtime::decision::Answer;
+use ephor_runtime::kinds::misspelt_kinds;
 use ephor_runtime::policies::ExceptionScope;
 
 use super::{is_of_cel, text};
 
 /// Refuses what cannot be an exception, and warns of one that does not count.
-pub(super) fn check(document: &Value, namespace: &str, scope: &ExceptionScope) -> Answer {
+pub(super) fn check(cluster: &dyn Cluster, document: &Value, namespace: &str, scope: &ExceptionScope) -> Answer {
     let compiled = Exception::compile(document);
     let asks = compiled.as_ref().is_ok_and(Exception::asks);
     let mut findings = compiled.err().unwrap_or_default();
     if !is_of_cel(document) {
         findings.extend(check_exception(document));
+        // Without discovery there is only less to warn of.
+        findings.extend(cluster.discovery().iter().flat_map(|served| misspelt_kinds(document, served)));
     }
     if asks && *scope == ExceptionScope::Everywhere {
         let at = Path::root().keys(&["spec", "matchConditions"]);

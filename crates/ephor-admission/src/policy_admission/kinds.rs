@@ -7,7 +7,9 @@ use ephor_cluster::{Discovery, Resource};
 use ephor_engine::check::{MISSING_API_VERSION, check_namespaces};
 use ephor_engine::diagnostic::{Diagnostic, Severity};
 use ephor_engine::matching::{Gvk, KindSelector};
-use ephor_engine::policy::{GenerateParts, Match, Policy, PolicyKind, ResourceFilter, ResourceSelection, Rule};
+use ephor_engine::policy::{
+    GenerateParts, Match, ParamKind, Policy, PolicyKind, ResourceFilter, ResourceSelection, Rule,
+};
 use ephor_expr::Str;
 use ephor_expr::value::Path;
 use ephor_runtime::kinds::{did_you_mean, meant, meant_target, missing_group, only_version};
@@ -17,6 +19,9 @@ pub(super) fn check(policy: &Policy, discovery: &Discovery, found: &mut Vec<Diag
     for (i, rule) in policy.spec.rules.iter().enumerate() {
         let path = Path::root().keys(&["spec", "rules"]).index(i);
         matched(policy, rule, discovery, &path, found);
+        if let Some(params) = rule.validate.as_ref().and_then(|validate| validate.cel.as_ref()?.param_kind.as_ref()) {
+            parameters(params, discovery, &path.keys(&["validate", "cel", "paramKind", "kind"]), found);
+        }
         if let Some(generate) = &rule.generate {
             let at = path.key("generate");
             match &generate.foreach {
@@ -98,20 +103,24 @@ fn matched(policy: &Policy, rule: &Rule, discovery: &Discovery, path: &Path, fou
         for (i, kind) in selection.kinds.iter().flatten().enumerate() {
             let at = at.key("kinds").index(i);
             let selector = KindSelector::parse(kind);
+            let near = || meant(kind, discovery).map(|near| did_you_mean(&near));
             if selector.exact_kind().is_none() || kind.contains("{{") {
+                if let Some(help) = near() {
+                    let message = format!("there is no kind `{kind}`, so nothing matches it");
+                    found.push(Diagnostic::warning("unknown-kind", at, message).with_help(help));
+                }
                 continue;
             }
             let known: Vec<&Resource> = resources(&selector, discovery).collect();
             if known.is_empty() {
-                let body = discovery
-                    .iter()
-                    .flat_map(|r| r.subresources.iter())
-                    .any(|sub| Some(sub.kind.as_str()) == selector.exact_kind());
-                if !body {
+                let written = selector.exact_kind().unwrap_or_default();
+                let of_object = discovery.iter().any(|resource| resource.kind == *written);
+                let of_body = discovery.iter().flat_map(|r| r.subresources.iter()).any(|sub| sub.kind == *written);
+                if of_object || !of_body {
                     // Upstream takes such a policy too: the kind may be defined later.
                     let message = format!("the kind `{kind}` is not defined in the cluster, so nothing matches it yet");
                     let mut finding = Diagnostic::warning("unknown-kind", at, message);
-                    finding.help = meant(&selector, discovery).map(did_you_mean);
+                    finding.help = near();
                     found.push(finding);
                 }
                 continue;
@@ -129,7 +138,8 @@ fn matched(policy: &Policy, rule: &Rule, discovery: &Discovery, path: &Path, fou
                     "the subresource `{}` is not defined in the cluster, so nothing matches it yet",
                     kind.escape_debug()
                 );
-                found.push(Diagnostic::warning("unknown-kind", at.clone(), message));
+                let finding = Diagnostic::warning("unknown-kind", at.clone(), message);
+                found.push(Diagnostic { help: near(), ..finding });
             }
             for finding in found.iter_mut().filter(|f| f.code == "background-subresource" && f.path == at) {
                 if is_there {
@@ -137,6 +147,15 @@ fn matched(policy: &Policy, rule: &Rule, discovery: &Discovery, path: &Path, fou
                 }
             }
         }
+    }
+}
+
+/// The kind of the parameters of a CEL rule.
+fn parameters(params: &ParamKind, discovery: &Discovery, at: &Path, found: &mut Vec<Diagnostic>) {
+    let Some((api_version, kind)) = literal(params.api_version.as_ref(), params.kind.as_ref()) else { return };
+    if let Some(near) = meant_target(api_version, kind, discovery) {
+        let message = format!("`{api_version}` has no kind `{kind}`, so there are no parameters");
+        found.push(Diagnostic::warning("unknown-kind", at.clone(), message).with_help(did_you_mean(near)));
     }
 }
 
@@ -167,7 +186,7 @@ fn target(policy: &Policy, parts: &GenerateParts<'_>, discovery: &Discovery, pat
             let message =
                 format!("`{api_version}` `{kind}` is not defined in the cluster, so it cannot be generated yet");
             let finding = Diagnostic::warning("unknown-kind", path.key("kind"), message);
-            let help = meant_target(api_version, kind, discovery).map(did_you_mean);
+            let help = meant_target(api_version, kind, discovery).map(|kind| did_you_mean(kind));
             found.push(Diagnostic { help, ..finding });
         }
         return;
@@ -181,7 +200,7 @@ fn target(policy: &Policy, parts: &GenerateParts<'_>, discovery: &Discovery, pat
         } else {
             let message = format!("the kind `{kind}` is not defined in the cluster, so it cannot be copied yet");
             let finding = Diagnostic::warning("unknown-kind", at.key("kinds").index(i), message);
-            let help = meant_target(api_version, name, discovery).map(did_you_mean);
+            let help = meant_target(api_version, name, discovery).map(|kind| did_you_mean(kind));
             found.push(Diagnostic { help, ..finding });
         }
     }

@@ -78,7 +78,7 @@ impl PolicyAdmission {
     /// `/exceptionvalidate`: `PolicyException` of both groups.
     pub fn exception(&self, request: &AdmissionRequest) -> Answer {
         match looked_at(request) {
-            Some(document) => exceptions::check(&document, &request.namespace, &self.exceptions),
+            Some(document) => exceptions::check(&*self.cluster, &document, &request.namespace, &self.exceptions),
             None => Answer::allow(),
         }
     }

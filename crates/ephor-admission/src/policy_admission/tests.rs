@@ -143,6 +143,16 @@ Warning: the kind `widget` is not defined in the cluster, so nothing matches it 
 allowed
 Warning: the subresource `Widget/made-up` is not defined in the cluster, so nothing matches it yet [spec.rules[0].match.any[0].resources.kinds[0]]
 ");
+    for (kind, near) in
+        [("*/widget", "*/Widget"), ("Pod/Exec", "Pod/exec"), ("example.com/V1/Widget", "example.com/v1/Widget")]
+    {
+        let told = said("ClusterPolicy", &matching(kind, "validate: {deny: {}}"));
+        assert!(told.contains(&format!("(did you mean `{near}`?)")), "{kind}: {told}");
+    }
+    let params = "validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: widget}, paramRef: {name: a, namespace: b, \
+                  parameterNotFoundAction: Deny}, expressions: [{expression: 'true'}]}}";
+    let told = said("ClusterPolicy", &matching("ConfigMap", params));
+    assert!(told.contains("(did you mean `Widget`?)"), "{told}");
     let copied = "generate: {apiVersion: example.com/v1, kind: Widget, name: a, namespace: x, clone: {name: b}}";
     insta::assert_snapshot!(said("ClusterPolicy", &matching("Namespace", copied)), @"
 denied
@@ -243,6 +253,9 @@ fn exceptions_that_do_not_count_are_pointed_out() {
     ] {
         assert_eq!(said(&handlers(MemoryCluster::default(), scope).exception(&create(&exception))), want);
     }
+    let misspelt = Value::from_json(&exception.to_json().replace("Pod", "pod")).unwrap();
+    let told = said(&handlers(MemoryCluster::default(), ExceptionScope::Everywhere).exception(&create(&misspelt)));
+    assert!(told.starts_with("allowed\nWarning") && told.contains("(did you mean `Pod`?)"), "{told}");
     let faulty = value(
         "{apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {name: e, namespace: a}, spec: {match: {any: \
          [{resources: {kinds: [Pod]}}]}, podSecurity: [{controlName: Capabilities}], exceptions: [{policyName: p, \
@@ -273,6 +286,11 @@ spec.apiCall.data: `data` is sent with method POST only
     insta::assert_snapshot!(said(&host.cleanup_policy(&create(&cleanup))), @"
 denied
 spec.schedule: schedule spec in the cleanupPolicy is not in proper cron format: expected 5 fields, found 1
+");
+    let cleanup = Value::from_json(&cleanup.to_json().replace("never", "* * * * *").replace("Pod", "pod")).unwrap();
+    insta::assert_snapshot!(said(&host.cleanup_policy(&create(&cleanup))), @"
+denied
+spec.match.any[0].resources.kinds[0]: failed to get GVR for kind pod (did you mean `Pod`?)
 ");
     let labelled = value("{metadata: {name: a, labels: {cleanup.kyverno.io/ttl: 10ay}}}");
     insta::assert_snapshot!(said(&host.ttl(&create(&labelled))), @"

@@ -175,6 +175,7 @@ fn load_document(document: Value, origin: Origin, foreign: Foreign, loaded: &mut
         ("kyverno.io", "ClusterPolicy" | "Policy") => load_policy(document, origin, loaded),
         ("kyverno.io", "CleanupPolicy" | "ClusterCleanupPolicy") => {
             loaded.report(check_cleanup(&document), &origin);
+            loaded.report(misspelt_kinds(&document, &loaded.served), &origin);
             loaded.cleanup.push((document, origin));
         }
         ("kyverno.io", "GlobalContextEntry") => {
@@ -191,6 +192,7 @@ fn load_document(document: Value, origin: Origin, foreign: Foreign, loaded: &mut
         ("kyverno.io", "PolicyException") => match Exception::compile(&document) {
             Ok(exception) => {
                 loaded.report(check_exception(&document), &origin);
+                loaded.report(misspelt_kinds(&document, &loaded.served), &origin);
                 loaded.exceptions.push(LoadedException { exception, document, origin });
             }
             Err(findings) => loaded.report(findings, &origin),

@@ -31,6 +31,7 @@ impl StateFile {
     /// Locks the file, which is made if it does not exist, and reads it. The error says what keeps the sandbox from
     /// writing there.
     pub(super) fn open(path: &Path) -> anyhow::Result<(Self, Option<State>)> {
+        let path = &resolved(path)?;
         let mut locked = lock(path)?;
         let metadata = locked.metadata().with_context(|| format!("cannot read `{}`", path.display()))?;
         anyhow::ensure!(metadata.is_file(), "`{}` is not a regular file", path.display());
@@ -87,17 +88,27 @@ impl StateFile {
     }
 }
 
+/// Opens the file at `path`, which is made if it does not exist.
+fn opened(path: &Path) -> anyhow::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    options.open(path).with_context(|| format!("cannot write `{}`", path.display()))
+}
+
+/// The file that `path` leads to through symbolic links, which a rename would replace.
+fn resolved(path: &Path) -> anyhow::Result<PathBuf> {
+    if path.is_symlink() {
+        // What it leads to may not exist yet.
+        opened(path)?;
+        return fs::canonicalize(path).with_context(|| format!("cannot read `{}`", path.display()));
+    }
+    Ok(path.to_owned())
+}
+
 /// Opens the file at `path` and locks it.
 fn lock(path: &Path) -> anyhow::Result<File> {
     loop {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(path)
-            .with_context(|| format!("cannot write `{}`", path.display()))?;
+        let file = opened(path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => bail!("another sandbox uses `{}`", path.display()),
@@ -142,6 +153,24 @@ mod tests {
         fs::write(&path, "my notes").unwrap();
         assert!(error(&path).contains("is not a state file"));
         assert_eq!(fs::read_to_string(&path).unwrap(), "my notes");
+    }
+
+    #[test]
+    fn a_link_stays_a_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let (link, target) = (directory.path().join("link.json"), directory.path().join("real/state.json"));
+        fs::create_dir(directory.path().join("real")).unwrap();
+        std::os::unix::fs::symlink("real/state.json", &link).unwrap();
+        let certificate = ephor_sandbox::tls::Certificate::new().unwrap();
+        let identity = Identity { token: "t".into(), certificate, port: 1 };
+        for expected in [0, 1] {
+            let (mut file, state) = StateFile::open(&link).unwrap();
+            assert_eq!(state.map_or(0, |state| state.objects.len()), expected);
+            assert!(error(&target).contains("another sandbox uses"));
+            file.save(&identity, vec![Value::Null]).unwrap();
+            assert!(link.is_symlink());
+            assert!(fs::read_to_string(&target).unwrap().contains("objects"));
+        }
     }
 
     #[test]

@@ -367,8 +367,9 @@ fn static_configurations_keep_what_users_made_of_them_and_still_follow_the_ca_an
     let reconcile =
         |now: Timestamp| controller.reconcile(&world.term, &mut Memory::default(), now).map(|_| ()).unwrap();
     reconcile(now);
-    // One for each failure policy: of `kyverno.io`, and of each kind of `policies.kyverno.io` that validates.
-    assert_eq!(world.webhooks(VALIDATING).len(), 6);
+    // One for each failure policy: of `kyverno.io`, and of each kind of `policies.kyverno.io` that validates. Those that
+    // generate have one: they fail nothing.
+    assert_eq!(world.webhooks(VALIDATING).len(), 8);
     // A user narrows one by hand; somebody else spoils the CA.
     world.edit(VALIDATING, |object| {
         let webhook = object.get_mut("webhooks").and_then(Value::as_array_mut).unwrap()[0].as_object_mut().unwrap();

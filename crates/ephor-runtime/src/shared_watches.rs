@@ -360,9 +360,14 @@ mod tests {
         }
     }
 
-    fn changed(version: u64) -> Result<Option<WatchEvent>, ClusterError> {
+    fn event(version: u64) -> WatchEvent {
         let text = format!(r#"{{"metadata":{{"name":"a","resourceVersion":"{version}"}}}}"#);
-        Ok(Some(WatchEvent::Modified(Value::from_json(&text).unwrap())))
+        WatchEvent::Modified(Value::from_json(&text).unwrap())
+    }
+
+    /// A script of changes, in these versions.
+    fn script(versions: impl IntoIterator<Item = u64>) -> Script {
+        versions.into_iter().map(|version| Ok(Some(event(version)))).collect()
     }
 
     /// The versions of all events that are there.
@@ -372,7 +377,7 @@ mod tests {
 
     #[test]
     fn readers_share_a_watch_and_each_gets_what_its_list_does_not_hold() {
-        let server = harness([(6..=9).map(changed).collect()]);
+        let server = harness([script(6..=9)]);
         let (mut first, mut same, mut younger) =
             (server.watch_from("5"), server.watch_from("5"), server.watch_from("7"));
         assert_eq!(versions(&mut *younger), [8, 9]);
@@ -403,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_failure_ends_all_readers_and_the_next_watch_is_a_new_one() {
-        let failing = VecDeque::from([changed(6), Err(ClusterError::expired("too old"))]);
+        let failing = VecDeque::from([Ok(Some(event(6))), Err(ClusterError::expired("too old"))]);
         let server = harness([failing]);
         let (mut first, mut second) = (server.watch_from("5"), server.watch_from("5"));
         for reader in [&mut first, &mut second] {
@@ -425,7 +430,7 @@ mod tests {
     #[test]
     fn a_reader_that_stops_reading_has_to_list_again_and_holds_nothing() {
         let events = MAX_LAG as u64 + 10;
-        let server = harness([(1..=events).map(|at| changed(at + 5)).collect()]);
+        let server = harness([script(6..=events + 5)]);
         let (mut busy, mut idle) = (server.watch_from("5"), server.watch_from("5"));
         assert_eq!(versions(&mut *busy).len() as u64, events);
         let error = idle.next(Duration::ZERO).unwrap_err();
@@ -435,7 +440,7 @@ mod tests {
     #[test]
     fn a_late_reader_joins_only_while_the_stream_knows_what_it_misses() {
         let events = KEPT as u64 * 2;
-        let server = harness([(1..=events).map(|at| changed(at + 5)).collect()]);
+        let server = harness([script(6..=events + 5)]);
         let mut first = server.watch_from("5");
         assert_eq!(versions(&mut *first).len() as u64, events);
         let mut recent = server.watch_from(&(events + 5 - 2).to_string());

@@ -184,6 +184,7 @@ fn a_request_from_before_the_edit_is_no_change() {
 
 #[test]
 fn copies_of_a_list_wait_as_well() {
+    type Act = fn(&mut Harness);
     let policy = |namespace: &str| {
         format!(
             "{{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {{name: p}}, spec: {{rules: [
@@ -202,7 +203,6 @@ fn copies_of_a_list_wait_as_well() {
         let copy = harness.find(&format!("{{apiVersion: v1, kind: Secret, metadata: {{name: {name}}}}}"));
         copy.and_then(|copy| copy.str_at(&["stringData", "k"]).map(str::to_owned))
     };
-    type Act = fn(&mut Harness);
     let rows: [(&str, Act, &str); 3] = [
         ("its trigger changes", |harness| harness.apply(&trigger("t", "y")), "new"),
         (

@@ -100,7 +100,7 @@ mod tests {
             let counted = measure(|| value = Some(Value::from_json(&text).unwrap()));
             drop(value);
             let most = usize::try_from(counted.bytes_max).unwrap() + text.len();
-            assert!(most <= cost, "{:.40}…: {most} bytes, {cost} counted", text);
+            assert!(most <= cost, "{text:.40}…: {most} bytes, {cost} counted");
         }
     }
 

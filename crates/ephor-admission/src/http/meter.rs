@@ -8,10 +8,10 @@ use ephor_expr::{Map, Str, Value};
 
 /// An object or array: its allocation with two counters, and the allocation of its entries.
 const CONTAINER: usize = size_of::<Map>() + 32;
-/// A member of an object, twice, as vectors grow by doubling.
-const MEMBER: usize = 2 * size_of::<(Str, Value)>();
+/// A member of an object, three times: a vector that grows takes twice as much, and meanwhile the old one is still there.
+const MEMBER: usize = 3 * size_of::<(Str, Value)>();
 /// An item of an array, likewise.
-const ITEM: usize = 2 * size_of::<Value>();
+const ITEM: usize = 3 * size_of::<Value>();
 /// What a string takes besides its text.
 const STRING: usize = 32;
 /// Shorter strings are stored in place.

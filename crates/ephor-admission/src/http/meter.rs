@@ -97,7 +97,7 @@ mod tests {
         for text in shapes() {
             let cost = 2 * text.len() + Meter::default().cost(text.as_bytes());
             let mut value = None;
-            let counted = measure(|| value = Some(Value::from_json(&text).unwrap()));
+            let counted = measure(|| value = Some(Value::from_json_nested(&text, 10_000).unwrap()));
             drop(value);
             let most = usize::try_from(counted.bytes_max).unwrap() + text.len();
             assert!(most <= cost, "{text:.40}…: {most} bytes, {cost} counted");

@@ -14,6 +14,8 @@ const VERBS: [&str; 3] = ["delete", "watch", "list"];
 /// The kinds that can be followed now, each in its best version.
 pub fn permitted(cluster: &dyn Cluster, discovery: &Discovery) -> Result<BTreeMap<GroupKind, Resource>, ClusterError> {
     let stored = discovery.iter().filter(|resource| resource.stored && resource.origin != Origin::Aggregated);
+    // The one kind that an API server lists and does not watch.
+    let stored = stored.filter(|resource| !(resource.group.is_empty() && resource.kind == "ComponentStatus"));
     let mut permitted = BTreeMap::new();
     for (kind, resource) in best(stored) {
         if may(cluster, &resource)? {

@@ -153,7 +153,7 @@ fn a_role_starts_from_nothing_and_ends_when_it_is_told() {
 const GENERATES_AND_AUDITS: &str = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: both}, spec: {rules: \
      [{name: make, match: {any: [{resources: {kinds: [Namespace], names: [default]}}]}, generate: {generateExisting: true, \
      synchronize: true, apiVersion: v1, kind: ConfigMap, name: made, namespace: default, data: {data: {a: b}}}}, {name: \
-     judge, match: {any: [{resources: {kinds: [ConfigMap], names: [made]}}]}, validate: {message: no, deny: {}}}]}}";
+     judge, match: {any: [{resources: {kinds: [ConfigMap], names: [made]}}]}, validate: {message: nope, deny: {}}}]}}";
 
 #[test]
 fn all_roles_work_in_one_process_and_give_their_leases_back() {

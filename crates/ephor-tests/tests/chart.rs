@@ -267,6 +267,7 @@ fn helm_says_how_to_see_it_work_how_to_uninstall_and_what_has_no_effect() {
         .arg(plane.kubeconfig())
         .arg("--values")
         .arg(project().join("charts/ephor/examples/from-kyverno.yaml"))
+        .args(["--set", "reports-server.enabled=true"])
         .arg(project().join("charts/ephor"))
         .output()
         .unwrap();
@@ -278,7 +279,7 @@ fn helm_says_how_to_see_it_work_how_to_uninstall_and_what_has_no_effect() {
         "  ephor uninstall --namespace policies",
         "  helm uninstall ours --namespace kyverno",
         "  kubectl get policyreports --all-namespaces",
-        "cleanupController: this role is not part of Ephor's chart yet; its settings are ignored.",
+        "reports-server: this role is not part of Ephor's chart yet; its settings are ignored.",
     ] {
         assert!(notes.lines().any(|found| found == line), "{line}\n---\n{notes}");
     }

@@ -11,8 +11,9 @@ use ephor_runtime::policies::PolicyStore;
 use ephor_runtime::settings::AdmissionSettings;
 use ephor_runtime::threads;
 
-use crate::admission_policies::{AdmissionPolicyController, AdmissionPolicySources, GeneratedBoard, GeneratedKinds};
+use crate::admission_policies::{AdmissionPolicyController, AdmissionPolicySources, GeneratedKinds};
 use crate::certs::{CertKeeper, CertSettings, CertStore};
+use crate::generated::GeneratedBoard;
 use crate::registration::RegistrationBoard;
 use crate::status::StatusController;
 use crate::webhooks::{WebhookController, WebhookSettings, WebhookSources};

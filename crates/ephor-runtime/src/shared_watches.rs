@@ -3,7 +3,7 @@
 //! In: the clusters that roles use. Out: clusters whose watches of the same objects read one stream of the API server.
 //! `ephor serve all` needs it: four roles follow policies, settings and namespaces, and several follow the same workloads.
 //!
-//! Each reader still lists for itself and then watches from the version of its list. A [`SharedStream`] keeps the events
+//! Each reader still lists for itself and then watches from the version of its list. A shared stream keeps the events
 //! that not every reader has taken, and some before them, so that a reader whose list is a little older or younger joins
 //! it. A reader whose list is older than all of that opens a watch of its own.
 //!

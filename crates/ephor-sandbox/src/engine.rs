@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ephor_admission::admission_policies::{
-    AdmissionPolicyController, AdmissionPolicySources, GeneratedBoard, GeneratedKinds,
-};
+use ephor_admission::admission_policies::{AdmissionPolicyController, AdmissionPolicySources, GeneratedKinds};
+use ephor_admission::generated::GeneratedBoard;
 use ephor_admission::policy_admission::{Accounts, PolicyAdmission};
 use ephor_admission::registration::RegistrationBoard;
 use ephor_admission::review::results::{RequestResults, queue_settings};

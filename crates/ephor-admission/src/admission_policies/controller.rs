@@ -18,9 +18,9 @@ use ephor_runtime::notify::Notify;
 use ephor_runtime::policies::{PolicyId, PolicyStore, Snapshot};
 use ephor_runtime::watcher::{StoreEvent, WatchTarget, Watcher};
 
-use super::board::{Generated, GeneratedBoard};
 use super::translate::{API_VERSION, MANAGED_BY, Objects, Skip, Surroundings, is_asked, translate};
 use super::translate_cel;
+use crate::generated::{Generated, GeneratedBoard};
 use crate::webhooks::{FailureMode, RegisteredFrom, WebhookSettings, outside_of};
 
 /// The kinds of the objects: policies before their bindings.

@@ -14,9 +14,10 @@ use ephor_runtime::watcher::StoreEvent;
 
 use super::controller::PutError;
 use super::{
-    AdmissionPolicyController, AdmissionPolicySources, Generated, GeneratedBoard, GeneratedKinds, Objects, Skip,
-    Surroundings, translate, translate_cel,
+    AdmissionPolicyController, AdmissionPolicySources, GeneratedKinds, Objects, Skip, Surroundings, translate,
+    translate_cel,
 };
+use crate::generated::{Generated, GeneratedBoard};
 use crate::webhooks::{RegisteredFrom, WebhookSettings};
 
 const RULE: &str = "name: r, match: {any: [{resources: {kinds: [Deployment]}}]}";

@@ -19,7 +19,7 @@ use super::cel;
 use super::document::{Description, describe};
 use super::readiness::readiness;
 use super::reporting::Permissions;
-use crate::admission_policies::GeneratedBoard;
+use crate::generated::GeneratedBoard;
 use crate::registration::RegistrationBoard;
 use crate::webhooks::WebhookSettings;
 

@@ -8,7 +8,7 @@ use ephor_runtime::policies::StoredPolicy;
 use jiff::Timestamp;
 
 use super::readiness::Readiness;
-use crate::admission_policies::Generated;
+use crate::generated::Generated;
 
 /// The longest message of a condition, in bytes.
 const MAX_MESSAGE: usize = 8 * 1024;

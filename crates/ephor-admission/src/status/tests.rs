@@ -14,7 +14,7 @@ use jiff::Timestamp;
 
 use super::controller::{Memory, RoundResult};
 use super::{Description, Readiness, StatusController, describe};
-use crate::admission_policies::GeneratedBoard;
+use crate::generated::GeneratedBoard;
 use crate::registration::{Registered, Registration, RegistrationBoard};
 use crate::webhooks::{RegisteredFrom, WebhookSettings};
 

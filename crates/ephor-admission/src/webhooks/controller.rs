@@ -23,8 +23,8 @@ use super::plan::{Configuration, ConfigurationKind, Inputs, Ownership, Plan, pla
 use super::quota::OverQuota;
 use super::settings::WebhookSettings;
 use super::write::{BreakGlass, PutError, put};
-use crate::admission_policies::GeneratedBoard;
 use crate::certs::CertStore;
+use crate::generated::GeneratedBoard;
 use crate::registration::{Registered, Registration, RegistrationBoard};
 
 /// What the configurations follow.

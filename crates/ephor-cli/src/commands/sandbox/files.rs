@@ -48,6 +48,9 @@ pub(super) fn read(arguments: &[String]) -> Result<Vec<FileObject>, Box<Located>
         for document in documents.map_err(|error| Box::new(Located::of_yaml(error, &file)))? {
             let origin = Origin { file: Arc::clone(&file), map: Arc::new(document.source) };
             let found = load::expand_lists(document.value);
+            if let Some(finding) = found.iter().find_map(incomplete) {
+                return Err(Box::new(Located::of_diagnostic(finding, &origin)));
+            }
             // Test suites and values stand among policies.
             let found = found.into_iter().filter(|object| {
                 object.str_at(&["apiVersion"]).is_some_and(|version| !version.starts_with("cli.kyverno.io"))
@@ -62,6 +65,18 @@ pub(super) fn read(arguments: &[String]) -> Result<Vec<FileObject>, Box<Located>
         _ => 2,
     });
     Ok(objects)
+}
+
+/// The finding for a document that has one of `apiVersion` and `kind`. Other documents without them are no objects.
+fn incomplete(document: &Value) -> Option<Diagnostic> {
+    let has = |key: &str| document.str_at(&[key]).is_some();
+    let (given, missing) = match (has("apiVersion"), has("kind")) {
+        (true, false) => ("apiVersion", "kind"),
+        (false, true) => ("kind", "apiVersion"),
+        _ => return None,
+    };
+    let message = format!("an object with `{given}` and without `{missing}`");
+    Some(Diagnostic::error("incomplete-object", Path::root(), message))
 }
 
 /// What is wrong with the objects that were added, at file and line: for policies what `ephor check` says, for others
@@ -96,6 +111,25 @@ mod tests {
 
     use super::*;
     use crate::output::findings::concise;
+
+    #[test]
+    fn a_document_that_is_half_an_object_is_told_and_not_left_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.yaml");
+        for (text, told) in [
+            ("kind: ClusterPolicy", Some("without `apiVersion`")),
+            ("{apiVersion: v1, metadata: {name: a}}", Some("without `kind`")),
+            ("{policies: [a.yaml]}", None),
+            ("{apiVersion: cli.kyverno.io/v1alpha1, kind: Test}", None),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let found = read(&[file.to_string_lossy().into_owned()]);
+            match told {
+                Some(words) => assert!(concise(&[*found.unwrap_err()]).contains(words), "{text}"),
+                None => assert!(found.unwrap().is_empty(), "{text}"),
+            }
+        }
+    }
 
     const OBJECTS: &str = "apiVersion: kyverno.io/v1
 kind: ClusterPolicy

@@ -102,6 +102,28 @@ fn an_object_is_made_with_the_labels_of_upstream() {
 }
 
 #[test]
+fn an_object_has_the_owners_that_its_policy_gives_it_and_a_copy_none_of_another_namespace() {
+    let owned = COPY.replace(
+        "generator.Apply('team', [resource.Get('v1', 'secrets', 'default', 'source')])",
+        "|-
+      generator.Apply('default', [dyn({'apiVersion': dyn('v1'), 'kind': dyn('Secret'), 'metadata': dyn({
+        'name': dyn('owned'), 'ownerReferences': dyn([dyn({'apiVersion': dyn('v1'), 'kind': dyn('ConfigMap'),
+          'name': dyn(string(object.metadata.name)), 'uid': dyn(string(object.metadata.uid))})])})})])",
+    );
+    let harness = after(&[&owned, TRIGGER]);
+    let owners = |harness: &Harness, reference: &str| {
+        let object = harness.find(reference).unwrap();
+        object.at(&["metadata", "ownerReferences"]).and_then(Value::as_array).map_or(0, <[_]>::len)
+    };
+    assert_eq!(owners(&harness, &secret("owned")), 1);
+
+    let source = "{apiVersion: v1, kind: Secret, metadata: {name: source, ownerReferences: [{apiVersion: v1, kind: ConfigMap, \
+                  name: t, uid: u}]}, stringData: {k: x}}";
+    let harness = after(&[TRIGGER, source, COPY, &TRIGGER.replace("v: x", "v: y")]);
+    assert_eq!(owners(&harness, COPIED), 0);
+}
+
+#[test]
 fn what_is_synchronized_follows_policy_and_trigger_and_is_restored() {
     let mut harness = after(&[DATA, TRIGGER]);
     harness.apply("{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {k: edited}}");

@@ -187,8 +187,9 @@ impl PolicyGeneration {
             (None, Some(named)) if !named.is_empty() => named.clone(),
             (None, _) => said.clone(),
         };
-        if said != target {
-            // Owners count in their own namespace alone.
+        if !said.is_empty() && said != target {
+            // Owners of an object that is copied count in its namespace alone. What names none has the owners that the
+            // policy gives it.
             metadata.remove("ownerReferences");
         }
         if target.is_empty() {

@@ -47,13 +47,14 @@ const ENVELOPE: usize = 1 << 20;
 impl Default for Limits {
     /// A review holds two objects (`object` and `oldObject`), each as long as an API server takes it and with every byte
     /// escaped: 37 MiB. Of values, the shortest take two bytes (`0,`), so that 4 Mi cover
-    /// both objects.
+    /// both objects. Of what such values take once they are parsed, `peer` is the bound: it holds two objects of that length
+    /// whose text is mostly strings, and the largest that etcd stores, whatever their shape in practice.
     fn default() -> Self {
         Self {
             body: 2 * OBJECT * ESCAPED + ENVELOPE,
             values: 4 << 20,
-            in_work: 192 << 20,
-            peer: 160 << 20,
+            in_work: 128 << 20,
+            peer: 80 << 20,
             request: 8 << 10,
             heads: 64 << 20,
             peer_heads: 32 << 20,

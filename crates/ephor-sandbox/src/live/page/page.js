@@ -40,6 +40,7 @@ function applyFilter() {
   const wanted = filter();
   for (const entry of feed.entries) entry.item.hidden = !matches(entry, wanted);
   counts();
+  releaseAtTop();
 }
 
 function show(wanted) {
@@ -85,7 +86,7 @@ function add(entry) {
 function isReading() {
   if (scrollY > 0) return true;
   const inWindow = (element) => element.getBoundingClientRect().top < innerHeight;
-  return [...byId("decisions").querySelectorAll("details[open]:not([data-auto])")].some(inWindow);
+  return [...byId("decisions").querySelectorAll("li:not([hidden]) > details[open]:not([data-auto])")].some(inWindow);
 }
 
 function release() {

@@ -4,7 +4,7 @@
 
 use clap::ValueEnum;
 use ephor_cluster::Discovery;
-use ephor_engine::autogen::{self, Ineligible};
+use ephor_engine::autogen::{self, Eligibility, Ineligible};
 use ephor_engine::compile::compile;
 use ephor_engine::policy::{Match, Policy, Rule};
 use ephor_expr::value::{Path, decode};
@@ -139,9 +139,10 @@ fn unexpanded(document: &Value) -> Option<&'static str> {
 
 fn notes(policy: &Policy, key: &Str) -> Vec<String> {
     let off = autogen::controllers(policy).is_empty();
+    let eligibility = Eligibility::of(policy);
     let rules = policy.spec.rules.iter();
     rules
-        .filter_map(|rule| match autogen::eligible(policy, rule) {
+        .filter_map(|rule| match eligibility.check(rule) {
             Ok(()) if off => Some(format!(
                 "{key}: rule `{}` is not expanded: the annotation `{}` turns auto-gen off",
                 rule.name,

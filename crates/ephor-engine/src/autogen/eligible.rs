@@ -52,8 +52,42 @@ impl fmt::Display for Ineligible {
     }
 }
 
-/// Whether rules can be made from `rule` of `policy`.
-pub fn eligible(policy: &Policy, rule: &Rule) -> Result<(), Ineligible> {
+/// Decides for the rules of one policy.
+#[derive(Debug, Clone, Copy)]
+pub struct Eligibility {
+    /// Whether a filter somewhere in the policy says `Pod` or the name of a controller kind.
+    names_pods: bool,
+}
+
+impl Eligibility {
+    /// For the rules of `policy`, which is looked through once.
+    pub fn of(policy: &Policy) -> Self {
+        let mut blocks = policy.spec.rules.iter().flat_map(|rule| iter::once(&rule.matches).chain(&rule.exclude));
+        let names_pods =
+            blocks.any(|block| filters(block).flat_map(kinds).any(|kind| kind == "Pod" || is_standard(kind)));
+        Self { names_pods }
+    }
+
+    /// Whether a rule matches Pods, as auto-gen sees it.
+    ///
+    /// Upstream: somewhere in the policy a filter must say `Pod` or the name of a controller kind. With that, `v1/Pod` and
+    /// `*/Pod` are as good as `Pod`; without it, a policy on `v1/Pod` is for Pods alone.
+    pub fn is_on_pods(self, rule: &Rule) -> bool {
+        self.names_pods && filters(&rule.matches).any(is_about_pods)
+    }
+
+    /// Whether rules can be made from `rule`.
+    pub fn check(self, rule: &Rule) -> Result<(), Ineligible> {
+        can_be_moved(rule)?;
+        if !self.names_pods {
+            return Err(Ineligible::OnlyQualified);
+        }
+        selects_all_pods(rule)
+    }
+}
+
+/// Whether the rule is about Pods and of a type that can be rewritten.
+fn can_be_moved(rule: &Rule) -> Result<(), Ineligible> {
     if rule.name.starts_with("autogen-") {
         return Err(Ineligible::Named);
     }
@@ -72,9 +106,11 @@ pub fn eligible(policy: &Policy, rule: &Rule) -> Result<(), Ineligible> {
     if !filters(&rule.matches).any(is_about_pods) {
         return Err(Ineligible::NotOnPods);
     }
-    if !is_on_pods(policy, rule) {
-        return Err(Ineligible::OnlyQualified);
-    }
+    Ok(())
+}
+
+/// Whether the rule selects Pods by nothing that their controllers do not share.
+fn selects_all_pods(rule: &Rule) -> Result<(), Ineligible> {
     if filters(&rule.matches).flat_map(kinds).any(|kind| !names_pods_or_subresources(kind)) {
         return Err(Ineligible::MixedKinds);
     }
@@ -94,16 +130,6 @@ pub fn eligible(policy: &Policy, rule: &Rule) -> Result<(), Ineligible> {
         return Err(Ineligible::ExcludesOthers);
     }
     Ok(())
-}
-
-/// Whether a rule matches Pods, as auto-gen sees it.
-///
-/// Upstream: somewhere in the policy a filter must say `Pod` or the name of a controller kind. With that, `v1/Pod` and
-/// `*/Pod` are as good as `Pod`; without it, a policy on `v1/Pod` is for Pods alone.
-pub fn is_on_pods(policy: &Policy, rule: &Rule) -> bool {
-    let mut blocks = policy.spec.rules.iter().flat_map(|rule| iter::once(&rule.matches).chain(&rule.exclude));
-    filters(&rule.matches).any(is_about_pods)
-        && blocks.any(|block| filters(block).flat_map(kinds).any(|kind| kind == "Pod" || is_standard(kind)))
 }
 
 fn is_about_pods(resources: &ResourceSelection) -> bool {

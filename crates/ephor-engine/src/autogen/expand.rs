@@ -1,11 +1,11 @@
 //! The rules that auto-gen adds to a policy.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ephor_expr::{Map, Str, Value};
 
 use super::controllers::{controllers, selector};
-use super::eligible::{eligible, selects_pods};
+use super::eligible::{Eligibility, selects_pods};
 use super::rewrite::{Language, Template, rewrite_text};
 use crate::policy::Policy;
 
@@ -31,11 +31,12 @@ pub fn expand(document: &Value, policy: &Policy) -> Vec<Generated> {
         return Vec::new();
     }
     let documents = document.at(&["spec", "rules"]).and_then(Value::as_array).unwrap_or_default();
-    let mut names =
-        Names { declared: policy.spec.rules.iter().map(|rule| &rule.name).collect(), made: BTreeSet::new() };
+    let declared = policy.spec.rules.iter().map(|rule| &rule.name).collect();
+    let mut names = Names { declared, made: BTreeSet::new(), next: BTreeMap::new() };
+    let eligibility = Eligibility::of(policy);
     let mut generated = Vec::new();
     for (source, (rule, document)) in policy.spec.rules.iter().zip(documents).enumerate() {
-        if eligible(policy, rule).is_err() {
+        if eligibility.check(rule).is_err() {
             continue;
         }
         let workloads = Some(controllers.templated.clone()).filter(|kinds| !kinds.is_empty());
@@ -53,6 +54,8 @@ pub fn expand(document: &Value, policy: &Policy) -> Vec<Generated> {
 struct Names<'p> {
     declared: BTreeSet<&'p Str>,
     made: BTreeSet<Str>,
+    /// For a name that was taken, the number to try next: all before it are taken, too.
+    next: BTreeMap<Str, u32>,
 }
 
 impl Names<'_> {
@@ -61,16 +64,22 @@ impl Names<'_> {
     /// it, so it stays beside a declared rule of this name.
     fn unique(&mut self, prefix: &str, declared: &str) -> Str {
         let whole = format!("{prefix}{declared}");
-        let mut name = Str::new(cut(&whole, MAX_NAME));
-        for number in 2_u32.. {
+        let first = Str::new(cut(&whole, MAX_NAME));
+        let next = self.next.entry(first.clone()).or_insert(1);
+        loop {
+            let name = match *next {
+                1 => first.clone(),
+                number => {
+                    let suffix = format!("-{number}");
+                    Str::from(format!("{}{suffix}", cut(&whole, MAX_NAME - suffix.len())))
+                }
+            };
+            *next += 1;
             let is_declared = name != whole && self.declared.contains(&name);
             if !is_declared && self.made.insert(name.clone()) {
-                break;
+                return name;
             }
-            let suffix = format!("-{number}");
-            name = format!("{}{suffix}", cut(&whole, MAX_NAME - suffix.len())).into();
         }
-        name
     }
 }
 

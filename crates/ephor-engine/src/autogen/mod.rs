@@ -12,7 +12,7 @@ mod rewrite;
 mod shown;
 
 pub use controllers::{ANNOTATION, Controllers, Fault, Misnamed, controllers, misnamed};
-pub use eligible::{Ineligible, eligible, is_on_pods};
+pub use eligible::{Eligibility, Ineligible};
 pub use expand::{Generated, expand};
 pub use policies::{Controller, GeneratedSpec, UnknownController, expand_mutation, expand_spec, unknown_controllers};
 pub use shown::{Rewritten, shown};

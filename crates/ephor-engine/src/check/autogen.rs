@@ -53,11 +53,12 @@ fn notes(policy: &Policy, found: &mut Vec<Diagnostic>) {
         return;
     }
     let rules = Path::root().keys(&["spec", "rules"]);
+    let eligibility = autogen::Eligibility::of(policy);
     let mut expanded = false;
     for (i, rule) in policy.spec.rules.iter().enumerate() {
-        match autogen::eligible(policy, rule) {
+        match eligibility.check(rule) {
             Ok(()) => expanded = true,
-            Err(autogen::Ineligible::JsonPatch) if autogen::is_on_pods(policy, rule) => {
+            Err(autogen::Ineligible::JsonPatch) if eligibility.is_on_pods(rule) => {
                 let message = "a JSON patch is for Pods alone, it is not applied to their controllers";
                 found.push(Diagnostic::warning("autogen-json-patch", rules.index(i).key("mutate"), message));
             }

@@ -1,5 +1,7 @@
 //! `GlobalContextEntry`.
 
+use std::collections::BTreeSet;
+
 use ephor_expr::Value;
 use ephor_expr::jmespath::Expression;
 use ephor_expr::scalar::duration::Duration;
@@ -70,12 +72,13 @@ fn api_call(call: &GlobalApiCall, path: &Path, found: &mut Vec<Diagnostic>) {
 }
 
 fn projections(projections: &[Projection], path: &Path, found: &mut Vec<Diagnostic>) {
+    let mut names = BTreeSet::new();
     for (i, projection) in projections.iter().enumerate() {
         let at = path.index(i);
         if projection.name.is_empty() {
             found.push(Diagnostic::error("no-name", at.clone(), "a projection needs a name"));
         }
-        if projections.iter().take(i).any(|earlier| earlier.name == projection.name) {
+        if !names.insert(&projection.name) {
             let message = format!("two projections are called `{}`", projection.name);
             found.push(Diagnostic::error("duplicate-projection", at.key("name"), message));
         }

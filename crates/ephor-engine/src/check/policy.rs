@@ -1,5 +1,7 @@
 //! The policy as a whole, and the rules one by one.
 
+use std::collections::BTreeSet;
+
 use ephor_expr::scalar::wildcard;
 use ephor_expr::value::Path;
 use ephor_expr::{Str, Value};
@@ -23,14 +25,17 @@ pub fn check_policy(policy: &Policy, document: &Value) -> Vec<Diagnostic> {
     if policy.spec.rules.is_empty() {
         found.push(Diagnostic::error("no-rules", rules.clone(), "a policy needs at least one rule"));
     }
+    let bans_user = variables::bans_user(policy);
+    let mut names = BTreeSet::new();
     for (i, rule) in policy.spec.rules.iter().enumerate() {
         let path = rules.index(i);
-        let earlier = policy.spec.rules.iter().take(i);
-        if earlier.clone().any(|other| other.name == rule.name) {
+        if !names.insert(&rule.name) {
             let message = format!("Duplicate rule name: '{}'", rule.name);
             found.push(Diagnostic::error("duplicate-rule", path.key("name"), message));
         }
-        check_rule(policy, rule, path.lookup(document).unwrap_or(&Value::Null), &path, &mut found);
+        let document = path.lookup(document).unwrap_or(&Value::Null);
+        check_rule(policy, rule, document, &path, &mut found);
+        variables::check(rule, document, bans_user, &path, &mut found);
     }
     found
 }
@@ -95,9 +100,10 @@ fn settings(policy: &Policy, found: &mut Vec<Diagnostic>) {
         let at = path.key("validationFailureActionOverrides");
         if policy.kind == PolicyKind::Policy {
             let message = "a Policy applies to its own namespace, so it has no overrides for others";
-            found.push(Diagnostic::error("namespaced-overrides", at.clone(), message));
+            found.push(Diagnostic::error("namespaced-overrides", at, message));
+        } else {
+            conflicting_overrides(overrides, &at, found);
         }
-        conflicting_overrides(overrides, &at, found);
     }
 }
 
@@ -108,18 +114,25 @@ fn timeout(seconds: Option<i64>, path: &Path, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// One namespace under both actions; patterns conflict when one fits the other.
+/// One namespace under both actions; patterns conflict when one fits the other. There is one finding for each namespace
+/// that is enforced, about the first that contradicts it: a list of pairs could be the square of what was written.
 fn conflicting_overrides(overrides: &[FailureActionOverride], path: &Path, found: &mut Vec<Diagnostic>) {
     let of = |action: FailureAction| {
         let own = overrides.iter().filter(move |o| o.action.unwrap_or_default() == action);
-        own.flat_map(|o| o.namespaces.iter().flatten()).collect::<Vec<&Str>>()
+        own.flat_map(|o| o.namespaces.iter().flatten()).collect::<BTreeSet<&Str>>()
     };
-    for enforced in of(FailureAction::Enforce) {
-        for audited in of(FailureAction::Audit) {
-            if wildcard::matches(enforced, audited) || wildcard::matches(audited, enforced) {
-                let message = format!("conflicting namespaces found: `{enforced}` and `{audited}` have both actions");
-                found.push(Diagnostic::error("conflicting-overrides", path.clone(), message));
-            }
+    let (enforced, audited) = (of(FailureAction::Enforce), of(FailureAction::Audit));
+    let patterns: Vec<&Str> = audited.iter().copied().filter(|name| wildcard::has_wildcard(name)).collect();
+    for enforced in enforced {
+        let contradicts = |audited: &&Str| wildcard::matches(enforced, audited) || wildcard::matches(audited, enforced);
+        let contradicting = if wildcard::has_wildcard(enforced) {
+            audited.iter().copied().find(contradicts)
+        } else {
+            audited.get(enforced).copied().or_else(|| patterns.iter().copied().find(contradicts))
+        };
+        if let Some(audited) = contradicting {
+            let message = format!("conflicting namespaces found: `{enforced}` and `{audited}` have both actions");
+            found.push(Diagnostic::error("conflicting-overrides", path.clone(), message));
         }
     }
 }
@@ -202,5 +215,4 @@ fn check_rule(policy: &Policy, rule: &Rule, document: &Value, path: &Path, found
         generate::check(policy, rule, generated, &path.key("generate"), found);
         generate::varying(rule, document, path, found);
     }
-    variables::check(policy, rule, document, path, found);
 }

@@ -3,8 +3,10 @@
 //! Objects that were generated carry the names of their policy and rule, and are looked for by them. So what a generate
 //! rule is called and when it applies stays as it is; what it makes of its trigger may change.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 
+use ephor_expr::Str;
 use ephor_expr::value::Path;
 
 use crate::diagnostic::Diagnostic;
@@ -15,8 +17,12 @@ use crate::policy::{Generate, GenerateForEach, GenerateParts, Policy, Rule};
 pub fn check_update(old: &Policy, new: &Policy) -> Vec<Diagnostic> {
     let rules = Path::root().keys(&["spec", "rules"]);
     let mut found = Vec::new();
+    let mut by_name: BTreeMap<&Str, (usize, &Rule)> = BTreeMap::new();
+    for (i, rule) in generating(new) {
+        by_name.entry(&rule.name).or_insert((i, rule));
+    }
     let pairs: Vec<(usize, &Rule, &Rule)> = generating(old)
-        .filter_map(|(_, before)| generating(new).find(|(_, r)| r.name == before.name).map(|(i, r)| (i, before, r)))
+        .filter_map(|(_, before)| by_name.get(&before.name).map(|(i, after)| (*i, before, *after)))
         .collect();
     for (i, before, after) in &pairs {
         if let (Some(before), Some(after)) = (&before.generate, &after.generate)
@@ -47,8 +53,9 @@ pub fn check_update(old: &Policy, new: &Policy) -> Vec<Diagnostic> {
         }
     }
     // A rule that is gone while another has come is the same rule under another name.
-    let gone = generating(old).any(|(_, before)| !new.spec.rules.iter().any(|rule| rule.name == before.name));
-    let come = generating(new).find(|(_, after)| !old.spec.rules.iter().any(|rule| rule.name == after.name));
+    let (before, after) = (names(old), names(new));
+    let gone = generating(old).any(|(_, rule)| !after.contains(&rule.name));
+    let come = generating(new).find(|(_, rule)| !before.contains(&rule.name));
     if let (true, Some((i, _))) = (gone, come) {
         found.push(immutable(rules.index(i).key("name"), "name"));
     }
@@ -58,6 +65,10 @@ pub fn check_update(old: &Policy, new: &Policy) -> Vec<Diagnostic> {
 fn immutable(path: Path, field: &str) -> Diagnostic {
     let message = format!("changes of immutable fields of a rule spec in a generate rule is disallowed: `{field}`");
     Diagnostic::error("immutable-field", path, message).with_help("delete the policy and create it anew")
+}
+
+fn names(policy: &Policy) -> BTreeSet<&Str> {
+    policy.spec.rules.iter().map(|rule| &rule.name).collect()
 }
 
 fn generating(policy: &Policy) -> impl Iterator<Item = (usize, &Rule)> {

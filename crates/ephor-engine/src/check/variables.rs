@@ -1,5 +1,7 @@
 //! Which variables a rule may use where.
 
+use std::collections::BTreeSet;
+
 use ephor_expr::jmespath::Expression;
 use ephor_expr::scalar::nearest::nearest;
 use ephor_expr::value::{Path, Segment};
@@ -13,6 +15,9 @@ use crate::scope::{Found, enclosing, variables};
 /// Names that mean something in every rule.
 const BUILT_IN: [&str; 6] =
     ["request", "images", "image", "serviceAccountName", "serviceAccountNamespace", "elementIndex"];
+
+/// For how many misspelt names of a rule the nearest known one is looked for: each takes a look at all of them.
+const MAX_SUGGESTIONS: usize = 50;
 
 /// The members of `request` that policies can read.
 pub const REQUEST_MEMBERS: [&str; 17] = [
@@ -44,16 +49,22 @@ const MEMBERS_OF_MEMBERS: [(&str, &[&str]); 5] = [
     ("userInfo", &["extra", "groups", "uid", "username"]),
 ];
 
-/// Checks all variables of the rule at `path`, whose document is `document`.
-pub(super) fn check(policy: &Policy, rule: &Rule, document: &Value, path: &Path, found: &mut Vec<Diagnostic>) {
-    let mut names = Vec::new();
-    collect_entries(document, &mut names);
+/// Whether rules of the policy must not read the user: there is none when they are applied in the background.
+pub(super) fn bans_user(policy: &Policy) -> bool {
     let targeted = policy.spec.rules.iter().any(|r| r.mutate.as_ref().is_some_and(|m| m.targets.is_some()));
+    policy.spec.background.unwrap_or(true) && !targeted
+}
+
+/// Checks all variables of the rule at `path`, whose document is `document`.
+pub(super) fn check(rule: &Rule, document: &Value, bans_user: bool, path: &Path, found: &mut Vec<Diagnostic>) {
+    let mut names = BTreeSet::new();
+    collect_entries(document, &mut names);
     let mut walk = Walk {
         names,
         has_targets: rule.mutate.as_ref().is_some_and(|m| m.targets.is_some()),
-        banned_user: (policy.spec.background.unwrap_or(true) && !targeted).then(|| RequestVariables::of(document)),
+        banned_user: bans_user.then(|| RequestVariables::of(document)),
         base: path.clone(),
+        suggestions: MAX_SUGGESTIONS,
         found,
     };
     walk.value(document, &mut Vec::new());
@@ -66,10 +77,11 @@ pub(super) fn check(policy: &Policy, rule: &Rule, document: &Value, path: &Path,
 /// that they are asked about, so that it stays.
 pub(super) fn check_cleanup(document: &Value, found: &mut Vec<Diagnostic>) {
     let Some(spec) = document.get("spec") else { return };
-    let (mut names, mut seen) = (Vec::new(), Vec::new());
+    let (mut names, mut seen) = (BTreeSet::new(), Vec::new());
     collect_entries(spec, &mut names);
     let base = Path::root().key("spec");
-    let mut walk = Walk { names, has_targets: true, banned_user: None, base, found: &mut seen };
+    let mut walk =
+        Walk { names, has_targets: true, banned_user: None, base, suggestions: MAX_SUGGESTIONS, found: &mut seen };
     for key in ["context", "conditions"] {
         if let Some(part) = spec.get(key) {
             walk.value(part, &mut vec![Segment::Key(Str::new_static(key))]);
@@ -103,7 +115,7 @@ fn patch_paths(text: &Str, path: &Path, found: &mut Vec<Diagnostic>) {
 }
 
 /// Names of all context entries of a rule, those of loops and targets included.
-fn collect_entries(value: &Value, names: &mut Vec<Str>) {
+fn collect_entries(value: &Value, names: &mut BTreeSet<Str>) {
     match value {
         Value::Object(map) => {
             for (key, member) in map.iter() {
@@ -120,11 +132,13 @@ fn collect_entries(value: &Value, names: &mut Vec<Str>) {
 }
 
 struct Walk<'w> {
-    names: Vec<Str>,
+    names: BTreeSet<Str>,
     has_targets: bool,
     /// What variables hold of the request, where the user must not be read.
     banned_user: Option<RequestVariables>,
     base: Path,
+    /// For how many more misspelt names all known ones are compared.
+    suggestions: usize,
     found: &'w mut Vec<Diagnostic>,
 }
 
@@ -194,9 +208,12 @@ impl Walk<'_> {
     fn names(&mut self, body: &str, expression: &Expression, place: &Found, at: &[Segment]) {
         let within = |name: &str| at.iter().any(|s| matches!(s, Segment::Key(key) if key == name));
         let in_loop = within("foreach");
-        for root in expression.root_identifiers() {
+        let roots = expression.root_identifiers();
+        // Upstream takes a variable in which any known name or a call occurs, and so do we, but not in silence.
+        let tolerated = body.contains('(') || roots.iter().any(|root| self.is_known(&root.name));
+        for root in roots {
             let name = root.name.as_str();
-            if is_element(name) && !in_loop && !self.names.iter().any(|n| n == name) {
+            if is_element(name) && !in_loop && !self.names.contains(name) {
                 let place_text = Path(at.to_vec()).slashed();
                 self.report(place, root.offset, at, |path| {
                     let message = format!("variable '{body}' present outside of foreach at path {place_text}");
@@ -210,16 +227,12 @@ impl Walk<'_> {
                     Diagnostic::error("target-outside-targets", path, message)
                 });
             } else if !self.is_known(name) {
-                let known = self.names.iter().map(Str::as_str).chain(BUILT_IN).chain(["element", "target"]);
-                let near = nearest(name, known).map(str::to_owned);
+                let near = self.suggest(name);
                 let help = match name {
                     "" => Some("text stands between single quotes, what is in double quotes is a name".to_owned()),
                     "null" | "true" | "false" => Some(format!("a literal stands between backquotes: `` `{name}` ``")),
                     _ => near.map(|near| format!("did you mean `{near}`?")),
                 };
-                // Upstream takes a variable in which any known name or a call occurs, and so do we, but not in silence.
-                let tolerated =
-                    body.contains('(') || expression.root_identifiers().iter().any(|other| self.is_known(&other.name));
                 self.report(place, root.offset, at, |path| {
                     let message = format!("policy contains invalid variables: `{name}` is not defined");
                     let finding = if tolerated {
@@ -236,7 +249,7 @@ impl Walk<'_> {
 
     /// Warns of members of `request` that do not exist.
     fn members_of_request(&mut self, expression: &Expression, place: &Found, at: &[Segment]) {
-        if self.names.iter().any(|name| name == "request") {
+        if self.names.contains("request") {
             return;
         }
         for path in expression.paths_below("request") {
@@ -275,7 +288,21 @@ impl Walk<'_> {
         BUILT_IN.contains(&name)
             || is_element(name)
             || name == "target"
-            || self.names.iter().any(|entry| entry == name || entry.starts_with(&format!("{name}.")))
+            || self.names.contains(name)
+            || self.is_prefix(name)
+    }
+
+    /// Whether an entry is called `NAME.` and something.
+    fn is_prefix(&self, name: &str) -> bool {
+        let prefix = Str::from(format!("{name}."));
+        self.names.range::<Str, _>(&prefix..).next().is_some_and(|entry| entry.starts_with(prefix.as_str()))
+    }
+
+    /// The known name nearest to a misspelt one, for the first [`MAX_SUGGESTIONS`].
+    fn suggest(&mut self, name: &str) -> Option<String> {
+        self.suggestions = self.suggestions.checked_sub(1)?;
+        let known = self.names.iter().map(Str::as_str).chain(BUILT_IN).chain(["element", "target"]);
+        nearest(name, known).map(str::to_owned)
     }
 
     /// Whether `target` means something at this place of the rule.

@@ -93,7 +93,7 @@ fn why_a_rule_is_not_expanded_is_true() {
     ] {
         let rules = format!("[{{{exclude}match: {{any: {filters}}}, validate: {{deny: {{}}}}}}]");
         let decoded: Policy = decode(&policy(&value(&format!("{{spec: {{rules: {rules}}}}}")))).unwrap();
-        assert_eq!(autogen::eligible(&decoded, &decoded.spec.rules[0]), Err(want), "{rules}");
+        assert_eq!(autogen::Eligibility::of(&decoded).check(&decoded.spec.rules[0]), Err(want), "{rules}");
     }
 }
 

@@ -3,6 +3,7 @@
 mod autogen;
 mod bodies;
 mod cel_policies;
+mod large;
 mod policies;
 mod selection;
 mod variables;

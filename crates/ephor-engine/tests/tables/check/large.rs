@@ -1,0 +1,89 @@
+//! Policies as long as an API server takes them: whoever may write one must not keep busy what reads all of them.
+
+use ephor_engine::compile::compile;
+use ephor_engine::diagnostic::Diagnostic;
+use ephor_expr::Value;
+
+use crate::support::{policy, value};
+
+fn coded(document: &Value, code: &str) -> Vec<Diagnostic> {
+    let mut found = compile(document).findings;
+    found.retain(|finding| finding.code == code);
+    found
+}
+
+fn of_rules(rules: &[String]) -> Value {
+    policy(&value(&format!("{{spec: {{rules: [{}]}}}}", rules.join(", "))))
+}
+
+/// A rule with this context and message.
+fn rule(context: &str, message: &str) -> String {
+    format!("{{name: r, context: [{context}], validate: {{message: \"{message}\", deny: {{}}}}}}")
+}
+
+#[test]
+fn contradicting_overrides_are_told_once_for_each_that_is_enforced() {
+    let of = |kind: &str, enforced: &str, audited: &str| {
+        policy(&value(&format!(
+            "{{kind: {kind}, spec: {{validationFailureActionOverrides: [{}, {}], rules: [{{validate: {{deny: {{}}}}}}]}}}}",
+            format_args!("{{action: Enforce, namespaces: [{enforced}]}}"),
+            format_args!("{{action: Audit, namespaces: [{audited}]}}"),
+        )))
+    };
+    let many = |prefix: &str| (0..2000).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>().join(", ");
+    let code = "conflicting-overrides";
+    for (enforced, audited, expected) in [
+        (many("a"), many("b"), 0),
+        (many("a"), many("a"), 2000),
+        (many("a"), "'a*'".to_owned(), 2000),
+        ("'a*'".to_owned(), many("a"), 1),
+        ("'a*'".to_owned(), "'*b'".to_owned(), 0),
+        ("'a*'".to_owned(), "'a*'".to_owned(), 1),
+    ] {
+        assert_eq!(
+            coded(&of("ClusterPolicy", &enforced, &audited), code).len(),
+            expected,
+            "{enforced:.20} {audited:.20}"
+        );
+    }
+    // What a Policy must not have at all is not compared.
+    assert_eq!(coded(&of("Policy", &many("a"), "'a*'"), code), []);
+}
+
+#[test]
+fn the_nearest_name_is_told_of_the_first_misspelt_ones_only() {
+    let context: Vec<String> = (0..1000).map(|i| format!("{{name: entry{i}, variable: {{value: 1}}}}")).collect();
+    let message: Vec<String> = (0..1000).map(|i| format!("{{{{ entri{i} }}}}")).collect();
+    let found = coded(&of_rules(&[rule(&context.join(", "), &message.concat())]), "undefined-variable");
+    assert_eq!(found.len(), 1000);
+    assert_eq!(found.iter().filter(|finding| finding.help.is_some()).count(), 50);
+}
+
+/// With a step for each pair of rules, names or entries, the three take a minute.
+#[test]
+fn many_rules_names_and_entries_are_looked_through_once() {
+    let names = |count: usize| (0..count).map(|i| format!("entry{i}")).collect::<Vec<_>>();
+    let context: Vec<String> =
+        names(15_000).iter().map(|name| format!("{{name: {name}, variable: {{jmesPath: request.name}}}}")).collect();
+    let read: Vec<String> = names(15_000).iter().map(|name| format!("{{{{ {name} }}}}")).collect();
+    let on = |kind: &str, name: &dyn Fn(usize) -> String| -> Vec<String> {
+        (0..4000)
+            .map(|i| {
+                let name = name(i);
+                format!(
+                    "{{name: {name}, match: {{any: [{{resources: {{kinds: [{kind}]}}}}]}}, validate: {{deny: {{}}}}}}"
+                )
+            })
+            .collect()
+    };
+    for (document, rules) in [
+        (of_rules(&[rule(&context.join(", "), &read.concat())]), 3),
+        (of_rules(&on("v1/Pod", &|i| format!("r{i}"))), 4000),
+        // Names that become one when they are cut.
+        (of_rules(&on("Pod", &|i| format!("{}{i:05}", "x".repeat(55)))), 12_000),
+    ] {
+        let compiled = compile(&document);
+        let program = compiled.program.unwrap_or_else(|| panic!("{:?}", compiled.findings.first()));
+        assert_eq!(program.rules.len(), rules);
+    }
+}

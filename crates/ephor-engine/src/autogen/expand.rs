@@ -54,8 +54,8 @@ pub fn expand(document: &Value, policy: &Policy) -> Vec<Generated> {
 struct Names<'p> {
     declared: BTreeSet<&'p Str>,
     made: BTreeSet<Str>,
-    /// For a name that was taken, the number to try next: all before it are taken, too.
-    next: BTreeMap<Str, u32>,
+    /// What to try next for names that begin alike and have a number of so many digits: all before it are taken.
+    next: BTreeMap<(usize, Str), u64>,
 }
 
 impl Names<'_> {
@@ -64,22 +64,27 @@ impl Names<'_> {
     /// it, so it stays beside a declared rule of this name.
     fn unique(&mut self, prefix: &str, declared: &str) -> Str {
         let whole = format!("{prefix}{declared}");
+        let Self { declared, made, next } = self;
+        let mut is_free =
+            |name: &Str| (name.as_str() == whole || !declared.contains(name)) && made.insert(name.clone());
         let first = Str::new(cut(&whole, MAX_NAME));
-        let next = self.next.entry(first.clone()).or_insert(1);
-        loop {
-            let name = match *next {
-                1 => first.clone(),
-                number => {
-                    let suffix = format!("-{number}");
-                    Str::from(format!("{}{suffix}", cut(&whole, MAX_NAME - suffix.len())))
+        if is_free(&first) {
+            return first;
+        }
+        // Rules are fewer than these numbers.
+        for digits in 1..=9 {
+            let beginning = cut(&whole, MAX_NAME - 1 - digits);
+            let (least, end) = (10_u64.pow(digits as u32 - 1).max(2), 10_u64.pow(digits as u32));
+            let number = next.entry((digits, Str::new(beginning))).or_insert(least);
+            while *number < end {
+                let name = Str::from(format!("{beginning}-{number}"));
+                *number += 1;
+                if is_free(&name) {
+                    return name;
                 }
-            };
-            *next += 1;
-            let is_declared = name != whole && self.declared.contains(&name);
-            if !is_declared && self.made.insert(name.clone()) {
-                return name;
             }
         }
+        first
     }
 }
 
@@ -129,7 +134,7 @@ fn wrap_member(block: &mut Map, key: &str, template: Template) {
 }
 
 /// Points filters at the controllers: those about Pods, and for `CronJobs` those of a list that name no kind, as upstream
-/// has it. One about other kinds stays: it would exclude every `CronJob`.
+/// does. A filter for other kinds is left alone: pointed at `CronJobs`, it would exclude all of them.
 fn retarget(block: &mut Value, selectors: &Value, template: Template) {
     let Some(block) = block.as_object_mut() else { return };
     for list in ["any", "all"] {

@@ -323,12 +323,13 @@ impl Body {
                 reason: validation.reason.clone(),
             }));
         }
+        let mut wanted = vec![Type::String, Type::Null];
+        if matches!(source.place, Place::GeneratingPolicy { .. }) {
+            // Theirs may be of any type until they are evaluated.
+            wanted.push(Type::Dyn);
+        }
         for (annotation, path) in source.annotations.iter("valueExpression") {
-            // Those of a `GeneratingPolicy` may be of any type until they are evaluated.
-            let untyped = matches!(source.place, Place::GeneratingPolicy { .. });
-            let wanted = [Type::String, Type::Null, Type::Dyn];
-            let wanted = wanted.get(..if untyped { 3 } else { 2 }).unwrap_or(&wanted);
-            if let Some(expression) = compiler.compile(&annotation.value_expression, path, wanted) {
+            if let Some(expression) = compiler.compile(&annotation.value_expression, path, &wanted) {
                 body.annotations.push(CompiledAnnotation { key: annotation.key.clone(), expression });
             }
         }

@@ -15,7 +15,7 @@ use super::inputs::Inputs;
 use super::patch;
 use super::questions;
 use super::template::Node;
-use super::watch::Watched;
+use super::watch::{self, Watched};
 use crate::fetch::{Fact, Fetch};
 use crate::gate::{ApiPath, ObjectsPath};
 use crate::outcome::MAX_MESSAGE;
@@ -406,7 +406,7 @@ impl<'v> Evaluator<'v> {
         self.inputs.world.note(|| Note::Evaluated {
             path: expression.path.clone(),
             text: Str::new(program.text()),
-            value: watched.shown(&result),
+            value: watch::whole(&result),
             parts: watched.into_parts(program.text()),
         });
         result

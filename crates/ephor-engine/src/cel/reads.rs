@@ -39,7 +39,7 @@ impl Reads {
     fn of(expression: &Expression) -> Self {
         let mut reads =
             Self { varying: VARYING.iter().any(|function| expression.program.calls(function)), ..Self::default() };
-        for (variable, field) in expression.program.fields() {
+        for (variable, field) in expression.program.variables() {
             match (variable.as_str(), field.as_deref()) {
                 ("oldObject", _) | ("request", Some("oldObject")) => {
                     (reads.request_only, reads.old_object) = (true, true);
@@ -66,7 +66,7 @@ impl Reads {
 }
 
 impl Body {
-    /// What its expressions read, whether they are evaluated each time or not.
+    /// What its expressions read, also those that an evaluation may not reach.
     pub fn reads(&self) -> Reads {
         self.expressions().into_iter().map(Reads::of).fold(Reads::default(), Reads::and)
     }

@@ -11,7 +11,8 @@ use ephor_expr::{Str, Value};
 
 use crate::trace::Part;
 
-/// How many steps reading all values of one expression may take. They do not count for the rule.
+/// How many steps reading the value of an expression may take, and as many reading those of its parts. They do not count
+/// for the rule.
 const MOST_SHOWN: u64 = 1_000_000;
 
 /// How many of these one value may take: only its beginning is shown.
@@ -49,19 +50,13 @@ impl Watched {
         }
     }
 
-    /// A value that outlives the evaluation; of one that is too large, or that JSON cannot say, its type.
-    pub(super) fn shown(&self, value: &Result<Val<'_>, EvalError>) -> Result<Value, String> {
-        let value = value.as_ref().map_err(ToString::to_string)?;
+    /// The value of a part, within what is left for all parts.
+    fn shown(&self, value: &Result<Val<'_>, EvalError>) -> Result<Value, String> {
         let allowed = self.left.get().min(MOST_OF_ONE);
         let budget = Budget::new(allowed, 0);
-        let read = value.charge(&budget);
+        let shown = shown(value, &budget);
         self.left.set(self.left.get() - (allowed - budget.steps_left()));
-        let json = read.ok().and_then(|_| value.to_json());
-        Ok(match (json, value) {
-            (Some(json), _) => json,
-            (None, Val::Optional(None)) => Value::from("optional.none()"),
-            (None, other) => Value::from(other.type_name().into_owned()),
-        })
+        shown
     }
 
     /// The parts of `text` in reading order, without the text as a whole.
@@ -79,4 +74,20 @@ impl Watched {
         }
         parts
     }
+}
+
+/// The value of a whole expression, whatever its parts have taken.
+pub(super) fn whole(value: &Result<Val<'_>, EvalError>) -> Result<Value, String> {
+    shown(value, &Budget::new(MOST_SHOWN, 0))
+}
+
+/// A value that outlives the evaluation; of one that is too large, or that JSON cannot say, its type.
+fn shown(value: &Result<Val<'_>, EvalError>, budget: &Budget) -> Result<Value, String> {
+    let value = value.as_ref().map_err(ToString::to_string)?;
+    let json = value.charge(budget).ok().and_then(|_| value.to_json());
+    Ok(match (json, value) {
+        (Some(json), _) => json,
+        (None, Val::Optional(None)) => Value::from("optional.none()"),
+        (None, other) => Value::from(other.type_name().into_owned()),
+    })
 }

@@ -9,6 +9,7 @@ use ephor_expr::{Map, Str, Value, yaml};
 
 use super::users::{RequestVariables, compile_bare};
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::outcome::cut;
 use crate::policy::{Policy, Rule};
 use crate::scope::{Found, enclosing, variables};
 
@@ -18,6 +19,9 @@ const BUILT_IN: [&str; 6] =
 
 /// For how many misspelt names of a rule the nearest known one is looked for: each takes a look at all of them.
 const MAX_SUGGESTIONS: usize = 50;
+
+/// How much of a text findings quote, in bytes.
+const MAX_QUOTED: usize = 200;
 
 /// The members of `request` that policies can read.
 pub const REQUEST_MEMBERS: [&str; 17] = [
@@ -209,17 +213,26 @@ impl Walk<'_> {
         let within = |name: &str| at.iter().any(|s| matches!(s, Segment::Key(key) if key == name));
         let in_loop = within("foreach");
         let roots = expression.root_identifiers();
+        // These are about the expression as a whole, however often it reads the name.
+        let (mut outside_loop, mut outside_targets) = (false, false);
         // Upstream takes a variable in which any known name or a call occurs, and so do we, but not in silence.
         let tolerated = body.contains('(') || roots.iter().any(|root| self.is_known(&root.name));
         for root in roots {
             let name = root.name.as_str();
             if is_element(name) && !in_loop && !self.names.contains(name) {
-                let place_text = Path(at.to_vec()).slashed();
+                if std::mem::replace(&mut outside_loop, true) {
+                    continue;
+                }
+                let (body, place_text) = (cut(body, MAX_QUOTED), Path(at.to_vec()).slashed());
                 self.report(place, root.offset, at, |path| {
                     let message = format!("variable '{body}' present outside of foreach at path {place_text}");
                     Diagnostic::error("element-outside-foreach", path, message)
                 });
             } else if name == "target" && !self.target_allowed(at) {
+                if std::mem::replace(&mut outside_targets, true) {
+                    continue;
+                }
+                let body = cut(body, MAX_QUOTED);
                 self.report(place, root.offset, at, |path| {
                     let message = format!(
                         "variable '{body}' is only known in the context, preconditions and patches of mutate targets"
@@ -349,5 +362,6 @@ fn is_bare(at: &[Segment], object: &Map) -> bool {
 fn user_in_background(path: Path, variable: &str) -> Diagnostic {
     let message = "only select variables are allowed in background mode. Set spec.background=false to disable \
                    background mode for this policy rule";
+    let variable = cut(variable, MAX_QUOTED);
     Diagnostic::error("user-in-background", path, format!("{message}: variable {variable} is not allowed"))
 }

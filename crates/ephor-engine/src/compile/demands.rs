@@ -140,13 +140,9 @@ impl RuleDemands {
 impl NamedRule {
     /// The operations that it names; none named means any.
     fn operations(&self) -> Operations {
-        if self.operations.is_empty() {
-            return Operations::ALL;
-        }
-        let named = |operation: &Operation| self.operations.iter().any(|named| named.matches(*operation));
         [Operation::Connect, Operation::Create, Operation::Delete, Operation::Update]
             .into_iter()
-            .filter(named)
+            .filter(|operation| self.means(*operation))
             .collect()
     }
 }

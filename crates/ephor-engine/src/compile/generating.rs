@@ -79,7 +79,8 @@ fn rule(common: &Common<'_>, spec: &GeneratingPolicySpec, findings: &mut Vec<Dia
         content: GeneratedContent::Policy(Box::new(generation)),
     }));
     let mut demands = RuleDemands::of_constraints(Hook::Validating, spec.match_constraints.as_ref());
-    // A trigger that is no longer meant, or gone, is the end of what was made for it.
+    // Requests of any operation are wanted, as upstream registers them: an update or a deletion may end what was made for
+    // the trigger.
     demands.requests =
         demands.requests.into_iter().map(|request| RequestDemand { operations: Operations::ALL, ..request }).collect();
     let name = common.id.name.clone();

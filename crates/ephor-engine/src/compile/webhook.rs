@@ -86,7 +86,7 @@ fn offloaded(forms: &[Form<'_>], constraints: Option<&MatchResources>) -> Option
     // A guard reads the object, which requests without one have not: the API server would refuse them.
     let has_object = |operation| {
         let rules = constraints.map(|constraints| constraints.resource_rules.as_slice()).unwrap_or_default();
-        rules.iter().all(|rule| !rule.operations.is_empty() && !rule.operations.iter().any(|op| op.matches(operation)))
+        rules.iter().all(|rule| !rule.means(operation))
     };
     if guarded && ![Operation::Delete, Operation::Connect].into_iter().all(has_object) {
         return None;

@@ -91,9 +91,7 @@ impl RequestMatcher {
 
     /// Whether some rule means an operation, by its name or by `*`.
     pub fn means_operation(&self, operation: Operation) -> bool {
-        let means =
-            |rule: &NamedRule| rule.operations.is_empty() || rule.operations.iter().any(|op| op.matches(operation));
-        self.may_match_rules(means)
+        self.may_match_rules(|rule| rule.means(operation))
     }
 
     /// Whether the block selects among objects of a resource: by labels or by names.
@@ -135,9 +133,13 @@ fn labels(object: &Value) -> Option<&Map> {
 }
 
 impl NamedRule {
+    /// Whether it means an operation; without any it means all.
+    pub(crate) fn means(&self, operation: Operation) -> bool {
+        self.operations.is_empty() || self.operations.iter().any(|named| named.matches(operation))
+    }
+
     fn matches(&self, review: &Review, resource: &RequestResource<'_>) -> bool {
-        let operation = self.operations.is_empty() || self.operations.iter().any(|op| op.matches(review.operation));
-        operation
+        self.means(review.operation)
             && self.names(resource)
             && (self.resource_names.is_empty() || self.resource_names.contains(&review.name))
             && match self.scope {

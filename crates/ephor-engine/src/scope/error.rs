@@ -141,7 +141,7 @@ impl ScopeError {
         matches!(self.cause(), Some(Cause::Query(error)) if error.is_unknown_key())
     }
 
-    /// Whether a variable has no value in the data that there is; not so if data could not be fetched.
+    /// Whether a variable has no value although all data that it reads was there.
     pub(crate) fn is_unresolved(&self) -> bool {
         matches!(self, ScopeError::Unresolved { .. }) && self.lack() == Lack::Value
     }

@@ -29,7 +29,7 @@ impl Val<'_> {
                 let entry = |(key, value): (Val<'_>, Val<'_>)| Some((key.as_str()?.into(), value.to_protobuf_json()?));
                 Value::object(map.entries().map(entry).collect::<Option<_>>()?)
             }
-            // Fields of objects are numbers, though rounded, and no other texts.
+            // In fields of objects, large whole numbers stay numbers, rounded to doubles; durations and times are refused.
             Val::Object(object) => {
                 let entry = |(name, value): (&crate::Str, &Val<'_>)| Some((name.clone(), rounded(value)?));
                 Value::object(object.fields.iter().map(entry).collect::<Option<_>>()?)

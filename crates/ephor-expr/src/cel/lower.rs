@@ -31,10 +31,8 @@ pub(super) struct Lowered {
     pub(super) node: Node,
     /// How many local variables exist at once.
     pub(super) slots: usize,
-    /// The declared variables it reads, and the members it reads of those with members.
-    pub(super) variables: Vec<(Str, Option<Str>)>,
     /// The declared variables it reads, each with the field that it takes of it, or `None` where it takes all.
-    pub(super) fields: BTreeSet<(Str, Option<Str>)>,
+    pub(super) variables: BTreeSet<(Str, Option<Str>)>,
     /// The functions it calls, by name.
     pub(super) functions: BTreeSet<Str>,
 }
@@ -48,15 +46,14 @@ pub(super) fn lower(ast: &Ast, types: &Types, environment: &Environment, members
         scopes: Vec::new(),
         slots: 0,
         variables: BTreeSet::new(),
-        fields: BTreeSet::new(),
         functions: BTreeSet::new(),
     };
     let node = match ast.root {
         Some(root) => lowering.node(root)?,
         None => Node::Const(Val::Null),
     };
-    let Lowering { slots, variables, fields, functions, .. } = lowering;
-    Ok(Lowered { node, slots, variables: variables.into_iter().collect(), fields, functions })
+    let Lowering { slots, variables, functions, .. } = lowering;
+    Ok(Lowered { node, slots, variables, functions })
 }
 
 struct Lowering<'a> {
@@ -68,7 +65,6 @@ struct Lowering<'a> {
     scopes: Vec<(Str, usize)>,
     slots: usize,
     variables: BTreeSet<(Str, Option<Str>)>,
-    fields: BTreeSet<(Str, Option<Str>)>,
     functions: BTreeSet<Str>,
 }
 
@@ -136,11 +132,8 @@ impl Lowering<'_> {
 
     /// A member of the variable with members.
     fn member(&mut self, operand: Id, field: &Str) -> Option<Node> {
-        let Some(Reference::Variable(variable)) = self.types.get(operand)?.reference.clone() else { return None };
-        if variable != self.members {
-            return None;
-        }
-        self.read(&variable, Some(field.clone()));
+        let variable = self.variable(operand).filter(|name| name == self.members)?;
+        self.variables.insert((variable.clone(), Some(field.clone())));
         Some(path(Root::Member { variable, field: field.clone() }))
     }
 
@@ -154,13 +147,8 @@ impl Lowering<'_> {
 
     /// A declared variable, of which a field is taken, or all.
     fn read_variable(&mut self, name: Str, field: Option<Str>) -> Node {
-        self.read(&name, None);
-        self.fields.insert((name.clone(), field));
+        self.variables.insert((name.clone(), field));
         path(Root::Variable(name))
-    }
-
-    fn read(&mut self, variable: &str, field: Option<Str>) {
-        self.variables.insert((Str::from(variable), field));
     }
 
     fn call(&mut self, id: Id, function: &Str, target: Option<Id>, args: &[Id]) -> Lower<Node> {

@@ -152,14 +152,9 @@ impl Program {
         self.compiled.height
     }
 
-    /// The variables it reads, and for a variable whose members are evaluated when they are read, which.
-    pub fn variables(&self) -> &[(Str, Option<Str>)] {
-        &self.compiled.lowered.variables
-    }
-
     /// The variables it reads, each with the field that it takes of it, or `None` where it takes all.
-    pub fn fields(&self) -> &BTreeSet<(Str, Option<Str>)> {
-        &self.compiled.lowered.fields
+    pub fn variables(&self) -> &BTreeSet<(Str, Option<Str>)> {
+        &self.compiled.lowered.variables
     }
 
     /// Whether it calls a function of that name.

@@ -32,10 +32,6 @@ pub(super) fn mark(object: &mut Value, origin: &Origin<'_>, source: Option<&Valu
 /// Puts the labels of a `GeneratingPolicy` on `object`; `source` is the UID of what it is a copy of.
 pub(super) fn mark_by_policy(object: &mut Value, policy: &PolicyId, trigger: &Value, source: Option<&str>) {
     let Some(labels) = labels_of(object) else { return };
-    // A copy of what a rule made is not that rule's.
-    for label in ["rule-name", "policy-namespace"] {
-        labels.remove(&format!("generate.kyverno.io/{label}"));
-    }
     labels.insert("app.kubernetes.io/managed-by", "kyverno");
     labels.insert("generate.kyverno.io/policy-name", policy.name.clone());
     // Of two policies of one name, that of a namespace says where it is.
@@ -52,6 +48,8 @@ pub(super) fn mark_by_policy(object: &mut Value, policy: &PolicyId, trigger: &Va
     }
 }
 
+/// The labels of an object, without those that tie it to a rule: a copy of what a rule made is not that rule's, and nobody
+/// else says where an object comes from.
 fn labels_of(object: &mut Value) -> Option<&mut Map> {
     let metadata = object.as_object_mut()?.entry("metadata");
     if metadata.as_object().is_none() {
@@ -61,7 +59,9 @@ fn labels_of(object: &mut Value) -> Option<&mut Map> {
     if labels.as_object().is_none() {
         *labels = Value::object(Map::new());
     }
-    labels.as_object_mut()
+    let labels = labels.as_object_mut()?;
+    labels.retain(|label, _| !label.starts_with("generate.kyverno.io/"));
+    Some(labels)
 }
 
 fn tie(labels: &mut Map, role: &str, object: &Value) {
@@ -75,5 +75,31 @@ fn tie(labels: &mut Map, role: &str, object: &Value) {
         ("uid", text(&["metadata", "uid"])),
     ] {
         labels.insert(format!("generate.kyverno.io/{role}-{part}"), value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_of_other_rules_do_not_come_along() {
+        let forged = r#"{"kind":"Secret","metadata":{"labels":{"a":"b","generate.kyverno.io/source-uid":"forged",
+            "generate.kyverno.io/rule-name":"other","generate.kyverno.io/trigger-name":"other"}}}"#;
+        let trigger = Value::from_json(r#"{"kind":"ConfigMap","metadata":{"name":"t","uid":"u"}}"#).unwrap();
+        let label = |object: &Value, name: &str| object.at(&["metadata", "labels", name]).cloned();
+        for by_policy in [false, true] {
+            let mut object = Value::from_json(forged).unwrap();
+            if by_policy {
+                mark_by_policy(&mut object, &PolicyId::kyverno("", "p"), &trigger, None);
+            } else {
+                let origin = Origin { policy: "p", policy_namespace: "", rule: "r", trigger: &trigger };
+                mark(&mut object, &origin, None);
+            }
+            assert_eq!(label(&object, "a"), Some("b".into()));
+            assert_eq!(label(&object, "generate.kyverno.io/source-uid"), None);
+            assert_ne!(label(&object, "generate.kyverno.io/rule-name"), Some("other".into()));
+            assert_eq!(label(&object, "generate.kyverno.io/trigger-uid"), Some("u".into()));
+        }
     }
 }

@@ -31,8 +31,8 @@ enum Wanted {
 /// The objects that expressions give.
 struct Made {
     generated: Vec<Downstream>,
-    /// What to say if there are objects without a source: no one of them can be made.
-    missing: Option<String>,
+    /// Whether there are objects beside these whose source does not exist.
+    missing: bool,
 }
 
 /// A compiled policy.
@@ -117,9 +117,10 @@ impl PolicyGeneration {
             Ok(made) => made,
             Err(text) => return failed(text),
         };
-        if let Some(text) = missing {
+        if missing {
             // What has its source counts all the same.
             let incomplete = Some(Incomplete { generated, unsourced: Vec::new() });
+            let text = incomplete_object("what does not exist");
             return Ok(Some(Judgement::new(Verdict::Error, text).with(|detail| detail.incomplete = incomplete)));
         }
         let judgement = Judgement::new(Verdict::Pass, "policy evaluated successfully");
@@ -134,7 +135,7 @@ impl PolicyGeneration {
     fn downstreams(&self, applied: Vec<Applied>, trigger: &Value) -> Result<Made, String> {
         let mut seen = BTreeSet::new();
         let mut downstreams = Vec::new();
-        let mut missing = None;
+        let mut missing = false;
         for Applied { namespace, objects } in applied {
             for object in objects {
                 // What `resource.List` gives stands for what is in it.
@@ -143,9 +144,7 @@ impl PolicyGeneration {
                 for item in items {
                     if item.is_null() {
                         // `resource.Get` gives null for what is not there.
-                        let text =
-                            "cannot generate what does not exist: each object has apiVersion, kind and metadata.name";
-                        missing.get_or_insert_with(|| text.to_owned());
+                        missing = true;
                         continue;
                     }
                     let downstream = self.downstream(item, &object, namespace.as_ref(), trigger)?;
@@ -166,8 +165,7 @@ impl PolicyGeneration {
         trigger: &Value,
     ) -> Result<Downstream, String> {
         let Some(members) = item.as_object() else {
-            let what = item.type_name();
-            return Err(format!("cannot generate {what}: each object has apiVersion, kind and metadata.name"));
+            return Err(incomplete_object(item.type_name()));
         };
         let mut object = members.clone();
         object.remove("status");
@@ -188,8 +186,8 @@ impl PolicyGeneration {
             (None, _) => said.clone(),
         };
         if !said.is_empty() && said != target {
-            // Owners of an object that is copied count in its namespace alone. What names none has the owners that the
-            // policy gives it.
+            // An owner counts only in its own namespace, so an object that moves to another loses its owners. An object
+            // without a namespace keeps those that the policy gave it.
             metadata.remove("ownerReferences");
         }
         if target.is_empty() {
@@ -237,4 +235,8 @@ fn complete(item: &mut Map, list: &Value) {
 fn identity(object: &Value) -> [Str; 4] {
     [&["apiVersion"][..], &["kind"], &["metadata", "namespace"], &["metadata", "name"]]
         .map(|keys| Str::new(object.str_at(keys).unwrap_or_default()))
+}
+
+fn incomplete_object(what: &str) -> String {
+    format!("cannot generate {what}: each object has apiVersion, kind and metadata.name")
 }

@@ -59,6 +59,16 @@ fn the_nearest_name_is_told_of_the_first_misspelt_ones_only() {
     assert_eq!(found.iter().filter(|finding| finding.help.is_some()).count(), 50);
 }
 
+#[test]
+fn an_expression_is_quoted_in_part_and_once() {
+    for (name, code) in [("target", "target-outside-targets"), ("element", "element-outside-foreach")] {
+        let message = format!("{{{{ [{}] }}}}", vec![name; 2000].join(", "));
+        let found = coded(&of_rules(&[rule("", &message)]), code);
+        assert_eq!(found.len(), 1, "{name}");
+        assert!(found[0].message.len() < 400, "{}", found[0].message);
+    }
+}
+
 /// With a step for each pair of rules, names or entries, the three take a minute.
 #[test]
 fn many_rules_names_and_entries_are_looked_through_once() {

@@ -136,7 +136,9 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
 
     /// Tells who watches.
     fn watched(&self, node: &Node, value: &Eval<Val<'v>>) {
-        if let (Some(watch), Some(Span { start, end })) = (self.world.watch, node.span()) {
+        if let Some(watch) = self.world.watch
+            && let Some(Span { start, end }) = node.span()
+        {
             watch(start as usize..end as usize, value);
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::environment::{Edition, Environment, Literals, ObjectType, Options};
 use super::super::library::{self, Library};
 use super::super::types::Type;
-use super::{COST_LIMIT, KUBERNETES, declare_objects};
+use super::{COST_LIMIT, KUBERNETES, declare_objects, without_authorizer};
 
 /// The libraries of the language that Kyverno's policies have beside those of Kubernetes.
 const EXTENSIONS: [Library; 4] = [library::BINDINGS, library::MATH, library::ENCODERS, library::PROTOS];
@@ -141,12 +141,11 @@ impl Kyverno {
 
     /// The libraries of the language, and those of Kubernetes.
     fn language(self, version: Version) -> Vec<Library> {
-        let mut libraries = KUBERNETES.to_vec();
+        let on_kubernetes = self.is_on_kubernetes(version);
+        let mut libraries = if on_kubernetes { KUBERNETES.to_vec() } else { without_authorizer() };
         libraries.extend(EXTENSIONS);
-        if self.is_on_kubernetes(version) {
+        if on_kubernetes {
             libraries.push(library::TWO_VARIABLES);
-        } else {
-            libraries.retain(|library| library.name != library::KUBERNETES_AUTHORIZER.name);
         }
         if version == Version::V1_18 {
             libraries.push(library::DURATION_OF_INT);
@@ -239,9 +238,8 @@ impl Kyverno {
 
 /// The environment of `matchImageReferences` in Kyverno 1.18, where the only variable is the reference, `ref`.
 pub fn kyverno_image_reference() -> Environment {
-    let mut libraries: Vec<Library> =
-        KUBERNETES.into_iter().filter(|library| library.name != library::KUBERNETES_AUTHORIZER.name).collect();
-    libraries.extend([library::BINDINGS, library::MATH, library::ENCODERS, library::PROTOS]);
+    let mut libraries = without_authorizer();
+    libraries.extend(EXTENSIONS);
     libraries.extend([library::KYVERNO_IMAGES, library::STRING_REVERSE, library::DURATION_OF_INT]);
     let options = Options { literals: Literals::Strict, ..Options::default() };
     let mut environment = Environment::new(&libraries, options);

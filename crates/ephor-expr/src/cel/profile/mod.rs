@@ -188,6 +188,11 @@ pub struct RulePlace {
     pub optional_old: bool,
 }
 
+/// The libraries of Kubernetes where there is nobody whose rights could be asked for.
+fn without_authorizer() -> Vec<Library> {
+    KUBERNETES.into_iter().filter(|library| library.name != library::KUBERNETES_AUTHORIZER.name).collect()
+}
+
 /// The environment of rules of a `CustomResourceDefinition` for whole objects with this schema.
 pub fn definition_rule(schema: &Value) -> Environment {
     rule_at(schema, RulePlace { is_resource: true, optional_old: false })
@@ -195,8 +200,7 @@ pub fn definition_rule(schema: &Value) -> Environment {
 
 /// The environment of rules of a `CustomResourceDefinition` for values with this schema: `self` and `oldSelf`.
 pub fn rule_at(schema: &Value, place: RulePlace) -> Environment {
-    let mut libraries: Vec<Library> =
-        KUBERNETES.into_iter().filter(|library| library.name != library::KUBERNETES_AUTHORIZER.name).collect();
+    let mut libraries = without_authorizer();
     libraries.extend([library::TWO_VARIABLES, library::DURATION_OF_INT]);
     let options = Options { literals: Literals::Strict, cost_limit: Some(COST_LIMIT), ..Options::default() };
     let mut environment = Environment::new(&libraries, options);

@@ -390,7 +390,11 @@ impl Configured {
 /// The objects of a YAML file.
 pub fn read_objects(path: &Path) -> Result<Vec<Value>, ScenarioError> {
     let fail = |problem: String| ScenarioError { path: path.to_owned(), problem };
-    let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
+    let mut text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
+    // Kubernetes' readers end each line with a line break, the last one too.
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
     let options = yaml::Options { duplicate_keys: yaml::DuplicateKeys::LastWins, ..yaml::Options::default() };
     let values = options.values(&text).map_err(|error| fail(error.to_string()))?;
     Ok(values.into_iter().filter(|value| !value.is_null()).flat_map(items_of_list).collect())

@@ -104,14 +104,13 @@ impl Written {
         }
     }
 
-    /// Whether this process created the object.
-    pub fn has_created(&self, object: &Value) -> bool {
-        matches!(&self.origin, Some(Origin::Created(uid)) if object.str_at(&["metadata", "uid"]) == Some(uid))
-    }
-
-    /// Whether this process knows that the object with this UID was there before.
-    pub fn has_found(&self, object: &str) -> bool {
-        matches!(&self.origin, Some(Origin::Found(uid)) if uid == object)
+    /// Whether the object with this UID was there before its rule wrote to it; `None` if this process does not know.
+    pub fn is_found(&self, uid: &str) -> Option<bool> {
+        match &self.origin {
+            Some(Origin::Created(own)) if own == uid => Some(false),
+            Some(Origin::Found(own)) if own == uid => Some(true),
+            _ => None,
+        }
     }
 }
 

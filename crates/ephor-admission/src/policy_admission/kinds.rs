@@ -13,12 +13,20 @@ use ephor_engine::policy::{
 use ephor_expr::Str;
 use ephor_expr::value::Path;
 use ephor_runtime::kinds::{did_you_mean, meant, meant_target, missing_group, only_version};
+use rustc_hash::FxHashMap;
+
+/// Where the findings are that the engine could only suspect of a custom kind, by their place in the policy.
+type Suspects = FxHashMap<Path, Vec<usize>>;
 
 /// Checks the kinds in all rules of a policy.
 pub(super) fn check(policy: &Policy, discovery: &Discovery, found: &mut Vec<Diagnostic>) {
+    let mut suspects = Suspects::default();
+    for (i, finding) in found.iter().enumerate().filter(|(_, finding)| finding.code == "background-subresource") {
+        suspects.entry(finding.path.clone()).or_default().push(i);
+    }
     for (i, rule) in policy.spec.rules.iter().enumerate() {
         let path = Path::root().keys(&["spec", "rules"]).index(i);
-        matched(policy, rule, discovery, &path, found);
+        matched(policy, rule, discovery, &suspects, &path, found);
         if let Some(params) = rule.validate.as_ref().and_then(|validate| validate.cel.as_ref()?.param_kind.as_ref()) {
             parameters(params, discovery, &path.keys(&["validate", "cel", "paramKind", "kind"]), found);
         }
@@ -98,7 +106,14 @@ pub(super) fn resources<'d>(
     })
 }
 
-fn matched(policy: &Policy, rule: &Rule, discovery: &Discovery, path: &Path, found: &mut Vec<Diagnostic>) {
+fn matched(
+    policy: &Policy,
+    rule: &Rule,
+    discovery: &Discovery,
+    suspects: &Suspects,
+    path: &Path,
+    found: &mut Vec<Diagnostic>,
+) {
     for (at, selection) in selections(&rule.matches, &path.key("match")) {
         for (i, kind) in selection.kinds.iter().flatten().enumerate() {
             let at = at.key("kinds").index(i);
@@ -129,7 +144,6 @@ fn matched(policy: &Policy, rule: &Rule, discovery: &Discovery, path: &Path, fou
                 let message = format!("a Policy cannot match the cluster-scoped kind `{kind}`");
                 found.push(Diagnostic::error("cluster-kind", at.clone(), message));
             }
-            // What the engine could only suspect of a custom kind.
             let is_there =
                 known.iter().any(|r| r.subresources.iter().any(|sub| selector.subresource.matches(&sub.name)));
             let asks_below = !selector.subresource.matches("") && selector.subresource.is_exact();
@@ -141,8 +155,8 @@ fn matched(policy: &Policy, rule: &Rule, discovery: &Discovery, path: &Path, fou
                 let finding = Diagnostic::warning("unknown-kind", at.clone(), message);
                 found.push(Diagnostic { help: near(), ..finding });
             }
-            for finding in found.iter_mut().filter(|f| f.code == "background-subresource" && f.path == at) {
-                if is_there {
+            for suspect in suspects.get(&at).filter(|_| is_there).into_iter().flatten() {
+                if let Some(finding) = found.get_mut(*suspect) {
                     finding.severity = Severity::Error;
                 }
             }

@@ -119,14 +119,10 @@ pub fn says_adopted(object: &Value) -> bool {
 /// Whether an object was there before its rule wrote to it: what is remembered of the last write counts, then what the
 /// object says; `None` if neither tells.
 pub fn is_adopted(object: &Value, written: Option<&Written>) -> Option<bool> {
-    if written.is_some_and(|written| written.has_created(object)) {
-        return Some(false);
-    }
     let uid = object.str_at(&["metadata", "uid"]).unwrap_or_default();
-    if says_adopted(object) || written.is_some_and(|written| written.has_found(uid)) {
-        return Some(true);
-    }
-    OwnershipAnnotation::read(object).map(|_| false)
+    let known = written.and_then(|written| written.is_found(uid));
+    let said = || says_adopted(object).then_some(true);
+    known.or_else(said).or_else(|| OwnershipAnnotation::read(object).map(|_| false))
 }
 
 /// The object without anything that ties it to a rule, so that any rule may take it over.

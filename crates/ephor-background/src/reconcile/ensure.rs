@@ -148,8 +148,8 @@ impl PolicyReconciler<'_, '_> {
         if downstream.claim.owner != wanted.owner || !rule.terms.synchronize {
             return Some(false);
         }
-        let found = state.ownership.written(&wanted.id).is_some_and(|written| written.has_found(&seen.uid));
-        let adopted = downstream.claim.adopted || found;
+        let known = state.ownership.written(&wanted.id).and_then(|written| written.is_found(&seen.uid));
+        let adopted = known.unwrap_or(downstream.claim.adopted);
         let object = if adopted { wanted.adopted().object } else { wanted.object.clone() };
         let sent = fingerprint(&normalized_content(&object));
         let as_written = state.ownership.written(&wanted.id).is_some_and(|w| {

@@ -145,7 +145,8 @@ impl PolicyReconciler<'_, '_> {
         let evaluation = Evaluation::new(&self.info.set, &exceptions, review.clone(), Phase::Generate);
         let answers = Learning::new(&recorder, std::mem::take(&mut self.secrets));
         answers.learn([&review.object, &review.old_object]);
-        let done = self.context.env.evaluate(evaluation, &answers);
+        let mut done = self.context.env.evaluate(evaluation, &answers);
+        answers.redact_outcomes(&mut done.outcomes);
         self.secrets = answers.into_secrets();
         if let Some(program) = &self.info.program {
             self.context.env.metrics.background_judged(program, &review, &done.outcomes, begun.elapsed());

@@ -1,5 +1,7 @@
 //! Values of Secrets in what fails: Events and `UpdateRequest`s are read by people who may not read the Secret.
 
+use ephor_expr::Value;
+
 use super::harness::Harness;
 use crate::writer::Note;
 
@@ -63,4 +65,39 @@ fn what_fails_quotes_no_value_of_a_secret() {
             }
         }
     }
+}
+
+/// What a policy notes about a Secret goes to reports.
+#[test]
+fn annotations_of_what_is_made_show_no_value_of_a_secret() {
+    let mut harness = Harness::new();
+    harness.apply(
+        "
+apiVersion: policies.kyverno.io/v1
+kind: GeneratingPolicy
+metadata: {name: p}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [secrets]}]
+  auditAnnotations: [{key: noted, valueExpression: string(object.data.password)}]
+  generate:
+  - template:
+      interpolate: cel
+      value: |
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: made, namespace: default}
+",
+    );
+    harness.settle();
+    harness.apply(SECRET);
+    harness.settle();
+    let notes = harness.notes.lock().unwrap();
+    let words = notes.iter().find_map(|note| match note {
+        Note::Changed { words, .. } => Some(words),
+        _ => None,
+    });
+    let noted = Value::object(words.expect("nothing was made").properties.clone()).to_json();
+    assert!(noted.contains("redacted"), "{noted}");
+    assert!(VALUES.iter().all(|value| !noted.contains(value)), "{noted}");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use ephor_engine::policy::ProgramKind;
 use ephor_expr::Str;
 use ephor_runtime::policies::PolicyId;
@@ -25,10 +25,17 @@ type Subscriber = Box<dyn Fn() + Send + Sync>;
 #[derive(Clone, Default)]
 pub struct GeneratedBoard(Arc<Shared>);
 
-#[derive(Default)]
 struct Shared {
-    present: ArcSwap<BTreeMap<PolicyId, Generated>>,
+    /// `None` from the beginning of a term until the objects have been looked at: another replica may have changed
+    /// them.
+    present: ArcSwapOption<BTreeMap<PolicyId, Generated>>,
     subscribers: Mutex<Vec<Subscriber>>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self { present: ArcSwapOption::from_pointee(BTreeMap::new()), subscribers: Mutex::default() }
+    }
 }
 
 impl fmt::Debug for GeneratedBoard {
@@ -38,9 +45,14 @@ impl fmt::Debug for GeneratedBoard {
 }
 
 impl GeneratedBoard {
-    /// What became of each policy that asks.
+    /// What became of each policy that asks; nothing while that is unknown.
     pub fn get(&self) -> Arc<BTreeMap<PolicyId, Generated>> {
-        self.0.present.load_full()
+        self.0.present.load_full().unwrap_or_default()
+    }
+
+    /// Whether it is known what became of the policies.
+    pub fn is_known(&self) -> bool {
+        self.0.present.load().is_some()
     }
 
     /// Whether the API server does what the policy says, so that no webhook may do it again.
@@ -48,12 +60,17 @@ impl GeneratedBoard {
         policy.kind == ProgramKind::MutatingPolicy && self.get().get(policy) == Some(&Generated::Stored)
     }
 
+    /// Nothing is known until the next [`GeneratedBoard::publish`].
+    pub fn forget(&self) {
+        self.0.present.store(None);
+    }
+
     /// Publishes it; subscribers are called if it is news.
     pub fn publish(&self, generated: BTreeMap<PolicyId, Generated>) {
-        if *self.get() == generated {
+        if self.0.present.load().as_deref() == Some(&generated) {
             return;
         }
-        self.0.present.store(Arc::new(generated));
+        self.0.present.store(Some(Arc::new(generated)));
         for subscriber in self.0.subscribers.lock().iter() {
             subscriber();
         }

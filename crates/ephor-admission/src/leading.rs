@@ -24,6 +24,7 @@ pub struct Leading {
     webhooks: Arc<WebhookController>,
     statuses: Arc<StatusController>,
     admission_policies: Arc<AdmissionPolicyController>,
+    generated: GeneratedBoard,
     global: Option<(Arc<dyn Cluster>, GlobalContext)>,
     writes_statuses: bool,
     metrics: Metrics,
@@ -59,9 +60,16 @@ impl Leading {
         let webhooks =
             WebhookController::new(sources, webhook_settings.clone(), board.clone()).without(generated.clone());
         let scans = Some(settings.reports_account.clone()).filter(|account| !account.is_empty());
-        let statuses =
-            StatusController::new(Arc::clone(cluster), policies.clone(), board, generated, webhook_settings, scans);
+        let statuses = StatusController::new(
+            Arc::clone(cluster),
+            policies.clone(),
+            board,
+            generated.clone(),
+            webhook_settings,
+            scans,
+        );
         Self {
+            generated,
             keeper: Arc::new(keeper),
             webhooks: Arc::new(webhooks),
             statuses: Arc::new(statuses),
@@ -90,6 +98,9 @@ impl Leading {
     /// Starts the controllers, each in a thread that ends with the term. Call it when a term begins, after policies and
     /// configuration are known: what is registered follows from them.
     pub fn start(&self, term: &Term) {
+        if self.writes_statuses {
+            self.generated.forget();
+        }
         let (keeper, webhooks) = (Arc::clone(&self.keeper), Arc::clone(&self.webhooks));
         spawn("certificates", term, {
             let metrics = self.metrics.clone();

@@ -1,12 +1,12 @@
 //! An index of the cluster: a short summary of each object of the watched kinds.
 //!
 //! Objects are not kept. Of a trigger there is its identity, of a downstream also whom it belongs to and a fingerprint
-//! of what it says. Whole objects of kinds that have triggers, and Namespaces, stay in a small store ([`Recent`]) for as
-//! long as there is room, because most of them are looked at right after they come.
+//! of what it says. Whole objects of kinds that have triggers, and Namespaces, stay in a small store ([`Recent`]) for
+//! as long as there is room, because most of them are looked at right after they come.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use ephor_expr::{Map, Str, Value};
+use ephor_expr::{Str, Value};
 use ephor_runtime::content::{fingerprint, normalized_content};
 use ephor_runtime::kinds::GroupKind;
 use ephor_runtime::policies::PolicyId;
@@ -304,7 +304,7 @@ const ROOM: usize = 4 << 20;
 impl Recent {
     fn put(&mut self, seen: &Seen, object: &Value) {
         self.remove(&seen.uid);
-        let weight = weight(object);
+        let weight = object.memory();
         if weight > ROOM / 16 {
             return;
         }
@@ -334,15 +334,5 @@ impl Recent {
     pub fn get(&self, seen: &Seen) -> Option<Value> {
         let kept = self.objects.get(&seen.uid)?;
         (kept.version == seen.resource_version).then(|| kept.object.clone())
-    }
-}
-
-/// Roughly how many bytes a value takes.
-fn weight(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 24,
-        Value::String(text) => 24 + if text.is_heap_allocated() { text.len() } else { 0 },
-        Value::Array(items) => 48 + items.iter().map(weight).sum::<usize>(),
-        Value::Object(map) => 48 + Map::iter(map).map(|(key, value)| 24 + key.len() + weight(value)).sum::<usize>(),
     }
 }

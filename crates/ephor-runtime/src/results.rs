@@ -40,8 +40,8 @@ pub struct QueueSettings {
     pub capacity: usize,
     /// Nothing is written while there are that many `EphemeralReport`s.
     pub max_ephemeral: usize,
-    /// The namespace of the reports role's lease. While that role does not run nothing is written, because nothing would
-    /// delete it. `None` if the role runs in the same process.
+    /// The namespace of the reports role's lease. While that role does not run nothing is written, because nothing
+    /// would delete it. `None` if the role runs in the same process.
     pub lease: Option<Str>,
 }
 
@@ -61,7 +61,7 @@ pub struct Results {
 impl Results {
     /// The bytes of the results, about.
     fn bytes(&self) -> usize {
-        self.results.iter().map(weight).sum()
+        self.results.iter().map(Value::memory).sum()
     }
 
     /// No results about an object yet.
@@ -207,16 +207,6 @@ pub fn reported_version(snapshot: &Snapshot, key: &PolicyId) -> Option<Str> {
     let policy = snapshot.policies.get(key)?;
     let disabled = policy.document.at(&["metadata", "labels", DISABLED]).is_some();
     (!disabled).then(|| Str::new(policy.resource_version()))
-}
-
-/// The bytes of a rendered result, about.
-fn weight(result: &Value) -> usize {
-    match result {
-        Value::String(text) => text.len() + 16,
-        Value::Array(items) => items.iter().map(weight).sum::<usize>() + 32,
-        Value::Object(map) => map.iter().map(|(key, value)| key.len() + weight(value)).sum::<usize>() + 32,
-        _ => 16,
-    }
 }
 
 /// A report in parts that an API server takes: rules of one author must not keep out the results of others.

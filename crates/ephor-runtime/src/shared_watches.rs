@@ -1,11 +1,12 @@
 //! One watch of each kind for all roles of a process.
 //!
 //! In: the clusters that roles use. Out: clusters whose watches of the same objects read one stream of the API server.
-//! `ephor serve all` needs it: four roles follow policies, settings and namespaces, and several follow the same workloads.
+//! `ephor serve all` needs it: four roles follow policies, settings and namespaces, and several follow the same
+//! workloads.
 //!
 //! Each reader still lists for itself and then watches from the version of its list. A shared stream keeps the events
-//! that not every reader has taken, and some before them, so that a reader whose list is a little older or younger joins
-//! it. A reader whose list is older than all of that opens a watch of its own.
+//! that not every reader has taken, and some before them, so that a reader whose list is a little older or younger
+//! joins it. A reader whose list is older than all of that opens a watch of its own.
 //!
 //! No thread reads ahead: the reader that finds nothing new reads from the server, for itself and the others.
 
@@ -23,8 +24,12 @@ use parking_lot::{Condvar, Mutex};
 
 /// How many events that all readers have taken are kept for readers that come late.
 const KEPT: usize = 128;
+/// How many bytes of them.
+const KEPT_BYTES: usize = 2 << 20;
 /// How many events a reader may lag behind the others before it has to list again.
 const MAX_LAG: usize = 10_000;
+/// How many bytes of events.
+const MAX_LAG_BYTES: usize = 32 << 20;
 
 /// The running streams of a process.
 #[derive(Clone, Default)]
@@ -107,8 +112,10 @@ struct SharedStream {
 struct State {
     /// The watch; taken while a reader waits for its next event.
     watch: Option<Box<dyn Watch>>,
-    /// Events that were read, with their versions.
-    events: VecDeque<(u64, WatchEvent)>,
+    /// Events that were read.
+    events: VecDeque<Kept>,
+    /// How many bytes they take.
+    bytes: usize,
     /// The number of the first of them.
     first: u64,
     /// The stream holds all events after this version.
@@ -122,11 +129,18 @@ struct State {
     next_reader: u64,
 }
 
+struct Kept {
+    version: u64,
+    bytes: usize,
+    event: WatchEvent,
+}
+
 impl SharedStream {
     fn new(watch: Box<dyn Watch>, version: u64) -> Self {
         let state = State {
             watch: Some(watch),
             events: VecDeque::new(),
+            bytes: 0,
             first: 0,
             floor: version,
             last: version,
@@ -145,7 +159,7 @@ impl SharedStream {
         }
         let id = state.next_reader;
         state.next_reader += 1;
-        let known = state.events.iter().take_while(|(at, _)| *at <= version).count();
+        let known = state.events.iter().take_while(|kept| kept.version <= version).count();
         let next = state.first + known as u64;
         state.readers.push((id, next));
         Some(Reader { stream: Arc::clone(stream), id, after: version })
@@ -159,7 +173,8 @@ impl State {
             return Err(ClusterError::expired("the reader fell behind the other readers of this watch"));
         };
         let at = usize::try_from(*next - self.first).unwrap_or(usize::MAX);
-        let Some(event) = self.events.get(at).cloned() else { return Ok(None) };
+        let Some(kept) = self.events.get(at) else { return Ok(None) };
+        let event = (kept.version, kept.event.clone());
         *next += 1;
         self.trim();
         Ok(Some(event))
@@ -169,10 +184,14 @@ impl State {
         // An event without a version is as young as the one before it.
         let version = version_of(&event).unwrap_or(self.last);
         self.last = self.last.max(version);
-        self.events.push_back((self.last, event));
-        // Readers that no longer read must not keep everything in memory.
-        let oldest = (self.first + self.events.len() as u64).saturating_sub(MAX_LAG as u64);
-        self.readers.retain(|(_, next)| *next >= oldest);
+        let bytes = event.object().map_or(0, Value::memory);
+        self.bytes += bytes;
+        self.events.push_back(Kept { version: self.last, bytes, event });
+        // Readers that no longer read must not keep everything in memory. The one that reads this event stays.
+        while self.events.len() > MAX_LAG || (self.bytes > MAX_LAG_BYTES && self.events.len() > 1) {
+            self.forget_first();
+        }
+        self.readers.retain(|(_, next)| *next >= self.first);
         self.trim();
     }
 
@@ -180,11 +199,16 @@ impl State {
     fn trim(&mut self) {
         let end = self.first + self.events.len() as u64;
         let needed = self.readers.iter().map(|(_, next)| *next).min().unwrap_or(end);
-        while self.first < needed && self.events.len() > KEPT {
-            if let Some((version, _)) = self.events.pop_front() {
-                self.floor = version;
-                self.first += 1;
-            }
+        while self.first < needed && (self.events.len() > KEPT || self.bytes > KEPT_BYTES) {
+            self.forget_first();
+        }
+    }
+
+    fn forget_first(&mut self) {
+        if let Some(kept) = self.events.pop_front() {
+            self.bytes -= kept.bytes;
+            self.floor = kept.version;
+            self.first += 1;
         }
     }
 }
@@ -239,7 +263,9 @@ impl Watch for Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.stream.state.lock().readers.retain(|(id, _)| *id != self.id);
+        let mut state = self.stream.state.lock();
+        state.readers.retain(|(id, _)| *id != self.id);
+        state.trim();
     }
 }
 
@@ -435,6 +461,22 @@ mod tests {
         assert_eq!(versions(&mut *busy).len() as u64, events);
         let error = idle.next(Duration::ZERO).unwrap_err();
         assert_eq!(error.kind(), ephor_cluster::ErrorKind::Gone);
+    }
+
+    #[test]
+    fn few_large_events_are_too_much_for_a_reader_that_stops_reading() {
+        let large = |version: u64| {
+            let text = format!(r#"{{"metadata":{{"resourceVersion":"{version}"}},"x":"{}"}}"#, "x".repeat(1 << 20));
+            Ok(Some(WatchEvent::Modified(Value::from_json(&text).unwrap())))
+        };
+        let server = harness([(6..106).map(large).collect()]);
+        let (mut busy, mut idle) = (server.watch_from("5"), server.watch_from("5"));
+        assert_eq!(versions(&mut *busy).len(), 100);
+        assert_eq!(idle.next(Duration::ZERO).unwrap_err().kind(), ephor_cluster::ErrorKind::Gone);
+        // Few of them are kept for readers that come late.
+        let _old = server.watch_from("95");
+        let _recent = server.watch_from("104");
+        assert_eq!(server.opened(), 2);
     }
 
     #[test]

@@ -177,12 +177,10 @@ impl AdmissionPolicyController {
             };
             generated.insert(key, state);
         }
-        let removed = self.remove_others(term, &names);
-        let has_objects = !names.is_empty();
-        // What is stored is stored, whatever cannot be looked at.
+        // Webhooks take policies back before their objects go.
         self.board.publish(generated);
-        removed?;
-        failure.map_or(Ok(has_objects), Err)
+        self.remove_others(term, &names)?;
+        failure.map_or(Ok(!names.is_empty()), Err)
     }
 
     /// What each policy that asks wants, or why it gets nothing.
@@ -236,8 +234,8 @@ impl AdmissionPolicyController {
         Ok(translated.chain(translated_cel).collect())
     }
 
-    /// Whether a policy of the kind that leaves the webhooks gets no requests: webhooks name policies, unless there are too
-    /// many, or they are for whatever policies may come.
+    /// Whether a policy of the kind that leaves the webhooks gets no requests: webhooks name policies, unless there are
+    /// too many, or they are for whatever policies may come.
     fn webhooks_name_policies(&self, kind: ProgramKind, snapshot: &Snapshot) -> bool {
         if kind != ProgramKind::MutatingPolicy {
             return true;
@@ -329,8 +327,8 @@ fn version_of(kind: &str, discovery: &Discovery) -> Option<&'static str> {
     discovery.find(API_VERSION, kind).map(|_| API_VERSION)
 }
 
-/// Whether an admission policy or binding was made from a policy: it has the label and the name, and names the policy as
-/// its owner.
+/// Whether an admission policy or binding was made from a policy: it has the label and the name, and names the policy
+/// as its owner.
 pub fn is_generated(live: &Value) -> bool {
     let owners = live.at(&["metadata", "ownerReferences"]).and_then(Value::as_array).unwrap_or_default();
     let is_of = |(prefix, group, kind): &(&str, &str, &str)| {

@@ -429,6 +429,11 @@ fn a_mutating_policy_leaves_the_webhooks_only_while_its_objects_are_stored() {
     world.look(true);
     assert_eq!(names(&world), ["mpol-p", "mpol-p-binding"]);
     assert!(world.board.takes_over(&id));
+    // Another replica may lead in between, and delete them.
+    world.board.forget();
+    assert!(!world.board.takes_over(&id) && !world.board.is_known());
+    world.look(true);
+    assert!(world.board.takes_over(&id));
     world.look(false);
     assert!(names(&world).is_empty() && !world.board.takes_over(&id));
     // Webhooks for whatever policies may come would mutate again.

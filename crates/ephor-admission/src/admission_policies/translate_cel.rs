@@ -1,9 +1,9 @@
-//! A `ValidatingPolicy` as a `ValidatingAdmissionPolicy` and its binding, a `MutatingPolicy` as a `MutatingAdmissionPolicy`
-//! and its binding.
+//! A `ValidatingPolicy` as a `ValidatingAdmissionPolicy` and its binding, a `MutatingPolicy` as a
+//! `MutatingAdmissionPolicy` and its binding.
 //!
-//! In go the stored policy, the exceptions from it and what the configuration exempts. Out come two objects, or the reason
-//! why they could not say the same as the policy: a function that the API server does not have, forms for controllers of
-//! Pods, or an exception that ends or hands out lists under a condition.
+//! In go the stored policy, the exceptions from it and what the configuration exempts. Out come two objects, or the
+//! reason why they could not say the same as the policy: a function that the API server does not have, forms for
+//! controllers of Pods, or an exception that ends or hands out lists under a condition.
 
 use std::collections::BTreeSet;
 

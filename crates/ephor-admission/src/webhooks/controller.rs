@@ -72,6 +72,9 @@ pub(super) enum ReconcileError {
     /// There is no CA or no serving key yet. What is registered now would fail each request.
     #[error("there is no CA or no serving key yet")]
     NoCertificate,
+    /// Which policies the API server carries out is not known yet. Webhooks for them would mutate a second time.
+    #[error("which policies the API server carries out is not known yet")]
+    GeneratedUnknown,
     /// A configuration could not be written.
     #[error("{name}: {error}")]
     Put {
@@ -130,7 +133,7 @@ impl WebhookController {
                 }
                 Err(ReconcileError::Put { error: PutError::Lost(_), .. }) => return,
                 // The signal comes when there is one.
-                Err(ReconcileError::NoCertificate) => RESYNC_INTERVAL,
+                Err(ReconcileError::NoCertificate | ReconcileError::GeneratedUnknown) => RESYNC_INTERVAL,
                 Err(error) => {
                     let error = self.told(&error.to_string());
                     tracing::error!(error, "webhooks cannot be registered");
@@ -204,6 +207,9 @@ impl WebhookController {
         let Some(token) = self.sources.certs.path_tokens().present().filter(|_| !ca_bundle.is_empty()) else {
             return Err(ReconcileError::NoCertificate);
         };
+        if !self.generated.is_known() {
+            return Err(ReconcileError::GeneratedUnknown);
+        }
         let snapshot = self.sources.policies.snapshot();
         let config = self.sources.config.get();
         let discovery = self.sources.cluster.discovery()?;

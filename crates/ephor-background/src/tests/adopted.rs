@@ -137,9 +137,9 @@ fn an_object_that_the_rule_created_is_deleted_whatever_its_owner_notes_on_it() {
     let edits: [fn(&str) -> Option<String>; 2] =
         [|_| None, |annotation| Some(annotation.replacen('{', r#"{"adopted":true,"#, 1))];
     let edits = edits.into_iter().flat_map(|edit| [(edit, None), (edit, Some("true"))]);
-    let edits: Vec<_> = edits.collect();
+    let edits: Vec<_> = edits.flat_map(|(edit, label)| [(edit, label, false), (edit, label, true)]).collect();
     for (end, act) in ends() {
-        for (edit, label) in edits.iter().copied() {
+        for (edit, label, is_corrected) in edits.iter().copied() {
             let mut harness = Harness::new();
             harness.apply(POLICY);
             harness.apply(TRIGGER);
@@ -149,7 +149,11 @@ fn an_object_that_the_rule_created_is_deleted_whatever_its_owner_notes_on_it() {
             set_entry(&mut made, "annotations", OWNERSHIP_ANNOTATION, edit(&annotation).as_deref());
             set_entry(&mut made, "labels", ADOPTED_LABEL, label);
             harness.apply_object(&made);
-            // The edit is not corrected before the end of the rule.
+            if is_corrected {
+                harness.settle();
+                harness.stop();
+                harness.start();
+            }
             act(&mut harness);
             harness.settle();
             assert!(harness.find(SECRET).is_none(), "{end}: still there");

@@ -193,7 +193,7 @@ impl Harness {
         self.store = PolicyStore::new(ExceptionScope::Everywhere);
     }
 
-    fn start(&mut self) {
+    pub(super) fn start(&mut self) {
         for (kind, version) in POLICIES {
             let change = StoreEvent::Reset(self.list(version, kind.as_str()));
             self.store.apply(kind, change);

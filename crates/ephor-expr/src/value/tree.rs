@@ -58,6 +58,27 @@ impl Value {
         }
     }
 
+    /// Roughly how many bytes it takes in memory. What is shared with other values counts in each of them.
+    pub fn memory(&self) -> usize {
+        let mut bytes = 0;
+        let mut rest = vec![self];
+        while let Some(value) = rest.pop() {
+            bytes += size_of::<Value>();
+            match value {
+                Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}
+                Value::String(text) => bytes += heap(text),
+                Value::Array(items) => rest.extend(items.iter()),
+                Value::Object(map) => {
+                    for (key, value) in map.iter() {
+                        bytes += size_of::<Str>() + heap(key);
+                        rest.push(value);
+                    }
+                }
+            }
+        }
+        bytes
+    }
+
     /// Whether this is `null`.
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
@@ -153,6 +174,10 @@ impl Value {
     }
 }
 
+fn heap(text: &Str) -> usize {
+    if text.is_heap_allocated() { text.len() } else { 0 }
+}
+
 fn overlay(base: &Value, over: &Value, depth: usize) -> Value {
     match (base, over) {
         (Value::Object(below), Value::Object(above)) if depth > 0 => {
@@ -179,6 +204,16 @@ impl PartialEq for Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_counts_long_texts_and_each_member() {
+        let text = |length: usize| Value::String("x".repeat(length).into());
+        assert_eq!(text(1).memory(), Value::Null.memory());
+        assert!(text(1000).memory() >= 1000);
+        let of = |text| Value::from_json(text).unwrap().memory();
+        assert!(of(r#"{"a":1,"b":[2]}"#) > of(r#"{"a":1,"b":2}"#));
+        assert!(of(r#"{"a":1,"b":2}"#) > of(r#"{"a":1}"#));
+    }
 
     #[test]
     fn an_overlay_merges_objects_and_replaces_the_rest() {

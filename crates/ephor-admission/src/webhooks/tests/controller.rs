@@ -1,5 +1,6 @@
 //! The thread that registers: what it writes, what it repairs, and what a death between two writes leaves.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use super::super::write::PutError;
 use super::super::{RegisteredFrom, WebhookController, WebhookSettings, WebhookSources, break_glass};
 use super::{policy, rules, validates};
 use crate::certs::{CertKeeper, CertSettings, CertStore};
+use crate::generated::GeneratedBoard;
 use crate::registration::RegistrationBoard;
 
 const VALIDATING: &str = "kyverno-resource-validating-webhook-cfg";
@@ -367,8 +369,8 @@ fn static_configurations_keep_what_users_made_of_them_and_still_follow_the_ca_an
     let reconcile =
         |now: Timestamp| controller.reconcile(&world.term, &mut Memory::default(), now).map(|_| ()).unwrap();
     reconcile(now);
-    // One for each failure policy: of `kyverno.io`, and of each kind of `policies.kyverno.io` that validates. Those that
-    // generate have one: they fail nothing.
+    // One for each failure policy: of `kyverno.io`, and of each kind of `policies.kyverno.io` that validates. Those
+    // that generate have one: they fail nothing.
     assert_eq!(world.webhooks(VALIDATING).len(), 8);
     // A user narrows one by hand; somebody else spoils the CA.
     world.edit(VALIDATING, |object| {
@@ -455,6 +457,22 @@ fn without_a_ca_nothing_is_registered() {
     eventually(|| world.certs.ca_bundle().is_empty());
     assert!(matches!(world.reconcile(Arc::clone(&world.cluster)), Err(ReconcileError::NoCertificate)));
     assert_eq!(world.cluster.get(&secret, Some("default"), "ca").unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn nothing_is_registered_before_it_is_known_what_the_api_server_carries_out() {
+    let world = World::new(&[secrets()]);
+    let generated = GeneratedBoard::default();
+    let reconcile = || {
+        let controller = world.controller(Arc::clone(&world.cluster)).without(generated.clone());
+        controller.reconcile(&world.term, &mut Memory::default(), Timestamp::now())
+    };
+    generated.forget();
+    assert!(matches!(reconcile(), Err(ReconcileError::GeneratedUnknown)));
+    assert!(world.stored().is_empty());
+    generated.publish(BTreeMap::new());
+    reconcile().unwrap();
+    assert!(!world.stored().is_empty());
 }
 
 #[test]

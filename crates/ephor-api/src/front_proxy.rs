@@ -1,9 +1,10 @@
 //! Authenticates requests that the API server forwards to an extension API server.
 //!
-//! The API server authenticates the user, and names the user in headers (`X-Remote-User` and others). Everyone who reaches
-//! the port can send such headers, so they count only on a connection whose client certificate comes from the CA of the
-//! front proxy and has an allowed common name. CA, names and headers are in the `ConfigMap` that each API server keeps for
-//! this purpose, and [`FrontProxy::follow`] follows it. Without the `ConfigMap` every request is refused.
+//! The API server authenticates the user, and names the user in headers (`X-Remote-User` and others). Everyone who
+//! reaches the port can send such headers, so they count only on a connection whose client certificate comes from the
+//! CA of the front proxy and has an allowed common name. CA, names and headers are in the `ConfigMap` that each API
+//! server keeps for this purpose, and [`FrontProxy::follow`] follows it. Without the `ConfigMap` every request is
+//! refused.
 
 use std::fmt;
 use std::sync::Arc;
@@ -179,7 +180,8 @@ impl FrontProxy {
         })
     }
 
-    /// Takes over what the `ConfigMap` says; `None` if it does not exist. While it cannot be read, every request is refused.
+    /// Takes over what the `ConfigMap` says; `None` if it does not exist. While it cannot be read, every request is
+    /// refused.
     pub fn observe(&self, config_map: Option<&Value>) -> Result<(), ConfigFault> {
         let nothing = Value::default();
         let config = config_map.map(|object| Config::of(object.get("data").unwrap_or(&nothing))).transpose();

@@ -3,7 +3,8 @@
 //! - [`reply`]: content negotiation, objects in the form that the client accepts, and the HTTP answer.
 //! - [`table`] and [`mod@column`]: the output of `kubectl get`.
 //! - [`watch`]: watches as lines of JSON.
-//! - [`front_proxy`] and [`delegated`]: who sends a request through the API server, and whether the API server allows it.
+//! - [`front_proxy`] and [`delegated`]: who sends a request through the API server, and whether the API server allows
+//!   it.
 //! - [`registration`]: the `APIService`s by which the API server forwards requests.
 //! - [`reports`]: the extension API server that serves policy reports from memory.
 //!

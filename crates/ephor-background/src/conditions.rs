@@ -55,7 +55,8 @@ impl ReconcileContext<'_> {
         let status = if holds { "True" } else { "False" };
         self.change_status(key, |policy, members| {
             let before = condition(policy, CONVERGED);
-            // The condition is there once something failed. It is read anew: what was written last may not be known yet.
+            // The condition is there once something failed. It is read anew: what was written last may not be known
+            // yet.
             if holds && before.is_none() {
                 return false;
             }
@@ -89,9 +90,9 @@ impl ReconcileContext<'_> {
         })
     }
 
-    /// Reason and message of the condition. Readers of a Policy may know what happens in its namespace, so that it quotes
-    /// a failure. A ClusterPolicy is read by people of many namespaces: it counts failures, and names and texts of
-    /// objects stay in Events and `UpdateRequest`s.
+    /// Reason and message of the condition. Readers of a Policy may know what happens in its namespace, so that it
+    /// quotes a failure. A ClusterPolicy is read by people of many namespaces: it counts failures, and names and texts
+    /// of objects stay in Events and `UpdateRequest`s.
     fn told(key: &PolicyId, failures: &BTreeMap<Subject, String>) -> (&'static str, String) {
         let count = failures.len();
         let given_up = failures.keys().filter(|subject| matches!(subject, Subject::GivenUp(_))).count();

@@ -1,7 +1,8 @@
 //! One step of the background controller.
 //!
-//! A [`Controller`] is told what happens ([`Controller::observe`] and its siblings) and does one piece of work at a time
-//! ([`Controller::step`]). Several threads may step at once; the queue sees to it that none does what another is at.
+//! A [`Controller`] is told what happens ([`Controller::observe`] and its siblings) and does one piece of work at a
+//! time ([`Controller::step`]). Several threads may step at once; the queue sees to it that none does what another is
+//! at.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard};

@@ -87,8 +87,8 @@ impl ReconcileContext<'_> {
         Settled::Failed
     }
 
-    /// Lets one rule act for triggers that exist, or for those of them that are `left`; the UIDs of those that it failed
-    /// for, and how.
+    /// Lets one rule act for triggers that exist, or for those of them that are `left`; the UIDs of those that it
+    /// failed for, and how.
     fn act_for_existing(
         &self,
         info: &PolicyInfo,

@@ -6,10 +6,11 @@
 //! ([`requests`]), which admission writes. Both end in the same place: the live trigger, judged by the engine, planned
 //! by [`plan`], written by the [`writer`].
 //!
-//! - [`rules`]: what of a policy matters here; [`rule_text`]: what its document says of it. [`index`]: what is known of the cluster. [`queue`]: what is to be done.
+//! - [`rules`]: what of a policy matters here; [`rule_text`]: what its document says of it. [`index`]: what is known of
+//!   the cluster. [`queue`]: what is to be done.
 //! - [`state`]: watch events and policies in, work out. [`trigger`]: the object that a rule is about, as a review.
-//! - [`existing`]: triggers that were there before their policy. [`namespace_labels`]: those whose namespace has other labels
-//!   now. [`rule_activation`]: since when a rule is what it is. [`mutate`]: patches of existing objects.
+//! - [`existing`]: triggers that were there before their policy. [`namespace_labels`]: those whose namespace has other
+//!   labels now. [`rule_activation`]: since when a rule is what it is. [`mutate`]: patches of existing objects.
 //! - `request_lifecycle`: how requests end.
 //! - [`write_limit`]: objects that are written too often.
 //! - [`preview`]: what it would do, without doing it.

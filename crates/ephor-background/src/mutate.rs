@@ -68,7 +68,8 @@ impl ReconcileContext<'_> {
         let object = if payload {
             admission.object.clone()
         } else {
-            // As it is now and not as it was then: of two requests the later one counts, in whatever order they are done.
+            // As it is now and not as it was then: of two requests the later one counts, in whatever order they are
+            // done.
             match (self.find_after(&trigger, request, &admission, age)?, admission.operation) {
                 (Lookup::Gone, Operation::Delete) => Value::Null,
                 (Lookup::Live(live), Operation::Create | Operation::Update) => live,

@@ -1,8 +1,8 @@
 //! Re-evaluates triggers when the labels of their Namespace change.
 //!
-//! Only rules with a `namespaceSelector` are affected. A trigger that a rule selects now and did not select before counts
-//! as a new trigger. Other changes of labels do nothing: deleted downstreams are not created again, and triggers that
-//! are older than their rule stay unaffected.
+//! Only rules with a `namespaceSelector` are affected. A trigger that a rule selects now and did not select before
+//! counts as a new trigger. Other changes of labels do nothing: deleted downstreams are not created again, and triggers
+//! that are older than their rule stay unaffected.
 
 use std::sync::Arc;
 

@@ -158,8 +158,8 @@ impl ReconcileContext<'_> {
         }
     }
 
-    /// Whether admission knew a later policy than is known here, and how long to wait for it: what it asks for is judged
-    /// by that. Where it does not come, what is true is asked for.
+    /// Whether admission knew a later policy than is known here, and how long to wait for it: what it asks for is
+    /// judged by that. Where it does not come, what is true is asked for.
     fn is_behind(&self, key: &PolicyId, request: &UpdateRequest, age: Moment) -> Option<Moment> {
         let version = request.metadata.annotations.get(ANNOTATION_POLICY_VERSION);
         let (uid, generation) = version.and_then(|version| version.split_once('/'))?;
@@ -310,8 +310,8 @@ impl ReconcileContext<'_> {
         request: &Arc<UpdateRequest>,
         age: Moment,
     ) -> Result<Verdict, ReconcileError> {
-        // A retry comes late: the policy may be gone or changed by now, before the watch tells of it. A patch is not taken
-        // back, so ask the cluster first.
+        // A retry comes late: the policy may be gone or changed by now, before the watch tells of it. A patch is not
+        // taken back, so ask the cluster first.
         if request.state() == RequestState::Failed && !self.is_current(&info.key, &info.uid, info.generation)? {
             return Err(ReconcileError::RetryAfter(retry_pause(0), "the policy is not known as it is now".to_owned()));
         }

@@ -44,8 +44,8 @@ impl Rights {
 }
 
 impl ReconcileContext<'_> {
-    /// Whether the user of a request may do what it says. A request that no user stands behind was made by a policy, and
-    /// says nothing about users that a rule could go by.
+    /// Whether the user of a request may do what it says. A request that no user stands behind was made by a policy,
+    /// and says nothing about users that a rule could go by.
     pub(super) fn is_permitted(&self, request: &UpdateRequest) -> Result<bool, ReconcileError> {
         let Some(admission) = admission_request(request) else { return Ok(true) };
         let user = &request.spec.context.user_info.user_info;

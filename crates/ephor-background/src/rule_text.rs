@@ -14,8 +14,8 @@ use ephor_runtime::traits::rule_document;
 /// What the document says of one generate rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuleText {
-    /// Fingerprint of its targets and sources. What a rule made under another one stays when it is not rendered any more.
-    /// Empty where expressions give them: then what is not rendered any more goes.
+    /// Fingerprint of its targets and sources. What a rule made under another one stays when it is not rendered any
+    /// more. Empty where expressions give them: then what is not rendered any more goes.
     pub references: Str,
     /// Fingerprint of what it selects, and of whether it stays with that.
     pub selection: Str,

@@ -1,13 +1,14 @@
 //! The cleanup role: deletes what cleanup policies select, when their schedules say so, and objects whose label for a
 //! lifetime says that their time has come.
 //!
-//! In go the policies (`CleanupPolicy`, `ClusterCleanupPolicy`, `DeletingPolicy`, `NamespacedDeletingPolicy`), exceptions,
-//! settings and objects. Out come deletions, each bound to the UID and the version that was judged, statuses, Events and
-//! metrics.
+//! In go the policies (`CleanupPolicy`, `ClusterCleanupPolicy`, `DeletingPolicy`, `NamespacedDeletingPolicy`),
+//! exceptions, settings and objects. Out come deletions, each bound to the UID and the version that was judged,
+//! statuses, Events and metrics.
 //!
-//! - [`policy`]: a stored policy, when it is due, and what it is told by annotations. [`select`]: the kinds that it means.
-//! - [`judge`]: what a policy says of one object. [`run`]: one run of a policy, page by page. [`status`]: what is written
-//!   about a run.
+//! - [`policy`]: a stored policy, when it is due, and what it is told by annotations. [`select`]: the kinds that it
+//!   means.
+//! - [`judge`]: what a policy says of one object. [`run`]: one run of a policy, page by page. [`status`]: what is
+//!   written about a run.
 //! - [`writer`]: the only one that writes. It looks at the scope of the policy and asks the fence first.
 //! - [`controller`]: which policy is due, and one run at a time, without threads or a clock of its own, so that tests
 //!   decide what happens when.

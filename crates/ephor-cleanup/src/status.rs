@@ -55,7 +55,8 @@ pub struct RunStatus {
 }
 
 impl RunStatus {
-    /// The status after `before`. `of_cel` says whether conditions are where policies of `policies.kyverno.io` have them.
+    /// The status after `before`. `of_cel` says whether conditions are where policies of `policies.kyverno.io` have
+    /// them.
     pub fn after(&self, before: &Value, of_cel: bool, now: Timestamp) -> Value {
         let mut status = before.as_object().cloned().unwrap_or_default();
         if let Some(ran) = self.ran {

@@ -1,7 +1,7 @@
 //! All writes of the role.
 //!
-//! An object is deleted in the version that was judged and under the UID that it had then, within the scope of the policy
-//! that wants it, and only while the fence says that this replica leads.
+//! An object is deleted in the version that was judged and under the UID that it had then, within the scope of the
+//! policy that wants it, and only while the fence says that this replica leads.
 
 use std::fmt;
 use std::sync::Arc;

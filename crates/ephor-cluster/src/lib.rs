@@ -10,7 +10,8 @@
 //!
 //! let cluster: Box<dyn Cluster> = Box::new(MemoryCluster::default());
 //! let config_maps = cluster.resolve("v1", "ConfigMap")?;
-//! let text = r#"{"metadata":{"name":"colours","namespace":"default","labels":{"app":"paint"}},"data":{"sky":"blue"}}"#;
+//! let text =
+//! r#"{"metadata":{"name":"colours","namespace":"default","labels":{"app":"paint"}},"data":{"sky":"blue"}}"#;
 //! cluster.create(&config_maps, Value::from_json(text)?, &WriteOptions::default())?;
 //!
 //! let query = ListQuery::in_namespace("default").labels(LabelSelector::parse("app in (paint,ink)")?);

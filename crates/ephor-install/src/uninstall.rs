@@ -1,8 +1,8 @@
 //! Taking Ephor out of a cluster: webhooks first, so that nothing waits for an engine that is gone.
 //!
 //! A leader that still runs writes its webhook configurations again, and the admission policies that it makes from
-//! policies. So they are removed first, and once more when the last pod has ended. Policies and their definitions stay unless the caller asks otherwise, so that a later installation,
-//! of Ephor or of Kyverno, finds them.
+//! policies. So they are removed first, and once more when the last pod has ended. Policies and their definitions stay
+//! unless the caller asks otherwise, so that a later installation, of Ephor or of Kyverno, finds them.
 
 use std::time::{Duration, Instant};
 
@@ -150,7 +150,8 @@ impl Uninstall {
         Ok(())
     }
 
-    /// What the API server acts on and a leader writes again while it runs: webhooks, admission policies, registrations.
+    /// What the API server acts on and a leader writes again while it runs: webhooks, admission policies,
+    /// registrations.
     fn left_by_leaders(&self, cluster: &dyn Cluster) -> Result<Vec<Removal>, ClusterError> {
         let (mut found, others_enforce) = self.webhooks(cluster)?;
         // The admission policies of two installations look alike. They are those of the installation that enforces.
@@ -197,7 +198,8 @@ impl Uninstall {
         })
     }
 
-    /// The `APIService`s that lead to this installation. One that leads nowhere would keep namespaces from being deleted.
+    /// The `APIService`s that lead to this installation. One that leads nowhere would keep namespaces from being
+    /// deleted.
     fn registrations(&self, cluster: &dyn Cluster) -> Result<Vec<Removal>, ClusterError> {
         let Some(resource) = absent_is_none(cluster.resolve("apiregistration.k8s.io/v1", "APIService"))? else {
             return Ok(Vec::new());

@@ -115,8 +115,8 @@ impl KubeWatch {
 
     /// The meaning of a line; `None` if it has none for the reader.
     ///
-    /// A line that cannot be read is passed over: what is known about its object stays as it is, and the events of other
-    /// objects arrive. To end the watch would list and watch again, and meet the same object each time.
+    /// A line that cannot be read is passed over: what is known about its object stays as it is, and the events of
+    /// other objects arrive. To end the watch would list and watch again, and meet the same object each time.
     fn event(&mut self, line: &[u8]) -> Result<Option<WatchEvent>, ClusterError> {
         let event = match std::str::from_utf8(line).map_err(|error| error.to_string()).and_then(read_event) {
             Ok(event) => event,

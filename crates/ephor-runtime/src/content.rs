@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 /// The annotation on generated objects that records how they were made.
 pub const OWNERSHIP_ANNOTATION: &str = "ephor.dev/generated";
 
-/// The label on objects that were there before a rule wrote to them. The annotation says so too: whoever takes one of
-/// both away does not make the object one that a rule created.
+/// The label on objects that were there before a rule wrote to them. The annotation says so too: an
+/// object without one of the two is still not one that a rule created.
 pub const ADOPTED_LABEL: &str = "ephor.dev/adopted";
 
 /// Fields of `metadata` that only the server writes.

@@ -115,7 +115,8 @@ impl ExplainedRule {
         }
     }
 
-    /// The way of a rule to its verdict, in words without values that `redact` knows; `None` for a rule that is not in `set`.
+    /// The way of a rule to its verdict, in words without values that `redact` knows; `None` for a rule that is not in
+    /// `set`.
     pub fn of(set: &PolicySet, trace: &RuleTrace, done: &Done, redact: &Redactor) -> Option<Self> {
         let program = set.programs().get(trace.policy)?;
         let rule = program.rules.get(trace.index)?;

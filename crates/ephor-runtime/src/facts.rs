@@ -1,7 +1,7 @@
 //! Answers to the engine's questions, and the one loop around the engine.
 //!
-//! [`evaluate`] takes a review through a phase, [`clean`] through a cleanup policy; both ask an [`Answers`] for what the
-//! policies need. All roles, the sandbox and the command line call them. [`ClusterFacts`] answers from a cluster.
+//! [`evaluate`] takes a review through a phase, [`clean`] through a cleanup policy; both ask an [`Answers`] for what
+//! the policies need. All roles, the sandbox and the command line call them. [`ClusterFacts`] answers from a cluster.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -396,8 +396,8 @@ pub fn objects(cluster: &dyn Cluster, api_version: &str, kind: &str, namespace: 
     Ok(Value::array(found))
 }
 
-/// The parameter objects that a policy names: of a kind in the namespace that it names, else in that of the object which
-/// it judges. With a name it is the one of that name.
+/// The parameter objects that a policy names: of a kind in the namespace that it names, else in that of the object
+/// which it judges. With a name it is the one of that name.
 fn parameters(
     cluster: &dyn Cluster,
     (api_version, kind): (&str, &str),

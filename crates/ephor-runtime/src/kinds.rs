@@ -112,8 +112,8 @@ fn names_any(requested: &Requested) -> bool {
     any(groups, &["*"]) && any(resources, &["*", "*/*"])
 }
 
-/// The kinds of the triggers of a rule; `None` for any. A rule that names resources is about the kinds that are served of
-/// them now.
+/// The kinds of the triggers of a rule; `None` for any. A rule that names resources is about the kinds that are served
+/// of them now.
 pub fn kinds_of_triggers(rule: &CompiledRule, discovery: &Discovery) -> Option<Vec<KindSelector>> {
     if rule.body.constraints().is_none() {
         return rule.matches.kinds().map(|kinds| kinds.into_iter().cloned().collect());

@@ -114,8 +114,8 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// Takes part in the election until `stop`: whenever this identity becomes the leader, `lead` is called with the term
-/// and must return soon (it starts threads that end with [`Term::token`]). When `stop` is cancelled while leading, the lease
-/// is released, so that another takes over within one retry.
+/// and must return soon (it starts threads that end with [`Term::token`]). When `stop` is cancelled while leading, the
+/// lease is released, so that another takes over within one retry.
 pub fn run(cluster: &Arc<dyn Cluster>, options: &LeaseOptions, stop: &CancellationToken, mut lead: impl FnMut(&Term)) {
     let mut seen: Option<Observed> = None;
     let mut term: Option<Term> = None;

@@ -1,10 +1,11 @@
 //! What every role of Ephor in a cluster needs, and the command line too.
 //!
 //! Everything here works over `dyn` [`Cluster`](ephor_cluster::Cluster): a real one in production, one in memory in
-//! tests and in the sandbox. Controllers are plain threads that end when their [`CancellationToken`] says so. No module serves HTTP.
+//! tests and in the sandbox. Controllers are plain threads that end when their [`CancellationToken`] says so. No module
+//! serves HTTP.
 //!
-//! - [`watcher`]: lists and watches of one kind. [`shared_watches`]: one stream for all roles of a process. [`policies`]: stored policies, compiled. [`settings`]: flags and
-//!   environment. [`config`]: the ConfigMap.
+//! - [`watcher`]: lists and watches of one kind. [`shared_watches`]: one stream for all roles of a process.
+//!   [`policies`]: stored policies, compiled. [`settings`]: flags and environment. [`config`]: the ConfigMap.
 //! - [`facts`]: the one loop around the engine ([`facts::evaluate`]) and answers from a cluster. [`network`]: service
 //!   calls. [`globalcontext`]: cached data that all policies read. [`kinds`]: what discovery says about kinds in rules.
 //! - [`deadline`]: bounds the time and the memory of evaluations.

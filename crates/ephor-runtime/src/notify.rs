@@ -71,8 +71,8 @@ impl Notify {
     }
 }
 
-/// A notification that several workers wait for. A worker takes the count before it looks for work, so that it misses no
-/// notification in between. Clones share one state.
+/// A notification that several workers wait for. A worker takes the count before it looks for work, so that it misses
+/// no notification in between. Clones share one state.
 #[derive(Debug, Clone, Default)]
 pub struct WorkNotify(Arc<Counted>);
 

@@ -1,8 +1,8 @@
 //! Merges configurations of policies by the schemas of kinds: Kubernetes' own, and those that definitions bring.
 //!
 //! A `MutatingPolicy` gives part of an object, which is merged as server-side apply merges it. That takes the schema of
-//! the object's kind. The schemas of Kubernetes' own kinds are known ahead. Definitions are followed in the cluster from
-//! the first policy on that mutates so, because they are large and most clusters have no such policy.
+//! the object's kind. The schemas of Kubernetes' own kinds are known ahead. Definitions are followed in the cluster
+//! from the first policy on that mutates so, because they are large and most clusters have no such policy.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock, OnceLock};

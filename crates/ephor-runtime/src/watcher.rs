@@ -282,7 +282,8 @@ pub fn list(cluster: &dyn Cluster, resource: &Resource, filter: &Filter) -> Resu
     Ok((items, version.unwrap_or_default()))
 }
 
-/// Takes a list page by page, of as many objects as the query says, else 500; gives the version to watch from, `None` if `stop` came first.
+/// Takes a list page by page, of as many objects as the query says, else 500; gives the version to watch from, `None`
+/// if `stop` came first.
 pub fn pages(
     cluster: &dyn Cluster,
     resource: &Resource,
@@ -315,8 +316,8 @@ fn whole_pages(
     Ok(None)
 }
 
-/// Follows what happens, through watches that end without reason, until the cluster has forgotten where this one stands.
-/// A watch that fails is opened again where the last one stood; what goes well resets `backoff`.
+/// Follows what happens, through watches that end without reason, until the cluster has forgotten where this one
+/// stands. A watch that fails is opened again where the last one stood; what goes well resets `backoff`.
 fn follow(
     cluster: &dyn Cluster,
     resource: &Resource,
@@ -448,8 +449,8 @@ mod tests {
         assert_eq!(told, ["Init", "500", "1", "InitDone"]);
     }
 
-    /// What a sink is told by two lists of the `ConfigMap`s `a` and `b`. In the first and the second, `b` cannot be read
-    /// if `unreadable` says so.
+    /// What a sink is told by two lists of the `ConfigMap`s `a` and `b`. In the first and the second, `b` cannot be
+    /// read if `unreadable` says so.
     fn told_twice(unreadable: [bool; 2]) -> Vec<String> {
         let cluster = MemoryCluster::default();
         let kind = cluster.resolve("v1", "ConfigMap").unwrap();

@@ -82,8 +82,8 @@ pub struct Added {
 }
 
 impl Sandbox {
-    /// Starts a sandbox with the objects of a new cluster, or with identity and objects of a kept one. It judges nothing
-    /// before [`Sandbox::enforce`].
+    /// Starts a sandbox with the objects of a new cluster, or with identity and objects of a kept one. It judges
+    /// nothing before [`Sandbox::enforce`].
     ///
     /// `port` is one of the loopback interface; 0 takes the kept one if it is free, else any.
     pub fn new(port: u16, kept: Option<State>, stop: &CancellationToken) -> io::Result<Self> {

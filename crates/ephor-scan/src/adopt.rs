@@ -1,10 +1,11 @@
 //! Results that other roles leave as `EphemeralReport`s: what only a request knew, and what background work did.
 //!
 //! An `EphemeralReport` names an object in its own namespace, and results of rules that exist. An account that may
-//! create one in a namespace can add no other results: those of scanned rules, other objects or unknown rules are dropped.
+//! create one in a namespace can add no other results: those of scanned rules, other objects or unknown rules are
+//! dropped.
 //!
-//! Where reports are stored, the results go into them and the `EphemeralReport` is deleted. Where reports are in memory,
-//! each replica needs it, also one that starts later: it stays, and [`crate::prune`] deletes it in time.
+//! Where reports are stored, the results go into them and the `EphemeralReport` is deleted. Where reports are in
+//! memory, each replica needs it, also one that starts later: it stays, and [`crate::prune`] deletes it in time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -46,7 +46,8 @@ impl fmt::Debug for Aggregated {
 }
 
 impl Aggregated {
-    /// A replica that keeps the reports of `reports.cluster` in `served`. `completion` says when the first scan is over.
+    /// A replica that keeps the reports of `reports.cluster` in `served`. `completion` says when the first scan is
+    /// over.
     pub fn new(mut reports: Reports, served: ServedReports, completion: &Completion) -> Self {
         let cluster = Arc::clone(&reports.cluster);
         reports.cluster = Arc::new(InMemoryReports::new(Arc::clone(&cluster), served));

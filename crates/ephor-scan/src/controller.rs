@@ -313,7 +313,8 @@ impl Controller {
         };
         let (api_version, kind, namespace, name) = match place {
             Some((kind, served, namespace, name)) if !served.is_empty() => (served, kind.kind, namespace, name),
-            // A kind that is not followed any more, or an object that no watcher has told of: its report says what it is.
+            // A kind that is not followed any more, or an object that no watcher has told of: its report says what it
+            // is.
             _ => match self.scope_of(uid)? {
                 Some(scope) => (scope.api_version, scope.kind, scope.namespace, scope.name),
                 None => return Ok(None),

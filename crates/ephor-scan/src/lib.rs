@@ -5,8 +5,8 @@
 //! something else than what is stored.
 //!
 //! - [`reportable`]: which policies, rules and kinds are scanned. [`judge`]: what they say about one object.
-//! - [`state`]: what is known of objects and reports, and what is to be done. It holds no object longer than it takes to
-//!   judge it.
+//! - [`state`]: what is known of objects and reports, and what is to be done. It holds no object longer than it takes
+//!   to judge it.
 //! - [`events`]: what is told of new violations.
 //! - [`in_memory`]: a cluster whose reports are in memory, for the same controller. [`aggregated`] runs the controller
 //!   over it in every replica; [`requests`] holds the results of requests for it, and [`prune`] deletes old ones.

@@ -13,7 +13,8 @@ use ephor_reports::entry::ResultRule;
 use ephor_reports::report::results;
 use jiff::Timestamp;
 
-/// The place of an `EphemeralReport` in time. The API server tells seconds; the version tells apart what is equally old.
+/// The place of an `EphemeralReport` in time. The API server tells seconds; the version tells apart what is equally
+/// old.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Order {
     created: Timestamp,

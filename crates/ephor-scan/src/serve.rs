@@ -1,7 +1,7 @@
 //! Runs the controller: watchers that feed it, workers that step it, and the lease.
 //!
-//! Where reports are stored, only the leader has a controller, whose memory begins and ends with its term. Where they are
-//! in memory, every replica has one ([`crate::aggregated`]).
+//! Where reports are stored, only the leader has a controller, whose memory begins and ends with its term. Where they
+//! are in memory, every replica has one ([`crate::aggregated`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

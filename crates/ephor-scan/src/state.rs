@@ -269,8 +269,8 @@ impl State {
         self.rescans.get(&(kind.clone(), namespace.clone())).cloned().unwrap_or_default()
     }
 
-    /// Takes note that a page of a rescan is judged and that it goes on at `next`. Returns whether it does: not if it is
-    /// over, or was asked for again meanwhile, which puts it in the queue once more.
+    /// Takes note that a page of a rescan is judged and that it goes on at `next`. Returns whether it does: not if it
+    /// is over, or was asked for again meanwhile, which puts it in the queue once more.
     pub fn rescanned(&mut self, kind: &GroupKind, namespace: &Str, asked: u64, next: Option<Str>) -> bool {
         let key = (kind.clone(), namespace.clone());
         match self.rescans.get_mut(&key) {
@@ -536,8 +536,8 @@ impl State {
         self.read.values().map(|read| read.fetch.clone()).collect()
     }
 
-    /// Takes note of the answer to a question as it is now. Where it changed, the kinds are judged again; the question is
-    /// forgotten then, and noted again by the rules that still ask it.
+    /// Takes note of the answer to a question as it is now. Where it changed, the kinds are judged again; the question
+    /// is forgotten then, and noted again by the rules that still ask it.
     pub fn answered(&mut self, fetch: &Fetch, answer: u64, now: Moment) {
         if self.read.get(fetch).is_some_and(|read| read.answer != answer)
             && let Some(read) = self.read.remove(fetch)

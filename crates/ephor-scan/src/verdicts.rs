@@ -1,8 +1,8 @@
 //! Which verdicts about existing objects a change of policies would change.
 //!
-//! In go the policies and exceptions before and after the change, and a cluster to read objects from. Out come the rules
-//! whose verdict about an object would be another: what people ask before they turn Audit into Enforce. Objects are judged
-//! as the reports role judges them, and only by the policies that change.
+//! In go the policies and exceptions before and after the change, and a cluster to read objects from. Out come the
+//! rules whose verdict about an object would be another: what people ask before they turn Audit into Enforce. Objects
+//! are judged as the reports role judges them, and only by the policies that change.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,8 +2,8 @@
 //!
 //! Members that a tree does not name may be anything; lists must be as long as in the tree. A key may be an expression
 //! `(expr)`, whose value is looked at instead of a member; `~.` before a key means each item of the list (or member of
-//! the object) behind it, `~name.` binds its index; `->name` behind a key binds what is looked at; `\key\` is a key that
-//! is meant literally. A scalar may be an expression too.
+//! the object) behind it, `~name.` binds its index; `->name` behind a key binds what is looked at; `\key\` is a key
+//! that is meant literally. A scalar may be an expression too.
 
 use ephor_expr::Value;
 

@@ -49,8 +49,8 @@ struct Arguments {
     /// differences of `tests/conformance/sandbox.tsv`.
     #[arg(long)]
     ratchet: bool,
-    /// How often what failed is tried again, one by one, when all the others are done: scenarios wait for seconds, and a
-    /// machine can be busy for longer. What passes late passes, and is named.
+    /// How often what failed is tried again, one by one, when all the others are done: scenarios wait for seconds, and
+    /// a machine can be busy for longer. What passes late passes, and is named.
     #[arg(long, default_value_t = 0)]
     retries: usize,
     /// Stops at the first failure and keeps everything running until Ctrl-C.

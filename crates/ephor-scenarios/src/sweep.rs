@@ -135,8 +135,8 @@ pub fn sweep(api: &Api, baseline: &Baseline) -> Result<(), String> {
 fn swept_kinds(api: &Api) -> Result<Vec<Kind>, ApiError> {
     let mut kinds = api.stored_kinds()?;
     kinds.retain(|kind| !KEPT.contains(&kind.kind.as_str()));
-    // Policies go first, so that nothing resists; namespaces next, so that nothing new gets into them; definitions last,
-    // after their objects.
+    // Policies go first, so that nothing resists; namespaces next, so that nothing new gets into them; definitions
+    // last, after their objects.
     kinds.sort_by_key(|kind| match (kind.group(), kind.kind.as_str()) {
         ("kyverno.io" | "policies.kyverno.io", _) => 0,
         ("", "Namespace") => 1,

@@ -2,8 +2,8 @@
 //!
 //! A connection is counted from the moment it is accepted, before TLS. When there are too many, one without a request
 //! in work is closed: of the peer that has the most, or of the newcomer's own. A connection on which nothing was asked
-//! for [`Limits::idle`](super::Limits::idle) ends, whatever trickles in on it. So does one whose peer takes no part of an
-//! answer for [`Limits::reading`](super::Limits::reading): HTTP/2 keeps answers until the peer opens its window.
+//! for [`Limits::idle`](super::Limits::idle) ends, whatever trickles in on it. So does one whose peer takes no part of
+//! an answer for [`Limits::reading`](super::Limits::reading): HTTP/2 keeps answers until the peer opens its window.
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -1,7 +1,7 @@
 //! The memory of requests before their bodies: streams, tasks, headers.
 //!
-//! It is apart from the memory of bodies ([`super::memory_quota`]), where requests wait for room: what waits is in memory,
-//! too. A request that finds no room here is refused at once.
+//! It is apart from the memory of bodies ([`super::memory_quota`]), where requests wait for room: what waits is in
+//! memory, too. A request that finds no room here is refused at once.
 
 use std::sync::Arc;
 

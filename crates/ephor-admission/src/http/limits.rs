@@ -45,10 +45,10 @@ const ESCAPED: usize = 6;
 const ENVELOPE: usize = 1 << 20;
 
 impl Default for Limits {
-    /// A review holds two objects (`object` and `oldObject`), each as long as an API server takes it and with every byte
-    /// escaped: 37 MiB. Of values, the shortest take two bytes (`0,`), so that 4 Mi cover
-    /// both objects. Of what such values take once they are parsed, `peer` is the bound: it holds two objects of that length
-    /// whose text is mostly strings, and the largest that etcd stores, whatever their shape in practice.
+    /// A review holds two objects (`object` and `oldObject`), each as long as an API server takes it and with every
+    /// byte escaped: 37 MiB. Of values, the shortest take two bytes (`0,`), so that 4 Mi cover both objects. Of what
+    /// such values take once they are parsed, `peer` is the bound: it holds two objects of that length whose text is
+    /// mostly strings, and the largest that etcd stores, whatever their shape in practice.
     fn default() -> Self {
         Self {
             body: 2 * OBJECT * ESCAPED + ENVELOPE,

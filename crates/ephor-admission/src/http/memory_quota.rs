@@ -1,9 +1,9 @@
 //! Memory for requests, shared out fairly among peers.
 //!
-//! A request takes memory as its bytes arrive, and keeps it until its answer is there. When memory runs out, a body that is
-//! still arriving gives way: one of the peer that holds the most, to a peer that holds less, and within one peer a
-//! younger body to an older one. So a peer that sends slowly, or a lot, takes memory from itself, never from others. A
-//! request whose body is complete is never put out.
+//! A request takes memory as its bytes arrive, and keeps it until its answer is there. When memory runs out, a body
+//! that is still arriving gives way: one of the peer that holds the most, to a peer that holds less, and within one
+//! peer a younger body to an older one. So a peer that sends slowly, or a lot, takes memory from itself, never from
+//! others. A request whose body is complete is never put out.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};

@@ -1,14 +1,15 @@
 //! What a JSON text takes in memory once it is parsed, known before it is parsed.
 //!
-//! In: the bytes of a body, chunk by chunk. Out: an upper bound of the memory of its values and strings. Whoever sends a body
-//! chooses its shape, and a text of short objects takes fifty times its length, so a bound by bytes would bound
+//! In: the bytes of a body, chunk by chunk. Out: an upper bound of the memory of its values and strings. Whoever sends
+//! a body chooses its shape, and a text of short objects takes fifty times its length, so a bound by bytes would bound
 //! nothing.
 
 use ephor_expr::{Map, Str, Value};
 
 /// An object or array: its allocation with two counters, and the allocation of its entries.
 const CONTAINER: usize = size_of::<Map>() + 32;
-/// A member of an object, three times: a vector that grows takes twice as much, and meanwhile the old one is still there.
+/// A member of an object, three times: a vector that grows takes twice as much, and meanwhile the old one is still
+/// there.
 const MEMBER: usize = 3 * size_of::<(Str, Value)>();
 /// An item of an array, likewise.
 const ITEM: usize = 3 * size_of::<Value>();
@@ -20,7 +21,8 @@ const IN_PLACE: usize = 22;
 /// Follows a text from its beginning.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
-    /// For each open container, whether it is an object. What holds more levels than there is memory for is never read on.
+    /// For each open container, whether it is an object. What holds more levels than there is memory for is never read
+    /// on.
     open: Vec<bool>,
     /// The length of the string that the text is in.
     string: Option<usize>,

@@ -1,19 +1,19 @@
 //! The webhooks over HTTPS.
 //!
 //! Anybody who reaches the port can send anything, so everything is bounded before it is judged ([`Limits`]): the
-//! connections (`connections`), the memory of requests by the bytes that arrived (`memory_quota`), the time for a handshake,
-//! for headers and for a body. A request that gets no memory in its time is answered 503, and the API server does what
-//! the webhook's failure policy says. A panic while a review is judged is answered by the failure policy in its path, a
-//! panic before that with 500, which to the API server is a failure of the webhook; other requests of the connection
-//! go on.
+//! connections (`connections`), the memory of requests by the bytes that arrived (`memory_quota`), the time for a
+//! handshake, for headers and for a body. A request that gets no memory in its time is answered 503, and the API server
+//! does what the webhook's failure policy says. A panic while a review is judged is answered by the failure policy in
+//! its path, a panic before that with 500, which to the API server is a failure of the webhook; other requests of the
+//! connection go on.
 //!
 //! A review that is too large or malformed is denied, whatever the failure policy: what a user writes into an object
 //! must not decide that nothing judges it. The API server takes a denial only with the UID of the request, which stands
 //! at the beginning of the body (`head`). Without a UID the answer is a status code of upstream's, which to the API
 //! server is a failure of the webhook.
 //!
-//! Each review is marked with its [`Sender`]: the API server shows a client certificate, or asks the path with the token
-//! that only it is given. Handlers judge reviews of others too, and hand over no work for them.
+//! Each review is marked with its [`Sender`]: the API server shows a client certificate, or asks the path with the
+//! token that only it is given. Handlers judge reviews of others too, and hand over no work for them.
 
 use std::io;
 use std::net::TcpListener;

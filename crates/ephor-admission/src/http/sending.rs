@@ -1,7 +1,7 @@
 //! Sends responses within memory and time limits.
 //!
-//! A caller may ask a lot and read nothing. An answer keeps quota until it is sent. A long one is sent in pieces, and cut
-//! off when the caller takes no piece for a while. A connection whose caller takes nothing ends ([`Answered`]).
+//! A caller may ask a lot and read nothing. An answer keeps quota until it is sent. A long one is sent in pieces, and
+//! cut off when the caller takes no piece for a while. A connection whose caller takes nothing ends ([`Answered`]).
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -35,8 +35,8 @@ impl Reply {
         let mut share = share.resized(length);
         // The quota of what the connection holds: it goes with the body.
         let held = share.split(PIECE);
-        // The last byte goes alone: HTTP/2 sends a piece when the caller's window takes any of it, and keeps the rest. That
-        // the last one was sent shows that the caller has taken the others.
+        // The last byte goes alone: HTTP/2 sends a piece when the caller's window takes any of it, and keeps the rest.
+        // That the last one was sent shows that the caller has taken the others.
         let text = Bytes::from(json);
         let (most, last) = (text.slice(..length.saturating_sub(1)), text.slice(length.saturating_sub(1)..));
         let body = if length <= PIECE {

@@ -463,8 +463,8 @@ async fn heads_without_bodies_take_no_more_than_the_part_of_their_peer() {
     for _ in 0..4 {
         idle.push(server.connected(head(4096, &padding)).await);
     }
-    // Each takes 8 KiB and three times its headers: four of them are more than the part of one peer, so one is refused at
-    // once. Room is there again when the others have ended.
+    // Each takes 8 KiB and three times its headers: four of them are more than the part of one peer, so one is refused
+    // at once. Room is there again when the others have ended.
     let mut refused = 0;
     for stream in idle {
         refused += usize::from(Running::heard(stream).await.starts_with("HTTP/1.1 503"));
@@ -654,8 +654,8 @@ fn hostile(name: &str, rule: &str) -> String {
     )
 }
 
-/// Objects that fit their policies badly: each review ends, by the failure policy where its budget or its time does, and
-/// others are answered beside them.
+/// Objects that fit their policies badly: each review ends, by the failure policy where its budget or its time does,
+/// and others are answered beside them.
 #[tokio::test]
 async fn hostile_objects_end_by_the_failure_policy_and_delay_no_other() {
     let deny = |key: &str, operator: &str, value: &str| {

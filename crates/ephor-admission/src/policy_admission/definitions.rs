@@ -1,6 +1,6 @@
 //! Kinds that a policy names and that were defined a moment ago. An API server serves a kind some time after its
-//! definition is stored, so that a policy applied together with it seems to name a kind that does not exist. The check of
-//! the policy waits for such kinds, once for all of them.
+//! definition is stored, so that a policy applied together with it seems to name a kind that does not exist. The check
+//! of the policy waits for such kinds, once for all of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -72,8 +72,8 @@ pub(super) fn of_policy(policy: &Policy, accounts: &Accounts, discovery: &Discov
     needs
 }
 
-/// Reading and following the kinds that a rule matches. Upstream does not ask for these permissions and its accounts may
-/// lack them, so that this warns.
+/// Reading and following the kinds that a rule matches. Upstream does not ask for these permissions and its accounts
+/// may lack them, so that this warns.
 fn watched(rule: &Rule, account: &Str, discovery: &Discovery, path: &Path, needs: &mut Vec<Need>) {
     for (at, selection) in selections(&rule.matches, path) {
         for (i, kind) in selection.kinds.iter().flatten().enumerate() {
@@ -221,7 +221,8 @@ fn source(parts: &GenerateParts<'_>, account: &Str, resource: &Resource, follows
         ..Need::new(account, verbs, resource, path.clone())
     };
     let labelling = if follows { Severity::Error } else { Severity::Warning };
-    // Upstream asks for reading the target only, and policies with such accounts are in use: listing comes as a warning.
+    // Upstream asks for reading the target only, and policies with such accounts are in use: listing comes as a
+    // warning.
     let mut needs = vec![need(reading, Severity::Warning), need(&["update"], labelling)];
     if follows {
         // A watch covers the whole kind.
@@ -275,8 +276,8 @@ fn mutated(policy: &Policy, rule: &Rule, account: &Str, discovery: &Discovery, p
     }
 }
 
-/// All resources that a target can mean, as far as its text says: with a variable or a pattern for `apiVersion` those of
-/// every group that serves the kind. `None` if the kind itself is known only when the rule runs.
+/// All resources that a target can mean, as far as its text says: with a variable or a pattern for `apiVersion` those
+/// of every group that serves the kind. `None` if the kind itself is known only when the rule runs.
 fn possible<'d>(api_version: Option<&Str>, kind: Option<&Str>, discovery: &'d Discovery) -> Option<Vec<&'d Resource>> {
     let kind = kind.filter(|kind| !is_open(kind))?.split('/').next().unwrap_or_default().trim();
     let api_version = api_version.map(|text| text.trim()).filter(|text| !text.contains("{{")).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Evaluates a review through a phase: within a short time slice, or with fetches until a deadline.
 //!
 //! Most policies ask for nothing and take microseconds. Their requests are answered on the thread that read them. An
-//! attempt that has to fetch something, or takes more than [`IMMEDIATE_TIMEOUT`], is given up and begun anew on a thread where
-//! blocking is allowed. There the time of the request ends it.
+//! attempt that has to fetch something, or takes more than [`IMMEDIATE_TIMEOUT`], is given up and begun anew on a
+//! thread where blocking is allowed. There the time of the request ends it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

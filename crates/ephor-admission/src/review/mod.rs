@@ -1,11 +1,11 @@
 //! Handlers of the resource webhooks: requests in, verdicts and patches out.
 //!
-//! [`handlers`] take an `AdmissionRequest` and give an `Answer`. Nothing here knows about HTTP, so that the sandbox asks
-//! in process what the API server asks over the wire.
+//! [`handlers`] take an `AdmissionRequest` and give an `Answer`. Nothing here knows about HTTP, so that the sandbox
+//! asks in process what the API server asks over the wire.
 //!
 //! - `judge`: evaluation, at once or with questions to the cluster. `policy_sets`: which policies a webhook is for.
-//! - `registered`: which webhooks the sandbox calls. `mutate`, `validate`: the two webhooks. `audit`: what is judged after the reply. `update_requests`: work for the
-//!   background role.
+//! - `registered`: which webhooks the sandbox calls. `mutate`, `validate`: the two webhooks. `audit`: what is judged
+//!   after the reply. `update_requests`: work for the background role.
 //! - [`results`]: what only a request knows, for the reports role.
 //! - `filter`, [`roles`], `kinds`: what is looked at before any policy.
 

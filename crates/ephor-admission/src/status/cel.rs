@@ -10,7 +10,8 @@ use super::reporting::Reporting;
 use crate::generated::Generated;
 
 /// The status that follows from a readiness and from what scans may read; `None` if nothing is to be said yet.
-/// `generated` tells what became of the admission policy that it asks for. `before` is the stored one: the times of conditions that did not change are kept.
+/// `generated` tells what became of the admission policy that it asks for. `before` is the stored one: the times of
+/// conditions that did not change are kept.
 pub(super) fn describe(
     policy: &StoredPolicy,
     readiness: &Readiness,

@@ -13,8 +13,8 @@ use crate::generated::Generated;
 /// The longest message of a condition, in bytes.
 const MAX_MESSAGE: usize = 8 * 1024;
 
-/// The longest policy with its auto-generated rules, in bytes of JSON: an API server stores 1.5 MiB. Of a longer one the
-/// status does not show them, or it could not be written at all.
+/// The longest policy with its auto-generated rules, in bytes of JSON: an API server stores 1.5 MiB. Of a longer one
+/// the status does not show them, or it could not be written at all.
 const MAX_POLICY: usize = 1 << 20;
 
 /// What a status says of the policy alone, made once for each spec.

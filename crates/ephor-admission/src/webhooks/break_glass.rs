@@ -1,7 +1,8 @@
 //! Break-glass: makes the resource webhooks fail open for a limited time.
 //!
 //! [`open`] sets the resource webhooks to `Ignore` and writes the deadline into an annotation on their configurations,
-//! both in one write. Ephor need not be running. The leader keeps it until the deadline, then reverts it. A deadline that cannot be read or lies too far away does not count.
+//! both in one write. Ephor need not be running. The leader keeps it until the deadline, then reverts it. A deadline
+//! that cannot be read or lies too far away does not count.
 
 use std::time::Duration;
 

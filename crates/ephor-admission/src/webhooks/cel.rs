@@ -1,9 +1,9 @@
 //! The webhooks for policies of `policies.kyverno.io`.
 //!
-//! Policies of one kind, failure policy, pair of selectors and reinvocation share a webhook that names them in its path. A policy with
-//! match conditions that the API server can evaluate, a timeout or `matchPolicy: Exact` has one of its own, as long as
-//! those fit into the configuration together: the caller's certificates and the rules stand in each. Others share; then
-//! Ephor evaluates their conditions, which it does anyway.
+//! Policies of one kind, failure policy, pair of selectors and reinvocation share a webhook that names them in its
+//! path. A policy with match conditions that the API server can evaluate, a timeout or `matchPolicy: Exact` has one of
+//! its own, as long as those fit into the configuration together: the caller's certificates and the rules stand in
+//! each. Others share; then Ephor evaluates their conditions, which it does anyway.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,8 +29,8 @@ const MAX_SELECTORS: usize = 32;
 /// more than 64 KiB of the configuration.
 const MAX_NAMESPACES: usize = 1_000;
 
-/// What policies that share a webhook have in common beside their failure policy: the selectors of namespaces and objects,
-/// and whether they are asked again.
+/// What policies that share a webhook have in common beside their failure policy: the selectors of namespaces and
+/// objects, and whether they are asked again.
 type Common = (Option<String>, Option<String>, bool);
 type Shared<'d> = BTreeMap<Common, Vec<&'d Demand>>;
 

@@ -35,8 +35,8 @@ pub enum OverQuota {
 /// The Policies whose webhooks find no place. `bytes` says how large the webhooks of a policy are, `total_bytes` how
 /// large all may be together.
 ///
-/// In a namespace older Policies come first, so that a new one takes no other's place. Among namespaces the one that has
-/// the fewest bytes comes first, so that few namespaces with large webhooks do not fill the place of all.
+/// In a namespace older Policies come first, so that a new one takes no other's place. Among namespaces the one that
+/// has the fewest bytes comes first, so that few namespaces with large webhooks do not fill the place of all.
 pub(super) fn over_quota(
     demands: &[&Demand],
     bytes: &BTreeMap<&PolicyId, usize>,

@@ -129,8 +129,8 @@ fn follow_token(client: &mut Map, wanted: &Value) {
     }
 }
 
-/// Gives the stored webhooks the wanted CA and token, and while the glass is or was open the wanted failure policy; leaves the
-/// rest as it is.
+/// Gives the stored webhooks the wanted CA and token, and while the glass is or was open the wanted failure policy;
+/// leaves the rest as it is.
 fn follow(members: &mut Map, wanted: &Value, glass: bool) {
     let wanted = wanted.as_array().unwrap_or_default();
     let bundle = wanted.first().and_then(|webhook| webhook.at(&["clientConfig", "caBundle"]));

@@ -37,8 +37,8 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The owner that labels name. A policy of `policies.kyverno.io` is one rule by itself, so that there is no label of a
-    /// rule.
+    /// The owner that labels name. A policy of `policies.kyverno.io` is one rule by itself, so that there is no label
+    /// of a rule.
     fn named(rule: Str, namespace: &str, name: Str, trigger: Str) -> Self {
         if !rule.is_empty() {
             return Self { policy: PolicyId::kyverno(namespace, &name), rule, trigger };
@@ -81,8 +81,8 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The claim of an object; `None` for one that says nothing of the sort, or that names a policy of another namespace:
-    /// a Policy makes objects in its own namespace alone, so that label is not its word.
+    /// The claim of an object; `None` for one that says nothing of the sort, or that names a policy of another
+    /// namespace: a Policy makes objects in its own namespace alone, so that label is not its word.
     pub fn of(object: &Value) -> Option<Self> {
         let labels = object.at(&["metadata", "labels"])?;
         let label = |key: &str| Str::new(labels.get(key).and_then(Value::as_str).unwrap_or_default());

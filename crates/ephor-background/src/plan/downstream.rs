@@ -174,7 +174,8 @@ fn annotation_of(object: &Value) -> Option<OwnershipAnnotation> {
 }
 
 /// What to do so that an object, which stays as it is, says what its rule does or did last. This is the only change to
-/// objects of a rule that no longer synchronizes: a controller that finds the rule deleted later reads here that they stay.
+/// objects of a rule that no longer synchronizes: a controller that finds the rule deleted later reads here that they
+/// stay.
 pub fn plan_annotation(terms: &Terms, annotation: &OwnershipAnnotation, live: &Value) -> Option<Change> {
     if (annotation.synchronize, annotation.orphan) == (terms.synchronize, terms.orphan) {
         return None;

@@ -1,8 +1,8 @@
 //! The annotation that Ephor writes on objects it generates.
 //!
-//! Upstream's labels name the policy, rule and trigger of an object, but every user can copy labels. The annotation also
-//! identifies its own object, so that a copy on another object proves nothing. It records how the object was made and
-//! whether it may be deleted, because a controller that was down while a policy was deleted cannot read the policy.
+//! Upstream's labels name the policy, rule and trigger of an object, but every user can copy labels. The annotation
+//! also identifies its own object, so that a copy on another object proves nothing. It records how the object was made
+//! and whether it may be deleted, because a controller that was down while a policy was deleted cannot read the policy.
 
 use ephor_engine::outcome::Form;
 use ephor_expr::{Map, Str, Value};

@@ -1,7 +1,7 @@
 //! `ephor plan`: runs the background controller on a cluster whose writes stay in memory, and returns the writes.
 //!
-//! The controller first reconciles the present cluster, as after a start, then the proposed changes: objects and policies
-//! that are applied or deleted. The plan contains the writes of both.
+//! The controller first reconciles the present cluster, as after a start, then the proposed changes: objects and
+//! policies that are applied or deleted. The plan contains the writes of both.
 //!
 //! - `overlay`: the in-memory writes. `dry_run`: what the API server would store for a write.
 //! - `admission_requests`: the `UpdateRequest`s that admission would write for the proposed changes.

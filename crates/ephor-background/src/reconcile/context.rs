@@ -1,5 +1,5 @@
-//! The inputs and results of one reconciliation: environment, shared state, the `UpdateRequest` that asks for it, and the
-//! outcome. [`ReconcileContext::find_after`] waits until the API server has stored what a request announces.
+//! The inputs and results of one reconciliation: environment, shared state, the `UpdateRequest` that asks for it, and
+//! the outcome. [`ReconcileContext::find_after`] waits until the API server has stored what a request announces.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard};
@@ -225,8 +225,8 @@ impl ReconcileContext<'_> {
     /// The trigger, once the API server has stored what the admission request announces. `age` is the time since the
     /// request was first seen.
     ///
-    /// Watches lag, and a request is judged only once. So what a watch told can make the request wait, but the result is
-    /// what is stored.
+    /// Watches lag, and a request is judged only once. So what a watch told can make the request wait, but the result
+    /// is what is stored.
     pub fn find_after(
         &self,
         trigger: &TriggerRef,

@@ -1,7 +1,7 @@
 //! Decides what a generate rule does for its trigger in one reconciliation.
 //!
-//! [`Inputs::decide`] takes what is known before the evaluation and returns a [`Decision`]; [`Inputs::view`] chooses the
-//! request that the rule is evaluated with. Both are pure. The reconciler collects the inputs and carries out the
+//! [`Inputs::decide`] takes what is known before the evaluation and returns a [`Decision`]; [`Inputs::view`] chooses
+//! the request that the rule is evaluated with. Both are pure. The reconciler collects the inputs and carries out the
 //! decision.
 
 use ephor_engine::policy::Operation;
@@ -158,8 +158,8 @@ impl Inputs {
         if !current && self.traits.event_bound && requests.remembered.is_none() {
             return None;
         }
-        // A synchronizing rule with downstreams is evaluated as for a watch event, so that both give the same result. If
-        // the names are random, only the seed of the request gives the same names again.
+        // A synchronizing rule with downstreams is evaluated as for a watch event, so that both give the same result.
+        // If the names are random, only the seed of the request gives the same names again.
         let follows_trigger = self.synchronize && self.trigger == Trigger::Live;
         let reads_request = remembers || self.traits.event_bound || self.traits.varying == Varying::Identity;
         let as_watched = follows_trigger && self.owns && !reads_request;

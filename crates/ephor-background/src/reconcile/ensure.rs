@@ -136,7 +136,8 @@ impl PolicyReconciler<'_, '_> {
     pub(super) fn known(&self, rule: &GenerateInfo, wanted: &Wanted) -> Option<bool> {
         let mut state = self.context.lock();
         let Some(seen) = state.index.find(&wanted.id) else {
-            // Nothing is known about kinds that are not watched. A trigger that changes most likely has its downstream already.
+            // Nothing is known about kinds that are not watched. A trigger that changes most likely has its downstream
+            // already.
             let admission = self.request.and_then(|request| request.admission.as_ref());
             let changes = admission.is_some_and(|admission| admission.operation == Operation::Update);
             return (changes && !rule.terms.synchronize).then_some(false);

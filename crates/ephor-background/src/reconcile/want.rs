@@ -96,7 +96,8 @@ impl PolicyReconciler<'_, '_> {
         state.ownership.may_wait(id) && state.waits(id, source, &Inputs::of(source, &self.object))
     }
 
-    /// Holds on to objects that the rule made, as they are, and tells which they are. Others only say that they are its.
+    /// Holds on to objects that the rule made, as they are, and tells which they are. Others only say that they are
+    /// its.
     pub(super) fn hold(&mut self, rule: &GenerateInfo, ids: &[ObjectId]) -> Result<Vec<ObjectId>, ReconcileError> {
         let held: Vec<ObjectId> = {
             let state = self.context.lock();
@@ -139,7 +140,8 @@ impl PolicyReconciler<'_, '_> {
         Ok(object)
     }
 
-    /// Tells objects that are not rendered again what their rule says of their fate, such as that they are on their own.
+    /// Tells objects that are not rendered again what their rule says of their fate, such as that they are on their
+    /// own.
     pub(super) fn update_annotation(&mut self, rule: &GenerateInfo, own: &[ObjectId]) -> Result<(), ReconcileError> {
         for id in own {
             let (api_version, differs) = {

@@ -1,10 +1,10 @@
 //! The dependency index: what keys were judged by, which is the objects that their rules read and the answers of global
 //! context entries. A change of one of them asks for the keys again.
 //!
-//! Each record holds the number of the last read, and each pass over a key holds the number that it began at. A pass that
-//! has judged all rules of its key drops the records of earlier passes, because the key no longer depends on what they
-//! read. So memory does not grow with the age of a trigger, even if the trigger names another object after each edit.
-//! Records of passes that are still running stay, because what such a pass writes may be what remains.
+//! Each record holds the number of the last read, and each pass over a key holds the number that it began at. A pass
+//! that has judged all rules of its key drops the records of earlier passes, because the key no longer depends on what
+//! they read. So memory does not grow with the age of a trigger, even if the trigger names another object after each
+//! edit. Records of passes that are still running stay, because what such a pass writes may be what remains.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -69,8 +69,8 @@ impl State {
         self.report(policy, now);
     }
 
-    /// What fails of a policy, each piece of work once: a request that fails is left out if its trigger itself fails, or
-    /// another request for the same triggers.
+    /// What fails of a policy, each piece of work once: a request that fails is left out if its trigger itself fails,
+    /// or another request for the same triggers.
     pub fn failing(&self, policy: &PolicyId) -> BTreeMap<Subject, String> {
         let Some(failures) = self.failures.get(policy) else { return BTreeMap::new() };
         let mut told = BTreeSet::new();
@@ -83,8 +83,8 @@ impl State {
         failures.iter().filter(is_first).map(|(subject, message)| (subject.clone(), message.clone())).collect()
     }
 
-    /// The work for a trigger succeeded. If it failed before, requests for it that failed with it are tried again now and
-    /// not at their next retry, until which they would say that they failed.
+    /// The work for a trigger succeeded. If it failed before, requests for it that failed with it are tried again now
+    /// and not at their next retry, until which they would say that they failed.
     pub fn trigger_succeeded(&mut self, key: &WorkKey, now: Moment) {
         let subject = Subject::Trigger(key.trigger.clone());
         let failures = self.failures.get(&key.policy).filter(|failures| failures.contains_key(&subject));

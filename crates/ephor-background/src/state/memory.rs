@@ -83,7 +83,8 @@ pub struct State {
 }
 
 impl State {
-    /// The next task that is due. Namespaces take turns: that of the policy, or that of the trigger of a cluster policy.
+    /// The next task that is due. Namespaces take turns: that of the policy, or that of the trigger of a cluster
+    /// policy.
     pub fn take(&mut self, now: Moment) -> Option<Task> {
         let Self { queue, requests, index, .. } = self;
         queue.take(now, |task| match task {

@@ -31,7 +31,8 @@ impl State {
         }
     }
 
-    /// Takes in an object that was read or written. Objects without a watcher are not kept: their deletion would be missed.
+    /// Takes in an object that was read or written. Objects without a watcher are not kept: their deletion would be
+    /// missed.
     pub fn note(&mut self, object: &Value, now: Moment) {
         let seen = Seen::of(object);
         if self.is_followed(&seen) || self.index.find(&seen.id).is_some() {

@@ -122,8 +122,8 @@ impl Ownership {
         self.waiting.remove(id);
     }
 
-    /// A watch tells that an object is gone. A watch of downstreams also tells so when an object loses its labels: while
-    /// a key wants the object, what was written stays, so that the controller knows the object again by its UID.
+    /// A watch tells that an object is gone. A watch of downstreams also tells so when an object loses its labels:
+    /// while a key wants the object, what was written stays, so that the controller knows the object again by its UID.
     pub fn told_gone(&mut self, id: &ObjectId) {
         self.waiting.remove(id);
         if !self.wanted_by.contains_key(id) {

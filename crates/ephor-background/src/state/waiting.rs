@@ -1,10 +1,11 @@
 //! Copies whose rule names another source than the one they were copied from.
 //!
-//! An edit of a rule's `clone` or `cloneList` leaves its copies as they are. A copy follows the new source once that source changes, its
-//! trigger changes, or a user edits the copy.
+//! An edit of a rule's `clone` or `cloneList` leaves its copies as they are. A copy follows the new source once that
+//! source changes, its trigger changes, or a user edits the copy.
 //!
 //! Only the memory of this process lets a copy wait. Everything that an object says about itself its owner can write,
-//! and an owner who could make a copy wait could keep any content in it. So after a restart all copies follow their rule.
+//! and an owner who could make a copy wait could keep any content in it. So after a restart all copies follow their
+//! rule.
 
 use ephor_engine::outcome::Form;
 use ephor_expr::Value;

@@ -1,5 +1,5 @@
-//! `GeneratingPolicy` and `NamespacedGeneratingPolicy`: the same work as for generate rules, for objects that expressions
-//! give.
+//! `GeneratingPolicy` and `NamespacedGeneratingPolicy`: the same work as for generate rules, for objects that
+//! expressions give.
 
 use ephor_engine::policy::ProgramKind;
 use ephor_expr::{Str, Value};

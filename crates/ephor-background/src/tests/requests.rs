@@ -186,8 +186,8 @@ fn a_forged_request_of_a_user_without_the_right_is_dropped() {
     assert_eq!(made(&harness).unwrap().str_at(&["data", "k"]), Some("ann"));
 }
 
-/// A harness in which `ann` and the group `admins` have all rights and others have none. Its policy notes who did what to a Namespace of the
-/// layer `business`, and who opened a shell in a Pod.
+/// A harness in which `ann` and the group `admins` have all rights and others have none. Its policy notes who did what
+/// to a Namespace of the layer `business`, and who opened a shell in a Pod.
 fn bed_of_ann() -> Harness {
     let cluster = MemoryCluster::new(Options::default());
     let view = FaultyCluster::new(Arc::new(as_controller(&cluster))).with_rights(|review| {

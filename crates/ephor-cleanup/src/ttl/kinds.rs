@@ -1,4 +1,5 @@
-//! The kinds whose labelled objects can be deleted: those that are served and that the account may list, watch and delete.
+//! The kinds whose labelled objects can be deleted: those that are served and that the account may list, watch and
+//! delete.
 
 use std::collections::BTreeMap;
 

@@ -69,7 +69,8 @@ pub(super) struct Args {
     /// Read the reports of a cluster: the one that kubectl would use.
     #[arg(long, short = 'c')]
     cluster: bool,
-    /// Judge the objects of the cluster by its policies now, as the reports controller does, instead of reading reports.
+    /// Judge the objects of the cluster by its policies now, as the reports controller does, instead of reading
+    /// reports.
     #[arg(long, requires = "cluster")]
     compute: bool,
     /// The kubeconfig of the cluster.

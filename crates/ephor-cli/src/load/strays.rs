@@ -50,8 +50,8 @@ fn of(loaded: &LoadedException, policies: &[LoadedPolicy]) -> Vec<Located> {
     found.into_iter().map(|finding| Located::of_diagnostic(finding, &loaded.origin)).collect()
 }
 
-/// A warning for each rule that values name and their policy does not have, and for each policy that is not there and is
-/// called almost like one that is. Values for other policies are for other runs.
+/// A warning for each rule that values name and their policy does not have, and for each policy that is not there and
+/// is called almost like one that is. Values for other policies are for other runs.
 pub fn unknown_names(values: &Values, policies: &[LoadedPolicy]) -> Vec<Located> {
     let mut found = Vec::new();
     let mut warn = |code: &'static str, message: String, near: Option<&str>| {

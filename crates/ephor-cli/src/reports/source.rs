@@ -29,8 +29,8 @@ pub fn kinds(served: &Discovery) -> Vec<Resource> {
     kinds
 }
 
-/// Gives each report of a kind to `take`, and returns why others cannot be read. One page is held at a time. A report may
-/// stand in another namespace than the object that it is about, so all namespaces are read.
+/// Gives each report of a kind to `take`, and returns why others cannot be read. One page is held at a time. A report
+/// may stand in another namespace than the object that it is about, so all namespaces are read.
 pub fn list(
     cluster: &dyn Cluster,
     resource: &Resource,

@@ -76,7 +76,8 @@ impl Selection {
 }
 
 impl Selection {
-    /// For a selector that selects none of `results`: the first name in it that none has, with the nearest that one has.
+    /// For a selector that selects none of `results`: the first name in it that none has, with the nearest that one
+    /// has.
     pub fn unknown_name<'r>(&'r self, results: &'r [Expectation]) -> Option<(&'r str, &'r str)> {
         let of = |pattern: &'r Wildcard, names: Vec<&'r str>| {
             let word = pattern.as_str();

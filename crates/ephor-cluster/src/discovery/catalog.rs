@@ -93,8 +93,8 @@ impl Discovery {
         self.at(&self.by_kind, kind)
     }
 
-    /// The resources of that kind that a pattern of an `apiVersion` (`*`, `apps/*`; empty: any) means: of each group the
-    /// preferred version among them.
+    /// The resources of that kind that a pattern of an `apiVersion` (`*`, `apps/*`; empty: any) means: of each group
+    /// the preferred version among them.
     pub fn matching(&self, api_version: &str, kind: &str) -> impl Iterator<Item = &Resource> {
         let mut groups = Vec::new();
         self.with_kind(kind).filter(move |resource| {

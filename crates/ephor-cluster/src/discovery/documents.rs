@@ -98,7 +98,8 @@ fn subresource_verbs(subresource: &Subresource) -> &'static [&'static str] {
 /// The versions of a group, each with its resources.
 type Versions<'d> = Vec<(&'d str, Vec<Value>)>;
 
-/// All groups with all that is in them, in one document (`apidiscovery.k8s.io/v2`): the core group alone, or all others.
+/// All groups with all that is in them, in one document (`apidiscovery.k8s.io/v2`): the core group alone, or all
+/// others.
 pub fn aggregated(discovery: &Discovery, core: bool) -> Value {
     let mut groups: Vec<(&str, Versions<'_>)> = Vec::new();
     for resource in discovery.iter().filter(|r| r.group.is_empty() == core) {

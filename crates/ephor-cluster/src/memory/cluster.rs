@@ -162,8 +162,8 @@ impl MemoryCluster {
         self.shared.write(|state| state.load(objects))
     }
 
-    /// Serves the kinds of `objects` without taking in the objects: as their definitions among them say, or guessed where
-    /// that is allowed.
+    /// Serves the kinds of `objects` without taking in the objects: as their definitions among them say, or guessed
+    /// where that is allowed.
     pub fn serve_kinds_of(&self, objects: &[Value]) {
         self.shared.write(|state| state.serve_kinds_of(objects));
     }

@@ -1,9 +1,9 @@
 //! Merging a part of an object into an object, as `MutatingAdmissionPolicy` does.
 //!
 //! In go an object and a configuration, which says some of its fields; out comes the object with all that the
-//! configuration says. Lists and maps are merged by the schema of the kind, as server-side apply merges them, but without
-//! owners of fields. What the schema does not know, and lists and maps that can only be replaced as a whole, are refused
-//! with the texts of an API server.
+//! configuration says. Lists and maps are merged by the schema of the kind, as server-side apply merges them, but
+//! without owners of fields. What the schema does not know, and lists and maps that can only be replaced as a whole,
+//! are refused with the texts of an API server.
 
 use std::fmt::Write as _;
 
@@ -91,8 +91,8 @@ struct Look {
 }
 
 impl Look {
-    /// Looks at a value at a path, which names items of lists by their keys in one text and by their place in the other,
-    /// and at what the object has there. Recurses as deep as a CEL expression can build objects.
+    /// Looks at a value at a path, which names items of lists by their keys in one text and by their place in the
+    /// other, and at what the object has there. Recurses as deep as a CEL expression can build objects.
     fn at(
         &mut self,
         schema: Schema<'_>,

@@ -29,8 +29,8 @@ pub(super) fn place(kind: &str) -> Option<&'static [&'static str]> {
     }
 }
 
-/// What is wrong with the specification at `path`. Each claim (`volumeClaimTemplates` of a `StatefulSet`) becomes a volume
-/// of its name.
+/// What is wrong with the specification at `path`. Each claim (`volumeClaimTemplates` of a `StatefulSet`) becomes a
+/// volume of its name.
 pub(super) fn check(spec: &Value, path: &str, claims: &[Value], causes: &mut Vec<Cause>) {
     let volumes = list(spec, "volumes");
     let mut known = distinct(volumes, &format!("{path}.volumes"), causes);

@@ -1,12 +1,14 @@
 //! What objects of a kind look like: fields, types, and how lists and maps are merged.
 //!
-//! Kubernetes describes its kinds in `OpenAPI`, and `CustomResourceDefinition`s theirs in a subset of it. A [`Schema`] is
-//! one place in such a document; nothing is compiled, so a definition costs nothing until one of its objects is written.
+//! Kubernetes describes its kinds in `OpenAPI`, and `CustomResourceDefinition`s theirs in a subset of it. A [`Schema`]
+//! is one place in such a document; nothing is compiled, so a definition costs nothing until one of its objects is
+//! written.
 //!
 //! - [`kubernetes`]: the table of the built-in kinds, cut out of Kubernetes' own document by `cargo xtask schemas`.
 //! - [`conform`]: reading an object as its kind: unknown fields go, types must fit.
 //! - [`wire`]: objects as protocol buffers, which typed Go clients send.
-//! - [`fill`]: the defaults of custom resources. [`validate`](validate::validate): their rules, and the formats of texts.
+//! - [`fill`]: the defaults of custom resources. [`validate`](validate::validate): their rules, and the formats of
+//!   texts.
 
 pub(crate) mod cel;
 pub mod conform;

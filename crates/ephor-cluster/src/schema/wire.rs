@@ -1,7 +1,7 @@
 //! Objects of built-in kinds as protocol buffers, the default encoding of typed Go clients.
 //!
-//! Only reading: answers are JSON, which those clients accept. The numbers of fields are in `data/kubernetes-wire.json.gz`
-//! (`cargo xtask schemas`); what JSON writes differently from the wire is below.
+//! Only reading: answers are JSON, which those clients accept. The numbers of fields are in
+//! `data/kubernetes-wire.json.gz` (`cargo xtask schemas`); what JSON writes differently from the wire is below.
 
 use std::sync::LazyLock;
 

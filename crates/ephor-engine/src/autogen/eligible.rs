@@ -70,8 +70,8 @@ impl Eligibility {
 
     /// Whether a rule matches Pods, as auto-gen sees it.
     ///
-    /// Upstream: somewhere in the policy a filter must say `Pod` or the name of a controller kind. With that, `v1/Pod` and
-    /// `*/Pod` are as good as `Pod`; without it, a policy on `v1/Pod` is for Pods alone.
+    /// Upstream: somewhere in the policy a filter must say `Pod` or the name of a controller kind. With that, `v1/Pod`
+    /// and `*/Pod` are as good as `Pod`; without it, a policy on `v1/Pod` is for Pods alone.
     pub fn is_on_pods(self, rule: &Rule) -> bool {
         self.names_pods && filters(&rule.matches).any(is_about_pods)
     }

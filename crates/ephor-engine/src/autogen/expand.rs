@@ -133,8 +133,8 @@ fn wrap_member(block: &mut Map, key: &str, template: Template) {
     }
 }
 
-/// Points filters at the controllers: those about Pods, and for `CronJobs` those of a list that name no kind, as upstream
-/// does. A filter for other kinds is left alone: pointed at `CronJobs`, it would exclude all of them.
+/// Points filters at the controllers: those about Pods, and for `CronJobs` those of a list that name no kind, as
+/// upstream does. A filter for other kinds is left alone: pointed at `CronJobs`, it would exclude all of them.
 fn retarget(block: &mut Value, selectors: &Value, template: Template) {
     let Some(block) = block.as_object_mut() else { return };
     for list in ["any", "all"] {

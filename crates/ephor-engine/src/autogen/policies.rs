@@ -227,8 +227,8 @@ fn moved(text: &str, template: &str, root: Root) -> Option<String> {
     Some(moved)
 }
 
-/// The text in which each `Object{ … }` is what the Pod template says: `Object{spec: Object.spec{template: …}}`. Texts in
-/// quotes stay.
+/// The text in which each `Object{ … }` is what the Pod template says: `Object{spec: Object.spec{template: …}}`. Texts
+/// in quotes stay.
 fn wrapped(text: &str, template: &str) -> String {
     const ROOT: &str = "Object{";
     let mut out = String::new();

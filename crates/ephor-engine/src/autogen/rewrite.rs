@@ -50,8 +50,8 @@ impl Language {
     }
 }
 
-/// Rewrites `request.object.spec` and `.metadata` (and those of `oldObject`) in all strings of a rule, keys included; in
-/// a rule with CEL `object.spec` and `.metadata`. Only whole names count: `request.object.specials` stays (upstream
+/// Rewrites `request.object.spec` and `.metadata` (and those of `oldObject`) in all strings of a rule, keys included;
+/// in a rule with CEL `object.spec` and `.metadata`. Only whole names count: `request.object.specials` stays (upstream
 /// rewrites it too). `request."object".metadata` is how an author keeps a path.
 pub(super) fn rewrite_text(value: &Value, language: Language, template: Template) -> Value {
     let rewrite = |value| rewrite_text(value, language, template);

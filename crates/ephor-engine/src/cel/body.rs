@@ -410,7 +410,8 @@ impl Body {
     }
 }
 
-/// What upstream says of such a policy. Ephor has no such flag: a policy of a namespace would call with Ephor's address.
+/// What upstream says of such a policy. Ephor has no such flag: a policy of a namespace would call with Ephor's
+/// address.
 const NO_SERVICES: &str = "http.* is not allowed in namespaced policies";
 
 struct Compiler {

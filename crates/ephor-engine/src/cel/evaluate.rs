@@ -315,7 +315,8 @@ impl<'v> Evaluator<'v> {
         Ok(())
     }
 
-    /// Takes what a call of `generator.Apply` gives: a namespace, which policies of namespaces do not name, and objects.
+    /// Takes what a call of `generator.Apply` gives: a namespace, which policies of namespaces do not name, and
+    /// objects.
     fn apply(&self, arguments: &[Value]) -> Value {
         let (namespace, objects) = match arguments {
             [_, Value::String(namespace), objects] => (Some(namespace.clone()), objects),
@@ -420,8 +421,8 @@ impl<'v> Evaluator<'v> {
     }
 }
 
-/// How many levels expressions may nest together with the variables that they read. One expression alone has at most half
-/// as many.
+/// How many levels expressions may nest together with the variables that they read. One expression alone has at most
+/// half as many.
 const MAX_HEIGHT: usize = 500;
 
 /// What Kubernetes says when all expressions together cost too much.

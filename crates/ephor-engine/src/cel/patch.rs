@@ -7,7 +7,8 @@ use ephor_expr::{Map, Str, Value};
 
 use super::body::PatchKind;
 
-/// What is wrong with the names of types in a patch, if anything is: in a configuration, or in the values of operations.
+/// What is wrong with the names of types in a patch, if anything is: in a configuration, or in the values of
+/// operations.
 pub(super) fn misnamed_types(kind: PatchKind, patch: &Val<'_>) -> Option<String> {
     let faults = match (kind, patch) {
         (PatchKind::ApplyConfiguration, configuration) => configuration.misnamed_types(),

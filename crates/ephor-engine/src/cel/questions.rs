@@ -1,8 +1,8 @@
 //! What Kyverno's functions in CEL ask the world outside.
 //!
-//! Takes the [`Question`] of a function and the [`World`] of its policy; gives the answer as the function shows it. Each
-//! question becomes a [`Fetch`] that passes the gate, so an expression may ask what the same policy may ask in a context
-//! of JMESPath, and nothing else.
+//! Takes the [`Question`] of a function and the [`World`] of its policy; gives the answer as the function shows it.
+//! Each question becomes a [`Fetch`] that passes the gate, so an expression may ask what the same policy may ask in a
+//! context of JMESPath, and nothing else.
 
 use ephor_expr::cel::EvalError;
 use ephor_expr::cel::library::{Attributes, Decision, Host, Question};
@@ -276,8 +276,8 @@ mod tests {
         }
     }
 
-    /// What is asked, and the value or error in the end. `known` are the answers by what is asked, as JSON; what has none
-    /// does not exist.
+    /// What is asked, and the value or error in the end. `known` are the answers by what is asked, as JSON; what has
+    /// none does not exist.
     fn run(expression: &str, namespace: Option<&str>, known: &[(&str, &str)]) -> (Vec<String>, String) {
         let profile = if namespace.is_some() { Kyverno::NamespacedValidating } else { Kyverno::Validating };
         let program = Program::compile(expression, &profile.environment()).unwrap();

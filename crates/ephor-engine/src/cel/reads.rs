@@ -1,7 +1,7 @@
 //! What the expressions of a body read besides the object that they are about.
 //!
-//! In goes a compiled body, out comes what of a request it needs that no stored object tells. Hosts that judge an object
-//! again later ask it, to know whether they need the request for that.
+//! In goes a compiled body, out comes what of a request it needs that no stored object tells. Hosts that judge an
+//! object again later ask it, to know whether they need the request for that.
 
 use super::body::{Body, CompiledGeneration, Expression};
 

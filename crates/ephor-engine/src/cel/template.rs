@@ -1,7 +1,7 @@
 //! Templates of objects: YAML in which `(( expression ))` stands for the value of an expression in CEL.
 //!
-//! In goes the text of a template, out come trees whose scalars are fixed, an expression, or text with expressions in it.
-//! An expression that is a whole scalar gives any value; one within a text gives a scalar. `\\((` stands for `((`.
+//! In goes the text of a template, out come trees whose scalars are fixed, an expression, or text with expressions in
+//! it. An expression that is a whole scalar gives any value; one within a text gives a scalar. `\\((` stands for `((`.
 
 use ephor_expr::cel::Val;
 use ephor_expr::value::Path;

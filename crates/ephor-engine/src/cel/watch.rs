@@ -11,8 +11,8 @@ use ephor_expr::{Str, Value};
 
 use crate::trace::Part;
 
-/// How many steps reading the value of an expression may take, and as many reading those of its parts. They do not count
-/// for the rule.
+/// How many steps reading the value of an expression may take, and as many reading those of its parts. They do not
+/// count for the rule.
 const MOST_SHOWN: u64 = 1_000_000;
 
 /// How many of these one value may take: only its beginning is shown.

@@ -40,7 +40,8 @@ pub fn check_exception(document: &Value) -> Vec<Diagnostic> {
         found.push(Diagnostic::warning("empty-match", spec.key("match"), message));
     }
     if exception.spec.background.unwrap_or(true) && selects_users(&exception.spec.matches) {
-        // Upstream: exceptions/background-mode/standard. Scans know no users, so that the exception would not hold there.
+        // Upstream: exceptions/background-mode/standard. Scans know no users, so that the exception would not hold
+        // there.
         let message = "users and roles are not known in background mode";
         let finding = Diagnostic::error("user-in-background", spec.key("match"), message);
         found.push(finding.with_help("set `spec.background: false`"));

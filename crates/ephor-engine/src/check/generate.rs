@@ -238,8 +238,8 @@ fn names(parts: &GenerateParts<'_>, path: &Path, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The API version and the kind in `apps/v1/Deployment`, the kind with a subresource if one is named. Kinds begin with a
-/// capital letter, groups and versions do not.
+/// The API version and the kind in `apps/v1/Deployment`, the kind with a subresource if one is named. Kinds begin with
+/// a capital letter, groups and versions do not.
 fn split_kind(text: &str) -> (&str, &str) {
     let begins_kind =
         |at: &usize| text.get(*at..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));

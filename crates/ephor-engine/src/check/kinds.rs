@@ -123,8 +123,8 @@ pub(super) fn is_of_subresource(kind: &str) -> bool {
     OF_SUBRESOURCES.contains(&kind)
 }
 
-/// Reports a kind or `apiVersion` of a target that a namespaced policy does not write out. Whether objects of a kind lie
-/// in a namespace decides whether the policy may touch them, so the kind must be known before a request renders it.
+/// Reports a kind or `apiVersion` of a target that a namespaced policy does not write out. Whether objects of a kind
+/// lie in a namespace decides whether the policy may touch them, so the kind must be known before a request renders it.
 pub(super) fn check_written_out(text: Option<&Str>, path: &Path, found: &mut Vec<Diagnostic>) {
     let Some(text) = text else { return };
     let what = if text.contains("{{") {

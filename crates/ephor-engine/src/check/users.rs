@@ -78,8 +78,8 @@ impl RequestVariables {
         reads_account(expression) || result.or(used) != Part::default()
     }
 
-    /// As [`RequestVariables::user_is_read`] for the `jmesPath` of a variable, which may be a whole request: what counts
-    /// is what the rule reads of the variable.
+    /// As [`RequestVariables::user_is_read`] for the `jmesPath` of a variable, which may be a whole request: what
+    /// counts is what the rule reads of the variable.
     pub(super) fn user_is_read_by_definition(&self, expression: &Expression) -> bool {
         let Flow { result, used } = self.flow(expression);
         reads_account(expression) || result.member || used != Part::default()

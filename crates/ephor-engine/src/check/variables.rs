@@ -77,8 +77,8 @@ pub(super) fn check(rule: &Rule, document: &Value, bans_user: bool, path: &Path,
     }
 }
 
-/// Warns of names that a cleanup policy does not have. Upstream takes such a policy; the conditions fail for each object
-/// that they are asked about, so that it stays.
+/// Warns of names that a cleanup policy does not have. Upstream takes such a policy; the conditions fail for each
+/// object that they are asked about, so that it stays.
 pub(super) fn check_cleanup(document: &Value, found: &mut Vec<Diagnostic>) {
     let Some(spec) = document.get("spec") else { return };
     let (mut names, mut seen) = (BTreeSet::new(), Vec::new());

@@ -60,7 +60,8 @@ pub enum Cleaned {
 }
 
 impl CleanupProgram {
-    /// Compiles a document that may be a `CleanupPolicy` or `ClusterCleanupPolicy`; all its faults if it cannot be used.
+    /// Compiles a document that may be a `CleanupPolicy` or `ClusterCleanupPolicy`; all its faults if it cannot be
+    /// used.
     pub fn compile(document: &Value) -> Result<Self, Vec<Diagnostic>> {
         let mut found = check_cleanup(document);
         if found.iter().any(Diagnostic::is_error) {

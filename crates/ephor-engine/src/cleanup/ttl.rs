@@ -30,8 +30,8 @@ impl Lifetime {
     /// Reads a value of the label: a duration of Go (`90s`, `1h30m`), one with longer units (`1d`, `1w2d`, `3days`), a
     /// day (`2006-01-02`) or a time (`2006-01-02T150405Z`), both UTC.
     ///
-    /// Upstream skips the parts of a duration that it does not know, so that `1y2d` is two days there. Here such a value
-    /// is none.
+    /// Upstream skips the parts of a duration that it does not know, so that `1y2d` is two days there. Here such a
+    /// value is none.
     pub fn parse(text: &str) -> Option<Self> {
         if let Ok(duration) = Duration::parse(text) {
             return Some(Self::After(SignedDuration::from_nanos(duration.0)));
@@ -59,7 +59,8 @@ pub fn propagation(object: &Value) -> Option<DeletionPropagation> {
     DeletionPropagation::parse(object.str_at(&["metadata", "annotations", PROPAGATION_ANNOTATION])?)
 }
 
-/// The units of long durations, and how many nanoseconds each has. Of the last name of each unit, any longer word is one.
+/// The units of long durations, and how many nanoseconds each has. Of the last name of each unit, any longer word is
+/// one.
 const UNITS: [(&[&str], i64); 8] = [
     (&["ns", "nano"], 1),
     (&["us", "µs", "micro"], 1_000),

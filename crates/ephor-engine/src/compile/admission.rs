@@ -30,7 +30,8 @@ pub const ADMISSION_GROUP: &str = "admissionregistration.k8s.io";
 /// Its versions that have these policies.
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 
-/// A `ValidatingAdmissionPolicyBinding` or `MutatingAdmissionPolicyBinding`, checked by itself. It is compiled with the policy that it names.
+/// A `ValidatingAdmissionPolicyBinding` or `MutatingAdmissionPolicyBinding`, checked by itself. It is compiled with the
+/// policy that it names.
 #[derive(Debug, Clone)]
 pub struct AdmissionBinding {
     /// Its name.

@@ -17,7 +17,8 @@ const MAX_CONDITIONS: usize = 64;
 const MAX_ANNOTATIONS: usize = 20;
 /// How long the name part of a qualified name may be, in bytes.
 const MAX_NAME: usize = 63;
-/// The reasons that a violation may have. The API's documentation names `Unauthorized` too, and its validation refuses it.
+/// The reasons that a violation may have. The API's documentation names `Unauthorized` too, and its validation refuses
+/// it.
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 
 fn refusal(path: Path, message: impl Into<String>) -> Diagnostic {

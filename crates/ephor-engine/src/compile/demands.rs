@@ -58,8 +58,8 @@ pub struct RequestDemand {
 pub struct RuleDemands {
     /// The requests that it must see: for each kind the operations of its match, less what its exclude takes away.
     pub requests: BTreeSet<RequestDemand>,
-    /// The kinds that it makes or copies, as far as they are written out: `apiVersion` (empty if the rule leaves it out)
-    /// and kind.
+    /// The kinds that it makes or copies, as far as they are written out: `apiVersion` (empty if the rule leaves it
+    /// out) and kind.
     pub downstreams: BTreeSet<(Str, Str)>,
 }
 

@@ -79,8 +79,8 @@ fn rule(common: &Common<'_>, spec: &GeneratingPolicySpec, findings: &mut Vec<Dia
         content: GeneratedContent::Policy(Box::new(generation)),
     }));
     let mut demands = RuleDemands::of_constraints(Hook::Validating, spec.match_constraints.as_ref());
-    // Requests of any operation are wanted, as upstream registers them: an update or a deletion may end what was made for
-    // the trigger.
+    // Requests of any operation are wanted, as upstream registers them: an update or a deletion may end what was made
+    // for the trigger.
     demands.requests =
         demands.requests.into_iter().map(|request| RequestDemand { operations: Operations::ALL, ..request }).collect();
     let name = common.id.name.clone();

@@ -69,8 +69,8 @@ impl ConditionError {
 }
 
 impl<T> CompiledConditions<T> {
-    /// Compiles the block that stands at `path`; `template` makes templates of keys, values and messages, and is told where
-    /// each stands. An absent key or value is null.
+    /// Compiles the block that stands at `path`; `template` makes templates of keys, values and messages, and is told
+    /// where each stands. An absent key or value is null.
     pub fn compile(
         block: &Conditions,
         path: &Path,

@@ -14,8 +14,8 @@ use super::work::Work;
 /// Who wrote a side of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Author {
-    /// The policy: wildcards are meant as such. For a value this includes what the policy keeps elsewhere, such as a list
-    /// in a `ConfigMap`.
+    /// The policy: wildcards are meant as such. For a value this includes what the policy keeps elsewhere, such as a
+    /// list in a `ConfigMap`.
     Policy,
     /// A variable gave the key, or a part of it; or the value is read from the request or a target.
     Data,

@@ -330,7 +330,8 @@ impl<'e> RuleRun<'e> {
         })
     }
 
-    /// Whether the rule applies whose body is left alone. A `GeneratingPolicy` says so in its constraints and conditions.
+    /// Whether the rule applies whose body is left alone. A `GeneratingPolicy` says so in its constraints and
+    /// conditions.
     fn applies_alone(&self, scope: &Scope<'e>) -> Result<Option<Judgement>, Pending> {
         match &self.rule.body {
             Body::Generate(body) => match &body.content {

@@ -166,8 +166,9 @@ impl PolicyExemption {
         &self.key
     }
 
-    /// Takes away namespaced policies of other namespaces than this one. Conditions are evaluated with what a policy may
-    /// read, so an exception that asks for more than the request holds does not count: its author may not read as much.
+    /// Takes away namespaced policies of other namespaces than this one. Conditions are evaluated with what a policy
+    /// may read, so an exception that asks for more than the request holds does not count: its author may not read as
+    /// much.
     pub(super) fn restrict_to(&mut self, namespace: &str) {
         self.namespace = Some(Str::new(namespace));
         if self.asks {

@@ -1,8 +1,8 @@
 //! The path of an API call, as a typed value.
 //!
-//! A policy writes a path as text. [`ApiPath`] is what that text means: a kind of object with its namespace and name, or
-//! a document about the server. The gate decides on this value and executors render their URL from it, so both speak of
-//! the same thing. Percent-encoding is undone once, when the text is read, and done once, when the path is rendered.
+//! A policy writes a path as text. [`ApiPath`] is what that text means: a kind of object with its namespace and name,
+//! or a document about the server. The gate decides on this value and executors render their URL from it, so both speak
+//! of the same thing. Percent-encoding is undone once, when the text is read, and done once, when the path is rendered.
 
 use std::fmt::{self, Write as _};
 

@@ -1,8 +1,8 @@
 //! Which objects and requests a rule applies to: `match` and `exclude` blocks, compiled once.
 //!
 //! [`Matcher::compile`] turns a block into tests on a [`MatchInput`]; [`applies`] joins `match` and `exclude` of a
-//! rule. The answer is yes, no, or "cannot tell" ([`MatchError`]): a selector over namespace labels that the host has not
-//! fetched is neither a match nor a miss, and the caller decides whether to fetch or to fail.
+//! rule. The answer is yes, no, or "cannot tell" ([`MatchError`]): a selector over namespace labels that the host has
+//! not fetched is neither a match nor a miss, and the caller decides whether to fetch or to fail.
 //!
 //! [`RequestMatcher`] is what admission policies of Kubernetes have in their place.
 //!

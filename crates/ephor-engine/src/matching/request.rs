@@ -62,7 +62,8 @@ impl RequestMatcher {
         self.namespace.as_ref()
     }
 
-    /// Whether the object is in a namespace with the wanted labels; `None` if the labels of its namespace are not known.
+    /// Whether the object is in a namespace with the wanted labels; `None` if the labels of its namespace are not
+    /// known.
     pub fn selects_namespace(&self, review: &Review) -> Option<bool> {
         let Some(selector) = &self.namespace else { return Some(true) };
         if Gvk::is_namespace(&review.gvk) {

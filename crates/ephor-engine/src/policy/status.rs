@@ -23,8 +23,8 @@ pub struct PolicyStatus {
     /// The generation for which rules have acted for triggers that existed before the policy (Ephor's own).
     #[serde(rename = "existingTriggersGeneration", skip_serializing_if = "Option::is_none")]
     pub existing_triggers_generation: Option<i64>,
-    /// Rules that have acted for such triggers, as `GENERATION//RULE`, while there are triggers left that others, or they
-    /// themselves, have to act for; the latter as `GENERATION/UID/RULE` (Ephor's own).
+    /// Rules that have acted for such triggers, as `GENERATION//RULE`, while there are triggers left that others, or
+    /// they themselves, have to act for; the latter as `GENERATION/UID/RULE` (Ephor's own).
     #[serde(rename = "existingTriggersRules", skip_serializing_if = "Option::is_none")]
     pub existing_triggers_rules: Option<Vec<Str>>,
     /// Since when synchronizing rules look for the triggers that they look for (Ephor's own).

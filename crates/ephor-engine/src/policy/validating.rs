@@ -1,6 +1,7 @@
 //! `ValidatingPolicy` and `NamespacedValidatingPolicy` of `policies.kyverno.io`.
 //!
-//! The types carry what a document says. They share constraints and expressions with Kubernetes' own admission policies.
+//! The types carry what a document says. They share constraints and expressions with Kubernetes' own admission
+//! policies.
 
 use ephor_expr::{Str, Value};
 use serde::Deserialize;

@@ -127,8 +127,8 @@ pub(crate) fn selected(constraints: &RequestMatcher, review: &Review, world: &Wo
     applies(constraints, review, &resource, world)
 }
 
-/// The resource that a review is about, by its plural name: a review that no request has brought has the usual one of its
-/// kind.
+/// The resource that a review is about, by its plural name: a review that no request has brought has the usual one of
+/// its kind.
 pub(crate) fn resource_of(review: &Review) -> Cow<'_, str> {
     match review.attributes.get("resource").filter(|resource| !resource.is_null()) {
         Some(resource) => Cow::Borrowed(resource.str_at(&["resource"]).unwrap_or_default()),

@@ -67,8 +67,8 @@ impl Schedule {
         &self.text
     }
 
-    /// The first time after `after`, in whole seconds; `None` if none comes. A time of the clock that a change to summer
-    /// time leaves out is left out; one that comes twice is due twice.
+    /// The first time after `after`, in whole seconds; `None` if none comes. A time of the clock that a change to
+    /// summer time leaves out is left out; one that comes twice is due twice.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match &self.plan {
             Plan::Calendar(fields) => next::next(fields, &self.zone, after),
@@ -87,9 +87,9 @@ impl Schedule {
     }
 }
 
-/// From when on the next time of a policy counts: from when it was carried out last, else from when it was created. However
-/// often it was missed since, it is due once. A time in the future was written by a clock that went wrong, or by a user: it
-/// counts as `now`, so that it stops nothing.
+/// From when on the next time of a policy counts: from when it was carried out last, else from when it was created.
+/// However often it was missed since, it is due once. A time in the future was written by a clock that went wrong, or
+/// by a user: it counts as `now`, so that it stops nothing.
 pub fn base(last: Option<Timestamp>, created: Timestamp, now: Timestamp) -> Timestamp {
     last.unwrap_or(created).min(now)
 }

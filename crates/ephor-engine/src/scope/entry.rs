@@ -226,8 +226,8 @@ impl Call {
 }
 
 impl Query {
-    /// Compiles the `jmesPath` of the object at `path`, which starts from `root`. `given` are the texts of the policy by which entries before
-    /// this one are defined: one that is all of the `jmesPath` is the expression.
+    /// Compiles the `jmesPath` of the object at `path`, which starts from `root`. `given` are the texts of the policy
+    /// by which entries before this one are defined: one that is all of the `jmesPath` is the expression.
     fn compile(
         text: Option<&Str>,
         path: &Path,

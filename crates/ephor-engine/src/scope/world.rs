@@ -30,8 +30,8 @@ pub struct World<'e> {
     notes: Option<RefCell<Vec<Note>>>,
 }
 
-/// What a rule's random numbers follow from: the same rule draws the same ones, whatever runs beside it and however often
-/// it starts over.
+/// What a rule's random numbers follow from: the same rule draws the same ones, whatever runs beside it and however
+/// often it starts over.
 #[derive(Debug, Clone, Copy, Hash)]
 pub struct Seed<'e> {
     /// The key of the policy.

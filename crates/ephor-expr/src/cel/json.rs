@@ -11,8 +11,8 @@ use crate::value::{Map, Value};
 const MAX_EXACT: u64 = (1 << 53) - 1;
 
 impl Val<'_> {
-    /// The value as protocol buffers write it: numbers are doubles, and what is none is text. `None` for what JSON cannot
-    /// say.
+    /// The value as protocol buffers write it: numbers are doubles, and what is none is text. `None` for what JSON
+    /// cannot say.
     pub fn to_protobuf_json(&self) -> Option<Value> {
         Some(match self {
             Val::Int(n) if n.unsigned_abs() > MAX_EXACT => Value::from(n.to_string()),
@@ -29,7 +29,8 @@ impl Val<'_> {
                 let entry = |(key, value): (Val<'_>, Val<'_>)| Some((key.as_str()?.into(), value.to_protobuf_json()?));
                 Value::object(map.entries().map(entry).collect::<Option<_>>()?)
             }
-            // In fields of objects, large whole numbers stay numbers, rounded to doubles; durations and times are refused.
+            // In fields of objects, large whole numbers stay numbers, rounded to doubles; durations and times are
+            // refused.
             Val::Object(object) => {
                 let entry = |(name, value): (&crate::Str, &Val<'_>)| Some((name.clone(), rounded(value)?));
                 Value::object(object.fields.iter().map(entry).collect::<Option<_>>()?)

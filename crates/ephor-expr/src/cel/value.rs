@@ -493,9 +493,9 @@ impl<'v> Val<'v> {
         }
     }
 
-    /// What is wrong with the names of constructed objects in it: Kubernetes wants the type of a field to be called like
-    /// the path to it, `Object.spec` for `spec` of an `Object`. Lists and maps between them have no names. Recurses as
-    /// deep as an expression can nest objects.
+    /// What is wrong with the names of constructed objects in it: Kubernetes wants the type of a field to be called
+    /// like the path to it, `Object.spec` for `spec` of an `Object`. Lists and maps between them have no names.
+    /// Recurses as deep as an expression can nest objects.
     pub fn misnamed_types(&self) -> Vec<String> {
         let mut faults = Vec::new();
         if let Val::Object(object) = self {
@@ -526,8 +526,8 @@ impl<'v> Val<'v> {
     }
 
     /// Walks all of it, a step for every node and every 16 bytes of text, and gives about the length of its JSON. To be
-    /// called before it is compared, copied or written: a list that an expression built may hold another many times, and
-    /// those count each time, as in [`Budget::charge_tree`].
+    /// called before it is compared, copied or written: a list that an expression built may hold another many times,
+    /// and those count each time, as in [`Budget::charge_tree`].
     pub fn charge(&self, budget: &Budget) -> Result<usize, BudgetError> {
         self.charge_within(budget, MAX_WALK)
     }

@@ -1,8 +1,8 @@
 //! Which parts of a variable an expression lets out.
 //!
 //! In: an expression, and for each path from the root what it holds of the variable that a caller watches. Out: what
-//! the result of the expression holds of it, and what it uses on the way. Checks need both: `request` alone names all of
-//! a request, `request.object` only the object, and `values(request)` everything, although it names no member.
+//! the result of the expression holds of it, and what it uses on the way. Checks need both: `request` alone names all
+//! of a request, `request.object` only the object, and `values(request)` everything, although it names no member.
 
 use super::node::{Argument, Node};
 use crate::value::Str;

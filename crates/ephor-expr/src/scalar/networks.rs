@@ -127,8 +127,8 @@ pub fn carried(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     }
 }
 
-/// The IPv4 address that a text of numbers means to the resolvers of C: one to four numbers, decimal, octal after `0` or
-/// hexadecimal after `0x`, of which the last fills what is left (`127.1`, `0x7f.1`, `2130706433`).
+/// The IPv4 address that a text of numbers means to the resolvers of C: one to four numbers, decimal, octal after `0`
+/// or hexadecimal after `0x`, of which the last fills what is left (`127.1`, `0x7f.1`, `2130706433`).
 pub fn numeric_v4(text: &str) -> Option<Ipv4Addr> {
     let numbers = text.split('.').map(number).collect::<Option<Vec<u32>>>()?;
     let (last, front) = numbers.split_last()?;

@@ -100,8 +100,8 @@ fn scale_by_power_of_two(bits: u128, power: i64) -> f64 {
     if bits == 0 {
         return 0.0;
     }
-    // Bring the number to 64 significant bits with a sticky lowest one, then round explicitly to the precision of the result,
-    // because a subnormal has fewer bits than the cast keeps.
+    // Bring the number to 64 significant bits with a sticky lowest one, then round explicitly to the precision of the
+    // result, because a subnormal has fewer bits than the cast keeps.
     let width = i64::from(128 - bits.leading_zeros());
     let top = power + width;
     if top > 1024 {

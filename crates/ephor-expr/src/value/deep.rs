@@ -97,8 +97,8 @@ pub(super) fn parse(text: &str, depth: usize) -> Result<Value, JsonError> {
 }
 
 impl Value {
-    /// Whether arrays and objects stand in each other in more levels than this. Decoding a value into types and encoding
-    /// types that hold one take the stack for each level, so what strangers nest is asked first.
+    /// Whether arrays and objects stand in each other in more levels than this. Decoding a value into types and
+    /// encoding types that hold one take the stack for each level, so what strangers nest is asked first.
     pub fn is_deeper_than(&self, levels: usize) -> bool {
         let mut pending = vec![(self, 0)];
         while let Some((value, above)) = pending.pop() {

@@ -9,8 +9,8 @@ use super::{Str, Value};
 #[derive(Debug, Clone, Default)]
 pub struct Map {
     entries: Vec<(Str, Value)>,
-    /// The [`mark`]s of all keys, and perhaps of some that were removed. Most optional fields of an object are not there,
-    /// and asking for one that has another mark reads no key.
+    /// The [`mark`]s of all keys, and perhaps of some that were removed. Most optional fields of an object are not
+    /// there, and asking for one that has another mark reads no key.
     marks: u64,
 }
 

@@ -10,7 +10,8 @@ use crate::{Map, Str, Value};
 /// How to lay out YAML text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrintStyle {
-    /// Distance of the columns at which the parts of objects may stand; 2 to 9, others are taken as the nearest of these.
+    /// Distance of the columns at which the parts of objects may stand; 2 to 9, others are taken as the nearest of
+    /// these.
     pub indent: usize,
     /// Whether the `-` of a list under a key is indented too.
     pub indent_lists: bool,

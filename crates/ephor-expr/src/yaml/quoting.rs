@@ -40,7 +40,8 @@ pub(super) fn key_notation(text: &str) -> Notation {
     }
 }
 
-/// Characters that are only written as escapes: invisible ones and, as in Go's libraries, those that do not fit 16 bits.
+/// Characters that are only written as escapes: invisible ones and, as in Go's libraries, those that do not fit 16
+/// bits.
 fn is_special(c: char) -> bool {
     c != '\n' && (is_unseen(c) || c >= '\u{fffe}')
 }

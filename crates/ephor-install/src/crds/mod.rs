@@ -337,8 +337,8 @@ fn pruned<T: JsonSchema>() -> Value {
     schema_of::<T>(UnknownFields::Pruned)
 }
 
-/// A policy shows in `kubectl get` whether it applies at admission and in the background, also where it does not say so:
-/// the columns show what is stored.
+/// A policy shows in `kubectl get` whether it applies at admission and in the background, also where it does not say
+/// so: the columns show what is stored.
 fn policy_spec() -> Value {
     let mut spec = kept::<Spec>();
     for name in ["admission", "background"] {

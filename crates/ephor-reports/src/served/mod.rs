@@ -1,10 +1,11 @@
-//! Reports that are served instead of stored: a [`Cluster`] that has only reports, in memory, and only lets them be read.
+//! Reports that are served instead of stored: a [`Cluster`] that has only reports, in memory, and only lets them be
+//! read.
 //!
-//! Results go in by [`ServedReports::set`]; out come the documents that an API server would answer. The same reports are
-//! there in every [`Dialect`] that is served. A report is built when it is asked for.
+//! Results go in by [`ServedReports::set`]; out come the documents that an API server would answer. The same reports
+//! are there in every [`Dialect`] that is served. A report is built when it is asked for.
 //!
-//! Each replica computes its own reports, so each has its own resource versions. A version of another replica is answered
-//! as one that is too old, and the client lists again.
+//! Each replica computes its own reports, so each has its own resource versions. A version of another replica is
+//! answered as one that is too old, and the client lists again.
 
 mod results;
 mod store;
@@ -87,8 +88,8 @@ impl ServedReports {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Makes the report about `scope` show `results`, rendered and in order; without results there is no report. Returns
-    /// whether anything changed.
+    /// Makes the report about `scope` show `results`, rendered and in order; without results there is no report.
+    /// Returns whether anything changed.
     pub fn set(&self, scope: &Scope, results: Vec<Value>, now: Timestamp) -> bool {
         let changed = self.store().set(scope, results, now);
         if changed {

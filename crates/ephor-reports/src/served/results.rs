@@ -1,7 +1,7 @@
 //! Results as they are kept in memory: what many reports say is there once.
 //!
-//! Results of a policy differ from object to object in their timestamps, and only some in their messages. So a result is
-//! kept as its timestamp and the rest of it, which equal results share.
+//! Results of a policy differ from object to object in their timestamps, and only some in their messages. So a result
+//! is kept as its timestamp and the rest of it, which equal results share.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};

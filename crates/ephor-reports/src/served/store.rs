@@ -1,7 +1,7 @@
 //! The reports in memory, and what happened to them last.
 //!
-//! Of a report there are only its scope and its results, which reports share. Changes are remembered so that watches can go on and the pages
-//! of a list show one state; the number of changes is bounded.
+//! Of a report there are only its scope and its results, which reports share. Changes are remembered so that watches
+//! can go on and the pages of a list show one state; the number of changes is bounded.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -62,8 +62,8 @@ impl Report {
     }
 }
 
-/// The uid of the report about the object of that uid: the same in all replicas, and not the uid of the object. A uid has
-/// a digit that says how it was made; that of the report says 8, which stands for ways of one's own.
+/// The uid of the report about the object of that uid: the same in all replicas, and not the uid of the object. A uid
+/// has a digit that says how it was made; that of the report says 8, which stands for ways of one's own.
 fn uid(of: &str) -> String {
     match (of.get(..14), of.get(15..)) {
         (Some(head), Some(tail)) if of.len() == 36 => format!("{head}8{tail}"),

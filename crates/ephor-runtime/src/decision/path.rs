@@ -2,7 +2,8 @@
 //!
 //! Policies of `kyverno.io` share `/validate/fail`, `/mutate/ignore` and so on; one with conditions of its own has
 //! `/validate/fail/finegrained/NAME`. Policies of `policies.kyverno.io` are named: `/vpol/NAME/NAME`, and
-//! `/vpol-ignore/NAME` if errors are ignored, which those of a `GeneratingPolicy` always are (`/gpol/NAME`); `/vpols/fail` stands for all of a kind, if there are too many to name.
+//! `/vpol-ignore/NAME` if errors are ignored, which those of a `GeneratingPolicy` always are (`/gpol/NAME`);
+//! `/vpols/fail` stands for all of a kind, if there are too many to name.
 
 use ephor_engine::compile::{Hook, Program};
 use ephor_engine::policy::{FailurePolicy, ProgramKind};

@@ -104,7 +104,8 @@ pub enum RequestError {
 }
 
 impl AdmissionReview {
-    /// Reads a body, of which nothing tells who sent it. One that nests deeper than an API server reads is an error, which callers are to deny.
+    /// Reads a body, of which nothing tells who sent it. One that nests deeper than an API server reads is an error,
+    /// which callers are to deny.
     pub fn parse(body: &[u8]) -> Result<Self, RequestError> {
         let text = std::str::from_utf8(body).map_err(|_| RequestError::NotText)?;
         let mut review = Self::of_value(&Value::from_json_nested(text, MAX_LEVELS)?)?;

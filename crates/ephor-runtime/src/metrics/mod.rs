@@ -1,9 +1,9 @@
 //! Prometheus metrics under upstream's names.
 //!
 //! Label sets are closed: every value comes from a fixed list, from a stored policy, or from a bounded number of kinds
-//! and existing namespaces; what is beyond the bound is counted under `_other`. What the `ConfigMap` `kyverno-metrics` switches
-//! off or cuts is not even stored. A handle of every counter that requests move is kept, so that counting costs a
-//! look-up and no text.
+//! and existing namespaces; what is beyond the bound is counted under `_other`. What the `ConfigMap` `kyverno-metrics`
+//! switches off or cuts is not even stored. A handle of every counter that requests move is kept, so that counting
+//! costs a look-up and no text.
 
 mod background;
 mod counted;

@@ -2,8 +2,8 @@
 //!
 //! Policies are text of others. On the command line they reach what `--allow-net` names; in a cluster any service, but
 //! neither the machine that Ephor runs on nor the metadata service of its cloud; and never anything that a name or an
-//! answer leads to. Redirects are not followed, proxies of the environment are not used, addresses are checked after the name
-//! is looked up and the checked address is the one that is called. Nothing is sent but what the policy says.
+//! answer leads to. Redirects are not followed, proxies of the environment are not used, addresses are checked after
+//! the name is looked up and the checked address is the one that is called. Nothing is sent but what the policy says.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};

@@ -1,8 +1,8 @@
 //! Stored policies and exceptions, compiled.
 //!
 //! A [`PolicyStore`] follows the policies of `kyverno.io` and `policies.kyverno.io` in a cluster, and exceptions from
-//! them, and keeps an immutable [`Snapshot`] of what they compile to. Readers take the snapshot and keep it for as long as they judge one
-//! request; a change makes a new one. Nothing is compiled twice unless it changed.
+//! them, and keeps an immutable [`Snapshot`] of what they compile to. Readers take the snapshot and keep it for as long
+//! as they judge one request; a change makes a new one. Nothing is compiled twice unless it changed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -419,7 +419,8 @@ impl State {
         };
         let compiled = self.exceptions.iter().filter(|((_, namespace, _), _)| counts(namespace)).filter_map(
             |((_, namespace, name), document)| match Exception::compile(document) {
-                // Where every namespace may have exceptions, its owner must not let anything off the Policies of others.
+                // Where every namespace may have exceptions, its owner must not let anything off the Policies of
+                // others.
                 Ok(exception) if *scope == ExceptionScope::Everywhere => Some(exception.within(namespace)),
                 Ok(exception) => Some(exception),
                 Err(findings) => {

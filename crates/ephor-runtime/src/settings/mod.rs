@@ -2,7 +2,8 @@
 //!
 //! Ephor's own: `--context`, `--shadow`, `--clientCAFile` and `--clientNames` (the client certificate that callers of
 //! the webhooks must show), `--healthPort` (probes of the background, reports and cleanup roles, over plain
-//! HTTP; 0, the default: none), `--cleanupServiceAccountName`, `--cleanup-limit`, `--roles`. What can change while running stands in the `ConfigMap` ([`crate::config`]).
+//! HTTP; 0, the default: none), `--cleanupServiceAccountName`, `--cleanup-limit`, `--roles`. What can change while
+//! running stands in the `ConfigMap` ([`crate::config`]).
 
 mod parse;
 mod table;

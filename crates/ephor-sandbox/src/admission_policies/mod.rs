@@ -1,8 +1,8 @@
 //! Kubernetes' own admission policies, as an API server enforces them.
 //!
 //! In go requests, out come the changed object, warnings, or the refusal that the client gets, with Kubernetes' texts,
-//! reasons and codes. The engine judges; these modules read the stored policies and bindings, and act on what the engine
-//! decides. Policies are compiled again only after one of them or of their bindings has changed.
+//! reasons and codes. The engine judges; these modules read the stored policies and bindings, and act on what the
+//! engine decides. Policies are compiled again only after one of them or of their bindings has changed.
 
 mod mutating;
 mod validating;

@@ -1,9 +1,9 @@
 //! `--ready`: workloads become ready although nothing runs.
 //!
 //! A pass looks at all workloads and does what Kubernetes' controllers, scheduler and kubelet would do: Deployments get
-//! `ReplicaSet`s, `ReplicaSet`s, `StatefulSet`s, `DaemonSet`s and Jobs get Pods, Pods get a status, Services get addresses. So
-//! `kubectl rollout status`, `helm --wait` and policies about Pods work as on a cluster. Each write goes through
-//! admission under the account that writes it on a cluster. `CronJob`s never start a Job.
+//! `ReplicaSet`s, `ReplicaSet`s, `StatefulSet`s, `DaemonSet`s and Jobs get Pods, Pods get a status, Services get
+//! addresses. So `kubectl rollout status`, `helm --wait` and policies about Pods work as on a cluster. Each write goes
+//! through admission under the account that writes it on a cluster. `CronJob`s never start a Job.
 
 mod deployments;
 mod jobs;

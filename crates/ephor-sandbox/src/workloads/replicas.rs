@@ -1,4 +1,5 @@
-//! `ReplicaSet`s, `StatefulSet`s and `DaemonSet`s: the Pods that they want exist, surplus Pods go, the status counts them.
+//! `ReplicaSet`s, `StatefulSet`s and `DaemonSet`s: the Pods that they want exist, surplus Pods go, the status counts
+//! them.
 
 use ephor_cluster::object;
 use ephor_expr::{Map, Str, Value};

@@ -1,7 +1,8 @@
 //! Reports in memory: computes them, and serves their API over TLS to the API server, which forwards requests for it.
 //!
 //! Every replica serves. The leader makes the serving certificate, and registers the API when its own reports are
-//! complete, and again when the CA changes. A certificate by a new CA comes only after the registration carries that CA.
+//! complete, and again when the CA changes. A certificate by a new CA comes only after the registration carries that
+//! CA.
 
 use std::net::TcpListener;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! `ephor serve all`: every role in one process, for small clusters and development.
 //!
 //! In: the settings of each role. The roles share watches, the client, metrics and one account, and each has its own
-//! lease. So one process and its memory replace four. It is also one account with the rights of all roles: a cluster in which
-//! that matters runs them apart.
+//! lease. So one process and its memory replace four. It is also one account with the rights of all roles: a cluster in
+//! which that matters runs them apart.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;

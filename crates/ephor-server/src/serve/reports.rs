@@ -1,8 +1,8 @@
 //! `ephor serve reports`: wires the role.
 //!
-//! Every replica follows the configuration and answers probes and questions for metrics. Where reports are stored, one of
-//! them leads and does the work ([`ephor_scan::serve`]). Where they are in memory, all of them compute and serve reports
-//! ([`super::aggregated`]).
+//! Every replica follows the configuration and answers probes and questions for metrics. Where reports are stored, one
+//! of them leads and does the work ([`ephor_scan::serve`]). Where they are in memory, all of them compute and serve
+//! reports ([`super::aggregated`]).
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;

@@ -315,7 +315,7 @@ fn metrics_of_a_server_on_loopback_are_served_there_only() {
     let settings = AdmissionSettings::parse(&flags, &BTreeMap::new()).unwrap();
     let stop = CancellationToken::new();
     let _process = Process::start(&Running::cluster(), &settings.common, own_address(&settings), &stop).unwrap();
-    // Whoever listens on all addresses has this one too.
+    // A listener on all addresses would have this one too.
     assert!(TcpListener::bind(("127.0.0.2", port)).is_ok());
     stop.cancel();
 }

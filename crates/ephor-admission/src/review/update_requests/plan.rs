@@ -102,7 +102,8 @@ impl Planner<'_> {
         Ok(outcomes)
     }
 
-    /// Whether an exception let off a policy of `policies.kyverno.io`, whose reports say so: the background role writes them.
+    /// Whether an exception let off a policy of `policies.kyverno.io`, whose reports say so: the background role writes
+    /// them.
     fn is_reported_exception(&self, outcome: &Outcome) -> bool {
         let of_cel = self.set.programs().get(outcome.policy).is_some_and(|program| program.id.kind.is_of_cel());
         of_cel && outcome.detail.as_deref().is_some_and(|detail| !detail.exceptions.is_empty())

@@ -130,8 +130,8 @@ impl World {
         self.due.extend(asked);
     }
 
-    /// A policy was changed from these rules: what a rule was asked before is over, unless it goes on with looking after
-    /// its triggers; existing triggers count once.
+    /// A policy was changed from these rules: what a rule was asked before is over, unless it goes on with looking
+    /// after its triggers; existing triggers count once.
     pub(super) fn ask_existing(&mut self, policy: &str, before: &BTreeMap<&'static str, Rule>) {
         let policies = &self.policies;
         let synchronizes = |rules: Option<&BTreeMap<&'static str, Rule>>, name: &str| {

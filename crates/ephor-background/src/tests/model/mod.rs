@@ -1,11 +1,11 @@
-//! Random policies, exceptions, triggers, sources, namespaces and edits, with crashes, lost, doubled, late and reordered
-//! watch events of objects, policies, exceptions and requests, failing calls, lost answers, refused requests and
-//! admission that is down in between. After quiet the cluster is what a reference of a few lines says, nothing foreign
-//! is gone or changed, and a second pass writes nothing.
+//! Random policies, exceptions, triggers, sources, namespaces and edits, with crashes, lost, doubled, late and
+//! reordered watch events of objects, policies, exceptions and requests, failing calls, lost answers, refused requests
+//! and admission that is down in between. After quiet the cluster is what a reference of a few lines says, nothing
+//! foreign is gone or changed, and a second pass writes nothing.
 //!
 //! [`world`]: what users say. [`expected`]: what must be there because of it. [`marks`]: the same for mutate-existing
-//! rules; [`ends`]: for rules about the ends of triggers. [`draw`]: users at random. [`acts`]: what they do. [`simulation`]:
-//! one simulation. [`check`]: what must hold.
+//! rules; [`ends`]: for rules about the ends of triggers. [`draw`]: users at random. [`acts`]: what they do.
+//! [`simulation`]: one simulation. [`check`]: what must hold.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;

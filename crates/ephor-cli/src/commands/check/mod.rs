@@ -232,8 +232,8 @@ fn write_fixes(args: &Args, ui: &Ui) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// Refuses a file that is reached through a link: a directory that somebody else wrote must not lead out of itself. Of an
-/// absolute path, what comes before the end of its argument is the user's own.
+/// Refuses a file that is reached through a link: a directory that somebody else wrote must not lead out of itself. Of
+/// an absolute path, what comes before the end of its argument is the user's own.
 fn refuse_links(path: &Path, arguments: &[String]) -> io::Result<()> {
     let prefix = |argument: &String| {
         let plain = Path::new(argument).components().take_while(|part| {

@@ -1,5 +1,5 @@
-//! `ephor plan --deletions`: what cleanup and deleting policies and the label for lifetimes would delete, now and at the
-//! next times of their schedules.
+//! `ephor plan --deletions`: what cleanup and deleting policies and the label for lifetimes would delete, now and at
+//! the next times of their schedules.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

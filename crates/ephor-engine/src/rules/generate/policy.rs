@@ -1,5 +1,5 @@
-//! `GeneratingPolicy` of `policies.kyverno.io`: objects that expressions in CEL give, for the requests that its constraints
-//! mean.
+//! `GeneratingPolicy` of `policies.kyverno.io`: objects that expressions in CEL give, for the requests that its
+//! constraints mean.
 //!
 //! In go a review and the exceptions; out come the objects that should exist. An exception comes first, then the match
 //! conditions, then the entries of `generate` in order. What an entry gives without a name, a kind or, in a policy of a

@@ -1,7 +1,7 @@
 //! `MutatingAdmissionPolicy`: patches in CEL, once for each binding and each parameter object.
 //!
-//! In goes a review; out comes the object after all patches. Each patch sees the object that the one before gave. If one
-//! fails the others still count, so that an API server can go by the failure policy.
+//! In goes a review; out comes the object after all patches. Each patch sees the object that the one before gave. If
+//! one fails the others still count, so that an API server can go by the failure policy.
 
 use ephor_expr::Value;
 use ephor_expr::jmespath::Runtime as _;

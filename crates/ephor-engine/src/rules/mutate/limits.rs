@@ -2,8 +2,8 @@
 
 use ephor_expr::Value;
 
-/// The deepest nesting that patches are followed into, and that merges may produce. Documents read from text are bounded more
-/// tightly ([`ephor_expr::yaml::Limits`]).
+/// The deepest nesting that patches are followed into, and that merges may produce. Documents read from text are
+/// bounded more tightly ([`ephor_expr::yaml::Limits`]).
 pub(super) const MAX_DEPTH: usize = 256;
 
 /// The deepest document that a JSON patch may make. An API server reads 10,000 levels and refuses what is deeper, so a

@@ -1,8 +1,8 @@
 //! `MutatingPolicy` of `policies.kyverno.io`: patches in CEL over the requests that its constraints mean.
 //!
-//! In go a review and the exceptions; out come one judgement and the object after all patches. An exception comes first,
-//! then the match conditions, then the patches in order, each over the object that the one before gave. A scan changes
-//! nothing: an object that the policy would change fails.
+//! In go a review and the exceptions; out come one judgement and the object after all patches. An exception comes
+//! first, then the match conditions, then the patches in order, each over the object that the one before gave. A scan
+//! changes nothing: an object that the policy would change fails.
 
 use ephor_expr::Value;
 

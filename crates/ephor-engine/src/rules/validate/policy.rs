@@ -1,7 +1,7 @@
 //! `ValidatingPolicy` of `policies.kyverno.io`: a body of CEL over the requests that its constraints mean.
 //!
-//! In go a review and the exceptions; out comes one judgement. An exception comes first, then the match conditions, then
-//! the validations, of which the first that is not true decides.
+//! In go a review and the exceptions; out comes one judgement. An exception comes first, then the match conditions,
+//! then the validations, of which the first that is not true decides.
 
 use ephor_expr::{Str, Value};
 

@@ -44,8 +44,8 @@ pub(super) fn traverse_deep(args: &[Val<'_>], _: Option<&Val<'_>>) -> u64 {
 /// How many parts of a value are counted. Lists that an expression built may hold one part any number of times.
 const MOST_NODES: u64 = 1_000_000;
 
-/// What is deeper than values are walked, or beyond the parts that are counted, is not charged; reading it takes steps of
-/// the budget.
+/// What is deeper than values are walked, or beyond the parts that are counted, is not charged; reading it takes steps
+/// of the budget.
 fn deep(value: &Val<'_>, depth: usize, left: &mut u64) -> u64 {
     let (Some(depth), Some(rest)) = (depth.checked_sub(1), left.checked_sub(1)) else { return 1 };
     *left = rest;

@@ -29,8 +29,8 @@ const OWN: [Library; 7] = [
 pub enum Version {
     /// Kyverno 1.18, on Kubernetes 1.35.
     V1_18,
-    /// The version after it, on Kubernetes 1.36: with `regex.replace` and others, with `x.orValue(y)` for an `x` that is
-    /// no optional, and with plainer CEL where policies generate or delete.
+    /// The version after it, on Kubernetes 1.36: with `regex.replace` and others, with `x.orValue(y)` for an `x` that
+    /// is no optional, and with plainer CEL where policies generate or delete.
     #[default]
     Head,
 }

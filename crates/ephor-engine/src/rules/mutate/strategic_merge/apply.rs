@@ -9,7 +9,8 @@ use super::preprocess::preprocess;
 use super::schema::MergeSchema;
 
 /// Applies a patch with anchors to `resource`. `None` if nothing changes: a condition is not met, or the resource is
-/// already what the patch makes of it. The work is charged to `budget`. Which lists have keys follows from the resource's `apiVersion` and `kind`.
+/// already what the patch makes of it. The work is charged to `budget`. Which lists have keys follows from the
+/// resource's `apiVersion` and `kind`.
 pub fn apply_strategic_merge(patch: &Value, resource: &Value, budget: &Budget) -> Result<Option<Value>, MergeError> {
     budget.charge_tree(patch)?;
     let patch = preprocess(patch, resource, budget).map_err(MergeError::in_preprocessing)?;

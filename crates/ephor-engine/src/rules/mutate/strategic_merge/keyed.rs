@@ -1,8 +1,9 @@
 //! Lists that are merged item by item.
 //!
 //! What a patch adds comes before what the resource has. In a list with one key, items that the patch names come to
-//! the front as well, in the order of the patch; in a list with two keys they stay where they are. Items of the resource
-//! that the patch does not name stay, whatever the patch holds: only `$patch: delete` and `$patch: replace` remove any.
+//! the front as well, in the order of the patch; in a list with two keys they stay where they are. Items of the
+//! resource that the patch does not name stay, whatever the patch holds: only `$patch: delete` and `$patch: replace`
+//! remove any.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, btree_map};

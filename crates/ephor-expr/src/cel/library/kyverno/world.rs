@@ -387,7 +387,8 @@ fn ask<'v>(call: &Call<'_, 'v>) -> Result<'v> {
     })
 }
 
-/// Hands objects over. What does not exist is null among them, as `resource.Get` gives it: the host says what that means.
+/// Hands objects over. What does not exist is null among them, as `resource.Get` gives it: the host says what that
+/// means.
 fn hand_over<'v>(call: &Call<'_, 'v>) -> Result<'v> {
     let ([_, Val::String(_), Val::List(objects)] | [_, Val::List(objects)]) = call.args else {
         return Err(call.no_such_overload());

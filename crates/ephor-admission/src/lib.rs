@@ -2,7 +2,7 @@
 //!
 //! - [`review`]: handlers of resources. [`policy_admission`]: handlers of Ephor's own kinds. [`http`]: both over HTTPS.
 //! - [`webhooks`]: which requests come in. [`registration`]: which policies the API server knows. [`certs`]: how
-//! callers know the server. [`admission_policies`]: policies that the API server enforces by itself. [`generated`]:
+//!   callers know the server. [`admission_policies`]: policies that the API server enforces by itself. [`generated`]:
 //!   what became of them. [`status`]: which policies hold. [`leading`]: all that the leader does of it.
 
 pub mod admission_policies;

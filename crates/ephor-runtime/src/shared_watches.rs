@@ -25,7 +25,7 @@ use parking_lot::{Condvar, Mutex};
 /// How many events that all readers have taken are kept for readers that come late.
 const KEPT: usize = 128;
 /// How many bytes of them.
-const KEPT_BYTES: usize = 2 << 20;
+const KEPT_BYTES: usize = 256 << 10;
 /// How many events a reader may lag behind the others before it has to list again.
 const MAX_LAG: usize = 10_000;
 /// How many bytes of events.

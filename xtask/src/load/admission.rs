@@ -73,7 +73,7 @@ pub(super) fn load() -> Result<()> {
 }
 
 /// Writes the policies of a directory to another, all enforced.
-fn enforced(from: &Path, to: &PathBuf) -> Result<()> {
+pub(super) fn enforced(from: &Path, to: &PathBuf) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from).with_context(|| format!("{} is not there", from.display()))? {
         let entry = entry?;

@@ -4,9 +4,13 @@
 //! - [`many`]: how soon many policies hold.
 //! - [`reports`]: how soon what exists is reported on, and what that takes.
 //! - [`background`]: how soon generated objects are there, and what they take.
+//! - [`cleanup`]: how soon objects go whose time comes at once, and what that takes.
+//! - [`all`]: what all roles take in one process.
 
 mod admission;
+mod all;
 mod background;
+mod cleanup;
 mod many;
 mod process;
 mod reports;
@@ -28,6 +32,10 @@ pub(crate) fn load(arguments: &[&str]) -> Result<()> {
         }
         ["background", "namespaces", count] => background::namespaces(count.parse()?),
         ["background", "crash", count] => background::crash(count.parse()?),
+        ["cleanup"] => cleanup::due_at_once(10_000),
+        ["cleanup", count] => cleanup::due_at_once(count.parse()?),
+        ["all"] => all::all(1_000, &[]),
+        ["all", count, flags @ ..] => all::all(count.parse()?, flags),
         other => bail!("unknown: {}", other.join(" ")),
     }
 }

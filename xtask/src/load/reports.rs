@@ -15,12 +15,12 @@ use super::process::{cpu, megabytes, plane};
 use super::test_env::{Role, count, create, difference};
 use crate::say;
 
-const POLICIES: &str = "../shared/bench/policies";
-const REPORTS: &str = "/apis/wgpolicyk8s.io/v1alpha2/policyreports";
+pub(super) const POLICIES: &str = "../shared/bench/policies";
+pub(super) const REPORTS: &str = "/apis/wgpolicyk8s.io/v1alpha2/policyreports";
 /// The flag that keeps reports in memory.
 const AGGREGATED: &str = "--reports-storage=aggregated";
 const ACCOUNT: &str = "kyverno-reports-controller";
-const NAMESPACES: usize = 23;
+pub(super) const NAMESPACES: usize = 23;
 /// How long one step may take.
 const TIMEOUT: Duration = Duration::from_mins(30);
 /// The interval of scans while nothing changes, and how long that is watched.
@@ -117,7 +117,7 @@ fn aggregate(plane: &ControlPlane) -> Result<[String; 2]> {
     Ok([format!("--reportsServerPort={port}"), format!("--servicePort={port}")])
 }
 
-fn created(plane: &ControlPlane, documents: &[String]) -> Result<()> {
+pub(super) fn created(plane: &ControlPlane, documents: &[String]) -> Result<()> {
     for mut creator in create(plane, documents)? {
         ensure!(creator.wait()?.success(), "an object could not be created");
     }
@@ -136,7 +136,7 @@ fn is_read(call: &str) -> bool {
 }
 
 /// One of many Pods: every third violates some policies.
-fn pod(number: usize) -> String {
+pub(super) fn pod(number: usize) -> String {
     let bad = number.is_multiple_of(3);
     let mut text = format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: pod-{number}, namespace: ns{}, labels: {{app: a{number}, env: prod}}}}\n\

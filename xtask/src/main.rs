@@ -44,6 +44,9 @@ usage: cargo xtask <command>
                    how soon N Pods (10,000) have their reports, and what that takes; flags are for the role
   load background  what generated objects cost, and whether a crash in the midst of 10,000 triggers loses any; `load
                    background namespaces N` and `load background crash N` measure one of both
+  load cleanup [N] how soon N objects (10,000) go whose time comes at once, and what admission takes beside
+  load all [N [FLAG…]]
+                   what all roles take in one process, with N Pods (1,000); flags are for the process
   scenarios [...]  chainsaw scenarios against Ephor on real control planes; --help says more
   schemas FILE DIR the tables of Kubernetes' types, from its api/openapi-spec/swagger.json and the directory with
                    its Go modules (api@… and so on)

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ephor_expr::scalar::duration;
 use ephor_expr::{Map, Str, Value};
 
 /// What stands in place of a secret value.
@@ -120,11 +121,20 @@ impl Redactor {
             if shown.contains(value.as_str()) {
                 shown = Cow::Owned(shown.replace(value.as_str(), REDACTED));
             }
-            // Inside JSON the value is written with escapes.
-            let quoted = Value::from(value.clone()).to_json();
-            let quoted = quoted.trim_matches('"');
-            if quoted != value.as_str() && shown.contains(quoted) {
-                shown = Cow::Owned(shown.replace(quoted, REDACTED));
+            // Inside JSON and in errors the value is written with escapes.
+            if value.chars().all(is_written_as_it_is) {
+                continue;
+            }
+            for quoted in [
+                Value::from(value.clone()).to_json(),
+                format!("{value:?}"),
+                value.escape_debug().to_string(),
+                duration::quote(value),
+            ] {
+                let quoted = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(&quoted);
+                if quoted != value.as_str() && shown.contains(quoted) {
+                    shown = Cow::Owned(shown.replace(quoted, REDACTED));
+                }
             }
         }
         shown
@@ -151,6 +161,11 @@ impl Redactor {
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
+}
+
+/// Whether no kind of quoting writes the character in another way.
+fn is_written_as_it_is(c: char) -> bool {
+    c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '\\' | '<' | '>' | '&') || c == ' '
 }
 
 fn replace_words(text: &str, word: &str) -> String {
@@ -185,6 +200,25 @@ mod tests {
             ("nothing here", "nothing here"),
         ] {
             assert_eq!(redactor.text(text), want);
+        }
+    }
+
+    #[test]
+    fn values_are_hidden_however_errors_quote_them() {
+        for secret in
+            ["it's/Zq9", "bell\u{7}/Zq9", "zw\u{200b}/Zq9", "a\u{a0}Zq9", "del\u{7f}Zq9", "q\"/Zq9", "\"Zq9\""]
+        {
+            let mut redactor = Redactor::default();
+            redactor.learn(&Value::from([("stringData", Value::from([("k", Value::from(secret))]))]));
+            for text in [
+                format!("as it is: {secret}"),
+                format!("{secret:?} is no time"),
+                format!("`{}` may not stand", secret.escape_debug()),
+                format!("time: invalid duration {}", duration::quote(secret)),
+                format!("in JSON {}", Value::from(secret).to_json()),
+            ] {
+                assert!(!redactor.text(&text).contains("Zq9"), "{text}: {}", redactor.text(&text));
+            }
         }
     }
 

@@ -436,6 +436,8 @@ mod tests {
         for (expression, namespace, want) in [
             ("resource.Post('v1', 'configmaps', {'a': 1})", Some("own"), "a namespaced Policy may not POST"),
             ("resource.Get('v1', 'nodes/proxy', '', 'n')", None, "leads to what an object stands for"),
+            ("resource.List('v1', 'status')", Some("team-a"), "is no name"),
+            ("resource.List('v1', 'finalize')", Some("team-a"), "is no name"),
             ("resource.Get('v1', 'pods', 'a', 'p/exec')", None, "is no name"),
             ("resource.Get('v1', 'pods', 'a/../b', 'p')", None, "is no name"),
             ("resource.Get('v1', 'secrets/../configmaps', 'p')", Some("own"), "is no name"),

@@ -70,8 +70,17 @@ impl PolicyDescription {
     }
 }
 
+/// The most values in the `spec` of a policy. Each takes some kilobytes once it is compiled and expanded, in every role;
+/// the largest policies that people publish have 300.
+const MAX_VALUES: usize = 20_000;
+
 /// Compiles a document of `kyverno.io` (`ClusterPolicy`, `Policy`) or of `policies.kyverno.io`.
 pub fn compile(document: &Value) -> Compiled {
+    if document.get("spec").is_some_and(|spec| spec.has_more_values_than(MAX_VALUES)) {
+        let text = format!("the policy is too large: it holds more than {MAX_VALUES} values");
+        let finding = Diagnostic::error("policy-too-large", Path::root().keys(&["spec"]), text);
+        return Compiled::refused(vec![finding.with_help("divide its rules among several policies")]);
+    }
     let group = document.str_at(&["apiVersion"]).and_then(|version| version.split_once('/')).map(|(group, _)| group);
     if group == Some(POLICIES_GROUP) {
         return compile_policy(document);

@@ -86,6 +86,11 @@ pub enum InvalidPath {
 /// Subresources that connect to a container.
 const CONNECTIONS: [&str; 3] = ["exec", "attach", "portforward"];
 
+/// Whether `namespaces/NAME/part` is a part of the Namespace, and no collection in it.
+fn is_part_of_namespace(part: &str) -> bool {
+    matches!(part, "status" | "finalize")
+}
+
 /// Whether a subresource passes calls on to what an object stands for. The answer is the word of that Pod, Service or
 /// Node, whatever object it looks like.
 pub(super) fn connects(subresource: &str) -> bool {
@@ -116,10 +121,14 @@ impl ApiPath {
         super::url::assemble(&[super::url::Piece::Policy(text)])
     }
 
-    /// The path of a collection, of one object, or of what is below it. `None` if a part cannot stand in a path, or if
-    /// what is below connects to what the object stands for.
+    /// The path of a collection, of one object, or of what is below it. `None` if a part cannot stand in a path, if
+    /// what is below connects to what the object stands for, or if the path would name a part of a Namespace.
     pub fn of_object(object: ObjectsPath) -> Option<Self> {
-        if object.below.iter().any(|below| connects(below)) {
+        let of_namespace = object.group.is_empty()
+            && object.namespace.is_some()
+            && object.name.is_none()
+            && is_part_of_namespace(&object.resource);
+        if of_namespace || object.below.iter().any(|below| connects(below)) {
             return None;
         }
         Self::of_route(Route::Objects(object))
@@ -188,7 +197,7 @@ impl ApiPath {
             [kind, _, ..] if given(kind) && kind.text == "namespaces" => {
                 return structure(kind, "only the policy's own text says that a namespace follows");
             }
-            [kind, _, below] if kind.text == "namespaces" && matches!(below.text.as_str(), "status" | "finalize") => {
+            [kind, _, below] if kind.text == "namespaces" && is_part_of_namespace(&below.text) => {
                 if given(below) {
                     return structure(below, "it would name a part of the Namespace");
                 }

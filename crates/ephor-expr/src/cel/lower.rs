@@ -16,7 +16,7 @@ use super::node::{Bind, Call, Entry, Fold, Item, Key, Node, Object, OptMap, Path
 use super::types::Type;
 use super::value::{self, List, Val};
 use crate::Str;
-use crate::scalar::go_regex;
+use crate::scalar::go_regex::{self, ConstantRegex};
 
 /// Conversions of constants are constants.
 const CONVERSIONS: [&str; 10] =
@@ -221,7 +221,8 @@ impl Lowering<'_> {
         let pattern = resolved.as_ref().or(candidates.first()).and_then(|signature| signature.overload.regex);
         let regex = match pattern.and_then(|i| args.get(i)) {
             Some(Node::Const(Val::String(text))) if options.literals == Literals::Strict => {
-                Some(go_regex::compile(text.as_str()).map_err(|error| EvalError::other(error.to_string()))?)
+                go_regex::check(text.as_str()).map_err(|error| EvalError::other(error.to_string()))?;
+                Some(ConstantRegex::default())
             }
             _ => None,
         };

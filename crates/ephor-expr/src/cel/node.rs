@@ -7,7 +7,7 @@ use super::environment::Signature;
 use super::types::Type;
 use super::value::Val;
 use crate::Str;
-use crate::scalar::go_regex::GoRegex;
+use crate::scalar::go_regex::ConstantRegex;
 
 /// The place of an expression in its text, in bytes. What macros add has none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -136,7 +136,7 @@ pub(super) struct Call {
     pub(super) candidates: Vec<Arc<Signature>>,
     /// The only one that fits the static types.
     pub(super) resolved: Option<Arc<Signature>>,
-    pub(super) regex: Option<GoRegex>,
+    pub(super) regex: Option<ConstantRegex>,
 }
 
 #[derive(Debug)]

@@ -9,12 +9,13 @@ use std::borrow::Cow;
 use super::ast::{Comparison, Slice};
 use super::compare::{equal, is_falsy, ordered};
 use super::error::EvalError;
-use super::functions::{Call, Function, KeptRegex, Param, Type};
+use super::functions::{Call, Function, Param, Type};
 use super::go_text::go_text;
 use super::hole;
 use super::node::{Argument, Node, Operand};
 use super::runtime::{Root, Runtime};
 use crate::budget::{Budget, BudgetError};
+use crate::scalar::go_regex::ConstantRegex;
 use crate::value::{Map, Str, Value};
 
 /// Evaluates a whole expression.
@@ -334,7 +335,7 @@ impl Evaluation<'_> {
         &self,
         function: &'static Function,
         args: &'n [Argument],
-        regex: Option<&KeptRegex>,
+        regex: Option<&ConstantRegex>,
         current: &'v Value,
     ) -> Found<'v, 'n> {
         // Nearly all calls have few arguments, which need no allocation.

@@ -1,8 +1,9 @@
 //! The compiled form of an expression: names resolved, fields fused into paths.
 
 use super::ast::{Comparison, Slice};
-use super::functions::{Function, KeptRegex};
+use super::functions::Function;
 use super::hole::{Mixed, MixedJson};
+use crate::scalar::go_regex::ConstantRegex;
 use crate::value::{Str, Value};
 
 /// A compiled expression, evaluated against a current value.
@@ -59,7 +60,7 @@ pub(super) enum Node {
         function: &'static Function,
         args: Vec<Argument>,
         /// Where the regular expression is kept if the first argument is the same for every call.
-        regex: Option<Box<KeptRegex>>,
+        regex: Option<Box<ConstantRegex>>,
     },
     Not(Box<Node>),
     And(Box<Node>, Box<Node>),

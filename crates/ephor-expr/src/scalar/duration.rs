@@ -46,7 +46,7 @@ impl ParseDurationError {
 }
 
 /// Quotes a text as the errors of Go's `time` package do: other bytes than printable ASCII as `\x..`.
-pub(super) fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for byte in text.bytes() {

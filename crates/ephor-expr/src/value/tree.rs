@@ -79,6 +79,24 @@ impl Value {
         bytes
     }
 
+    /// Whether it holds more than `most` values, itself and those within counted. No more than that many are looked at.
+    pub fn has_more_values_than(&self, most: usize) -> bool {
+        let mut rest = vec![self];
+        let mut count = 0;
+        while let Some(value) = rest.pop() {
+            count += 1;
+            if count + rest.len() > most {
+                return true;
+            }
+            match value {
+                Value::Array(items) => rest.extend(items.iter()),
+                Value::Object(map) => rest.extend(map.iter().map(|(_, value)| value)),
+                _ => {}
+            }
+        }
+        false
+    }
+
     /// Whether this is `null`.
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
@@ -213,6 +231,14 @@ mod tests {
         let of = |text| Value::from_json(text).unwrap().memory();
         assert!(of(r#"{"a":1,"b":[2]}"#) > of(r#"{"a":1,"b":2}"#));
         assert!(of(r#"{"a":1,"b":2}"#) > of(r#"{"a":1}"#));
+    }
+
+    #[test]
+    fn values_are_counted_at_any_depth() {
+        let value = Value::from_json(r#"{"a":[1,2],"b":{"c":null}}"#).unwrap();
+        assert!(value.has_more_values_than(5));
+        assert!(!value.has_more_values_than(6));
+        assert!(Value::Null.has_more_values_than(0));
     }
 
     #[test]

@@ -113,7 +113,7 @@ fn constants(ast: &Ast, types: &Types, id: Id, issues: &mut Vec<Issue>) {
         ("duration", Literal::String(text)) => Duration::parse(text).is_ok(),
         ("timestamp", Literal::String(text)) => go_time::parse_rfc3339(text).is_ok_and(|time| in_range(&time)),
         ("timestamp", Literal::Int(seconds)) => in_range(&Time::from_unix(*seconds, 0)),
-        ("matches", Literal::String(text)) => target.is_none() || go_regex::compile(text).is_ok(),
+        ("matches", Literal::String(text)) => target.is_none() || go_regex::check(text).is_ok(),
         _ => false,
     };
     if !valid {

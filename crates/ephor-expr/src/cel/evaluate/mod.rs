@@ -327,7 +327,7 @@ impl<'n, 'v> Evaluator<'n, '_, '_, 'v> {
         let context = library::Call {
             function: &call.function,
             args,
-            compiled: call.regex.as_ref(),
+            constant: call.regex.as_ref(),
             regexes: &self.regexes,
             budget: self.world.budget,
             edition: self.world.edition,

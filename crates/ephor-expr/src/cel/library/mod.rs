@@ -30,7 +30,7 @@ use super::error::EvalError;
 use super::macros::{self, Macro};
 use super::value::Val;
 use crate::budget::Budget;
-use crate::scalar::go_regex::{GoRegex, GoRegexError, RegexCache};
+use crate::scalar::go_regex::{ConstantRegex, GoRegex, GoRegexError, RegexCache};
 use crate::value::Value;
 
 /// A set of functions and macros.
@@ -349,7 +349,7 @@ pub struct Call<'c, 'v> {
     pub function: &'c str,
     /// The arguments, the one it is called on first.
     pub args: &'c [Val<'v>],
-    pub(super) compiled: Option<&'c GoRegex>,
+    pub(super) constant: Option<&'c ConstantRegex>,
     pub(super) regexes: &'c RegexCache,
     pub(super) budget: &'c Budget,
     pub(super) edition: Edition,
@@ -403,12 +403,13 @@ impl<'v> Call<'_, 'v> {
             self.budget.charge_steps(regex.cost(text.len()))?;
             Ok(search(regex, text))
         };
-        if let Some(regex) = self.compiled {
-            return run(regex);
-        }
-        match self.regexes.get(self.str(1), self.budget)?.as_ref() {
+        let then = |regex: Result<&GoRegex, &GoRegexError>| match regex {
             Ok(regex) => run(regex),
             Err(error) => Err(refused(error)),
+        };
+        match self.constant {
+            Some(constant) => constant.with(self.str(1), self.regexes, self.budget, then)?,
+            None => then(self.regexes.get(self.str(1), self.budget)?.as_ref().as_ref()),
         }
     }
 

@@ -16,10 +16,9 @@ pub use random::random_text;
 pub(crate) use x509::decode as decode_x509;
 
 use std::fmt;
-use std::sync::OnceLock;
 
 use super::{EvalError, Runtime};
-use crate::scalar::go_regex::{self, GoRegex, GoRegexError};
+use crate::scalar::go_regex::{ConstantRegex, GoRegex, GoRegexError};
 use crate::scalar::number::format_print_full;
 use crate::value::{Str, Value};
 
@@ -177,9 +176,6 @@ impl Function {
     }
 }
 
-/// A regular expression that is compiled by the first call that needs it.
-pub type KeptRegex = OnceLock<Result<GoRegex, GoRegexError>>;
-
 /// One call: checked arguments and the world.
 pub struct Call<'a> {
     /// The function's name, for errors.
@@ -187,7 +183,7 @@ pub struct Call<'a> {
     /// The arguments, already of the declared types; null in the place of an expression.
     pub args: &'a [Value],
     /// Where the regular expression that is the first argument is kept, if that is the same for every call.
-    pub regex: Option<&'a KeptRegex>,
+    pub regex: Option<&'a ConstantRegex>,
     /// Evaluates the expression that is argument `i` against a value, a missing member being null.
     pub apply: &'a dyn Fn(usize, &Value) -> Result<Value, EvalError>,
     /// Time, randomness, limits.
@@ -230,8 +226,8 @@ impl Call<'_> {
         &self,
         then: impl FnOnce(Result<&GoRegex, &GoRegexError>) -> Result<T, EvalError>,
     ) -> Result<T, EvalError> {
-        if let Some(kept) = self.regex {
-            return then(kept.get_or_init(|| go_regex::compile(self.str(0))).as_ref());
+        if let Some(constant) = self.regex {
+            return constant.with(self.str(0), self.runtime.regexes(), self.runtime.budget(), then)?;
         }
         let compiled = self.runtime.regexes().get(self.str(0), self.runtime.budget())?;
         then(compiled.as_ref().as_ref())

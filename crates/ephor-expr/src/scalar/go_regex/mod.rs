@@ -4,11 +4,13 @@
 //! - `group` and `class`: its parts for `(...)`, and for `[...]`, `\d` and `\p{...}`.
 //! - `error`: Go's error texts.
 //! - `expand`: replacement templates.
+//! - `constant`: expressions that stand in a program, and how much memory all of them may keep.
 //!
 //! Both engines are linear-time and leftmost-first, so only the syntax differs: Go takes `\Q..\E`, `[[a]`, bare `{`,
 //! `x{,3}` and `[\w-.]`, has ASCII `\d \w \s \b`, and refuses `a**`, `{1001}` and look-around.
 
 mod class;
+mod constant;
 mod error;
 mod expand;
 mod group;
@@ -16,6 +18,7 @@ mod group;
 mod tests;
 mod translate;
 
+pub use constant::ConstantRegex;
 pub use error::{GoRegexError, GoRegexErrorKind};
 pub use expand::expand_replacement;
 
@@ -86,14 +89,37 @@ pub fn compile_within(pattern: &str, budget: &Budget) -> Result<Result<GoRegex, 
     };
     for size in SIZE_LIMITS {
         budget.charge_steps(size as u64 / 64)?;
-        match RegexBuilder::new(&translated).size_limit(size).nest_limit(NEST_LIMIT).build() {
-            Ok(regex) => return Ok(Ok(GoRegex { regex, weight: (size / SIZE_LIMITS[0]) as u64 })),
-            Err(regex::Error::CompiledTooBig(_)) => {}
-            // Everything else was checked by the translation.
-            Err(_) => return refused(GoRegexErrorKind::NestingDepth),
+        match build(&translated, size) {
+            Ok(Some(regex)) => return Ok(Ok(regex)),
+            Ok(None) => {}
+            Err(kind) => return refused(kind),
         }
     }
     refused(GoRegexErrorKind::Large)
+}
+
+/// Compiles a translated expression into at most `size` bytes; `None` if it takes more.
+fn build(translated: &str, size: usize) -> Result<Option<GoRegex>, GoRegexErrorKind> {
+    let mut builder = RegexBuilder::new(translated);
+    builder.size_limit(size).nest_limit(NEST_LIMIT);
+    if size <= constant::MAX_KEPT {
+        builder.dfa_size_limit(constant::MAX_SEARCH);
+    }
+    match builder.build() {
+        Ok(regex) => Ok(Some(GoRegex { regex, weight: (size / SIZE_LIMITS[0]) as u64 })),
+        Err(regex::Error::CompiledTooBig(_)) => Ok(None),
+        // Everything else was checked by the translation.
+        Err(_) => Err(GoRegexErrorKind::NestingDepth),
+    }
+}
+
+/// Whether an expression is one, without the work of compiling one that takes much memory.
+pub fn check(pattern: &str) -> Result<(), GoRegexError> {
+    let refused = |kind| GoRegexError::new(kind, pattern);
+    if pattern.len() > MAX_PATTERN {
+        return Err(refused(GoRegexErrorKind::Large));
+    }
+    build(&translate::translate(pattern)?, SIZE_LIMITS[0]).map(drop).map_err(refused)
 }
 
 /// The expressions that one evaluation has compiled from data, so that a loop does not compile one again and again.

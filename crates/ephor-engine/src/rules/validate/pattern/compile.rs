@@ -40,11 +40,11 @@ pub(super) enum ListNode {
 #[derive(Debug, Clone, Default)]
 pub(super) struct MapNode {
     /// Keys evaluated first, in byte order: all anchors but global ones.
-    pub(super) anchored: Vec<Entry>,
+    pub(super) anchored: Box<[Entry]>,
     /// Then global anchors and keys with anchors below, last one first; then the others in order.
-    pub(super) rest: Vec<Entry>,
+    pub(super) rest: Box<[Entry]>,
     /// The blocks with wildcard keys in this map's `metadata`.
-    pub(super) blocks: Vec<BlockRef>,
+    pub(super) blocks: Box<[BlockRef]>,
 }
 
 /// A key of a pattern and what it asks for.
@@ -105,7 +105,8 @@ impl MapNode {
         rest.sort_by(|a, b| b.key.cmp(&a.key));
         last.sort_by(|a, b| a.key.cmp(&b.key));
         rest.append(&mut last);
-        MapNode { anchored, rest, blocks }
+        // Policies keep many of them: no room that is not needed.
+        MapNode { anchored: anchored.into(), rest: rest.into(), blocks: blocks.into() }
     }
 }
 

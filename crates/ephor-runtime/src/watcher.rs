@@ -228,6 +228,11 @@ fn run(
                 continue;
             }
         };
+        // The objects of such a kind are made up for each list (`ComponentStatus`), and no watch tells of them.
+        if version.is_empty() {
+            stop.wait(LONGEST_PAUSE);
+            continue;
+        }
         let began = Instant::now();
         match follow(cluster, &resource, watched, version, stop, &mut backoff, &mut sink) {
             Ok(()) => {}
@@ -415,6 +420,20 @@ mod tests {
         let (lists, took) = followed(3, || ClusterError::expired("too old"));
         assert_eq!(lists, 3);
         assert!(took >= FIRST_PAUSE, "{took:?}");
+    }
+
+    #[test]
+    fn a_kind_whose_lists_have_no_version_is_not_watched() {
+        let stop = CancellationToken::new();
+        let view = FaultyCluster::new(Arc::new(MemoryCluster::default()))
+            .changing_lists(|list| list.resource_version = Str::default())
+            .before_watches(|| panic!("there is nothing to watch from"));
+        std::thread::scope(|scope| {
+            scope.spawn(|| run(&view, &WatchTarget::all("v1", "ConfigMap"), &stop, &Shared::default(), |_| {}));
+            std::thread::sleep(FIRST_PAUSE * 3);
+            stop.cancel();
+        });
+        assert_eq!(view.lists(), 1);
     }
 
     #[test]

@@ -176,6 +176,9 @@ fn of_subresource(review: &mut Review, subresource: &Str) -> anyhow::Result<()> 
         anyhow::bail!("{} have no subresource `{subresource}`; known: {}", resource.plural, known.join(", "));
     }
     review.subresource = subresource.clone();
+    // A request for a part of an object says both.
+    review.attributes.insert("subResource", subresource.clone());
+    review.attributes.insert("name", review.name.clone());
     Ok(())
 }
 

@@ -10,6 +10,9 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use super::plain;
 use crate::locate::Located;
 
+/// The longest line that is quoted, in bytes. A document in one line would be looked through for each finding in it.
+const MAX_QUOTED_LINE: usize = 16 << 10;
+
 /// The finding with the source line and a caret under the fault.
 pub fn full(finding: &Located, colour: bool) -> String {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
@@ -25,16 +28,22 @@ pub fn full(finding: &Located, colour: bool) -> String {
         (Some(file), Some((start, end))) => {
             let text = file.text.as_str();
             let from = text.floor_char_boundary(start.offset as usize);
+            let (head, tail) = text.split_at(from);
             // A fault may span many lines; the caret goes under the first.
-            let line_end = text.get(from..).and_then(|t| t.find('\n')).map_or(text.len(), |n| from + n);
-            let to = (end.offset as usize).clamp(from, line_end.max(from));
-            let to = if to == from { (from + 1).min(line_end.max(from)) } else { to };
-            let to = text.ceil_char_boundary(to);
+            let line_start = head.rfind('\n').map_or(0, |at| at + 1);
+            let line_end = tail.find('\n').map_or(text.len(), |length| from + length);
             let label = plain::line(&finding.path.to_string()).into_owned();
-            // The text may be a part of the file: lines are counted back from the fault's.
-            let before = text.get(..from).map_or(0, |before| before.matches('\n').count());
-            let first_line = (start.line as usize).saturating_sub(before).max(1);
-            group_with(title, name, (text, first_line), from..to, label)
+            if line_end - line_start > MAX_QUOTED_LINE {
+                let column = head.get(line_start..).map_or(0, |before| before.chars().count()) + 1;
+                let place = annotate_snippets::Origin::path(name).line(start.line as usize).char_column(column);
+                title.element(place).element(Level::NOTE.message(label))
+            } else {
+                let to = (end.offset as usize).clamp(from, line_end);
+                let to = if to == from { (from + 1).min(line_end) } else { to };
+                let to = text.ceil_char_boundary(to);
+                let line = text.get(line_start..line_end).unwrap_or_default();
+                group_with(title, name, (line, start.line as usize), from - line_start..to - line_start, label)
+            }
         }
         (Some(_), None) => title.element(annotate_snippets::Origin::path(name)),
         (None, _) => Group::with_title(title),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ephor_expr::Str;
 use rustc_hash::FxHashMap;
 
-use crate::compile::{Body, CompiledRule, Program};
+use crate::compile::{Body, CompiledRule, POLICIES_GROUP, Program};
 use crate::matching::KindSelector;
 use crate::outcome::Phase;
 use crate::review::Review;
@@ -84,9 +84,12 @@ impl PolicySet {
     }
 
     /// The rules of a phase that can match what a review is about, in order of evaluation.
+    ///
+    /// A namespaced policy judges and changes no policies, exceptions and the like: one that denies everything could not
+    /// be deleted again, not even by an administrator, and would deny Ephor the writing of its status.
     pub fn candidates(&self, phase: Phase, review: &Review, out: &mut Vec<RuleRef>) {
         out.clear();
-        let own = self.namespaced.get(&review.namespace);
+        let own = self.namespaced.get(&review.namespace).filter(|_| !is_own_group(&review.gvk.group));
         for index in [Some(&self.cluster), own].into_iter().flatten() {
             if let Some(by_kind) = index.get(slot(phase)) {
                 out.extend_from_slice(&by_kind.any);
@@ -103,6 +106,11 @@ impl PolicySet {
         out.sort_unstable();
         out.dedup();
     }
+}
+
+/// Whether the kinds of a group are Ephor's.
+fn is_own_group(group: &str) -> bool {
+    matches!(group, "kyverno.io" | POLICIES_GROUP)
 }
 
 /// The kinds that a rule can match; `None` for any.
@@ -146,6 +154,30 @@ mod tests {
 
     use super::*;
     use crate::compile::compile;
+
+    #[test]
+    fn a_namespaced_policy_judges_no_policies() {
+        let spec = "spec: {validations: [{expression: 'false'}], matchConstraints: {resourceRules: [{apiGroups: ['*'], \
+                    apiVersions: ['*'], operations: ['*'], resources: ['*']}]}}";
+        let program = |kind: &str, metadata: &str| {
+            let text = format!("{{apiVersion: policies.kyverno.io/v1, kind: {kind}, metadata: {metadata}, {spec}}}");
+            Arc::new(compile(&parse_value(&text).unwrap()).program.unwrap())
+        };
+        let set = PolicySet::new(vec![
+            program("NamespacedValidatingPolicy", "{name: lock, namespace: a}"),
+            program("ValidatingPolicy", "{name: all}"),
+        ]);
+        let found = |api_version: &str, kind: &str| {
+            let text = format!("{{apiVersion: {api_version}, kind: {kind}, metadata: {{name: x, namespace: a}}}}");
+            let review = Review::of_object(parse_value(&text).unwrap(), jiff::Timestamp::UNIX_EPOCH);
+            let mut found = Vec::new();
+            set.candidates(Phase::Validate, &review, &mut found);
+            found.iter().map(|at| set.programs()[at.policy as usize].id.name.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(found("v1", "ConfigMap"), ["lock", "all"]);
+        assert_eq!(found("kyverno.io/v1", "Policy"), ["all"]);
+        assert_eq!(found("policies.kyverno.io/v1", "NamespacedValidatingPolicy"), ["all"]);
+    }
 
     #[test]
     fn rules_that_name_resources_are_found_by_them() {

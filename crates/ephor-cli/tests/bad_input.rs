@@ -507,3 +507,24 @@ fn pipes_in_a_directory_of_a_stranger_are_not_waited_for() {
     let state = ephor(directory.path(), &["sandbox", "--state", "/dev/zero"], b"");
     assert!(state.code != Some(0) && state.output.contains("not a regular file"), "{}", state.output);
 }
+
+/// With a look at the document for each finding, the second one takes minutes.
+#[test]
+fn many_findings_in_one_document_are_told_at_once() {
+    let directory = TempDir::new().unwrap();
+    let variables = vec!["{name: a, expression: '1'}"; 4_000];
+    for (separator, quoted) in [(",\n", true), (",", false)] {
+        let text = format!(
+            "{{apiVersion: policies.kyverno.io/v1, kind: ValidatingPolicy, metadata: {{name: p}}, spec: {{matchConstraints: \
+             {{resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}}]}}, \
+             validations: [{{expression: 'true'}}], variables: [{}]}}}}\n",
+            variables.join(separator)
+        );
+        std::fs::write(directory.path().join("policy.yaml"), text).unwrap();
+        let run = ephor(directory.path(), &["check", "policy.yaml"], b"");
+        assert_eq!(run.code, Some(1));
+        assert!(run.output.contains("spec.variables[3999].name"));
+        assert_eq!(run.output.contains("| {name: a"), quoted);
+        assert!(run.output.len() < 2 << 20, "{} bytes", run.output.len());
+    }
+}

@@ -93,6 +93,19 @@ fn a_rule_that_looks_at_the_user_asks_for_one() {
     }
 }
 
+#[test]
+fn a_subresource_and_its_name_are_part_of_the_request() {
+    let directory = TempDir::new().unwrap();
+    std::fs::write(directory.path().join("pod.yaml"), "{apiVersion: v1, kind: Pod, metadata: {name: p}}").unwrap();
+    let policy = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {background: false, rules: [{name: r, match: \
+                  {any: [{resources: {kinds: [Pod/exec]}}]}, validate: {message: denied, deny: {conditions: {all: [{key: \
+                  '{{ request.name }}/{{ request.subResource }}', operator: Equals, value: p/exec}]}}}}]}}";
+    std::fs::write(directory.path().join("policy.yaml"), policy).unwrap();
+    let (code, text) = explain(directory.path(), &["--operation", "CONNECT", "--subresource", "exec"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(!text.contains("Unknown key"), "{text}");
+}
+
 const CEL: &str = "apiVersion: kyverno.io/v1
 kind: ClusterPolicy
 metadata: {name: c, annotations: {pod-policies.kyverno.io/autogen-controllers: none}}

@@ -44,6 +44,9 @@ const MAX_PATTERN: usize = 64 << 10;
 /// How many expressions a [`RegexCache`] keeps.
 const KEPT: usize = 16;
 
+/// How many bytes they take together, unless one alone takes more.
+const KEPT_BYTES: usize = 4 << 20;
+
 /// A compiled expression, and how much work a search with it can be.
 #[derive(Debug, Clone)]
 pub struct GoRegex {
@@ -139,10 +142,17 @@ impl RegexCache {
         }
         let regex = Arc::new(compile_within(pattern, budget)?);
         let mut kept = self.0.borrow_mut();
-        if kept.len() >= KEPT {
+        while kept.len() >= KEPT
+            || !kept.is_empty() && kept.iter().map(|(_, kept)| bytes(kept)).sum::<usize>() + bytes(&regex) > KEPT_BYTES
+        {
             kept.remove(0);
         }
         kept.push((Str::new(pattern), Arc::clone(&regex)));
         Ok(regex)
     }
+}
+
+/// The most that a compiled expression takes.
+fn bytes(regex: &CompiledRegex) -> usize {
+    regex.as_ref().as_ref().map_or(0, |regex| usize::try_from(regex.weight).unwrap_or(usize::MAX)) * SIZE_LIMITS[0]
 }

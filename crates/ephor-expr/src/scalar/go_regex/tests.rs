@@ -165,3 +165,13 @@ proptest! {
         let _ = replace_all(&compile("(a)|(?P<x>b)").unwrap(), &text, &template);
     }
 }
+
+#[test]
+fn an_evaluation_keeps_few_large_expressions() {
+    let (cache, budget) = (RegexCache::default(), Budget::new(u64::MAX, 0));
+    for number in 0..KEPT {
+        cache.get(&format!("{number}(a{{900}})(b{{900}})"), &budget).unwrap();
+    }
+    let kept: usize = cache.0.borrow().iter().map(|(_, regex)| bytes(regex)).sum();
+    assert!(kept <= KEPT_BYTES && !cache.0.borrow().is_empty(), "{kept}");
+}

@@ -7,7 +7,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use ephor_engine::exceptions::ExceptionSet;
-use ephor_expr::Str;
+use ephor_expr::{Str, Value};
 use ephor_runtime::events::{Action, Component, Event, Reason as EventReason};
 use ephor_runtime::lease::LostLease;
 use ephor_runtime::poison::PoisonMutex;
@@ -278,27 +278,35 @@ impl Controller {
 
     fn write_status(&self, policy: &ScheduledPolicy, status: &RunStatus, now: Moment) -> Result<(), LostLease> {
         let of_cel = policy.key.kind.is_of_cel();
-        let change = |before: &ephor_expr::Value| status.after(before, of_cel, timestamp(now));
+        self.put_status(policy, |before| status.after(before, of_cel, timestamp(now)))
+    }
+
+    fn put_status(&self, policy: &ScheduledPolicy, change: impl Fn(&Value) -> Value) -> Result<(), LostLease> {
         if let Err(error) = self.0.writer.status(&policy.key, &policy.reference.uid, change)? {
             tracing::warn!(policy = %policy.key, %error, "the status of a cleanup policy cannot be written");
         }
         Ok(())
     }
 
-    /// Tells of policies that cannot be carried out, each once for each generation.
-    pub fn tell_of_broken(&self, told: &mut BTreeMap<Key, (Str, i64)>, now: Moment) {
-        let broken: Vec<Arc<ScheduledPolicy>> = {
+    /// Tells of each policy, once for each generation, whether it can be carried out.
+    pub fn tell_of_policies(&self, told: &mut BTreeMap<Key, (Str, i64)>, now: Moment) {
+        let policies: Vec<Arc<ScheduledPolicy>> = {
             let state = self.lock();
             told.retain(|key, _| state.policies.contains_key(key));
-            let policies = state.policies.values().map(|entry| &entry.policy);
-            policies.filter(|policy| policy.body.is_err()).cloned().collect()
+            state.policies.values().map(|entry| Arc::clone(&entry.policy)).collect()
         };
-        for policy in broken {
-            let Err(why) = &policy.body else { continue };
+        for policy in policies {
             let seen = (policy.reference.uid.clone(), policy.generation);
             if told.insert(policy.key.clone(), seen.clone()) == Some(seen) {
                 continue;
             }
+            let Err(why) = &policy.body else {
+                let ready = |before: &Value| RunStatus::ready(before, policy.generation);
+                if policy.key.kind.is_of_cel() && self.put_status(&policy, ready).is_err() {
+                    return;
+                }
+                continue;
+            };
             self.0.env.events.record([Event {
                 regarding: policy.reference.clone(),
                 related: None,

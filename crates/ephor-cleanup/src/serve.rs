@@ -67,8 +67,8 @@ const WORKERS: usize = 3;
 const TTL_WORKERS: usize = 4;
 /// How long a thread sleeps at most before it looks at its stop signal.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// How often it is looked for policies that cannot be carried out.
-const BROKEN_INTERVAL: Duration = Duration::from_secs(2);
+/// How often policies are looked through for those that have not been told whether they are carried out.
+const TELLING_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Takes part in the election until `stop`, and cleans up while leading.
 pub fn run(cleanup: &Cleanup, stop: &CancellationToken) {
@@ -135,12 +135,12 @@ pub fn lead(cleanup: &Cleanup, term: &Term) {
         let lifetimes = lifetimes.clone();
         spawn_worker(format!("lifetimes {number}"), &timers, &stop, move || lifetimes.step(now()));
     }
-    threads::spawn("broken cleanup policies", threads::SMALL, &stop, {
+    threads::spawn("cleanup statuses", threads::SMALL, &stop, {
         let (controller, stop) = (controller, stop.clone());
         move || {
             let mut told = BTreeMap::new();
-            while !stop.wait(BROKEN_INTERVAL) {
-                controller.tell_of_broken(&mut told, now());
+            while !stop.wait(TELLING_INTERVAL) {
+                controller.tell_of_policies(&mut told, now());
             }
         }
     });

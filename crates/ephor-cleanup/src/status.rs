@@ -63,17 +63,35 @@ impl RunStatus {
             status.insert("lastExecutionTime", time(ran));
         }
         if of_cel {
+            let is_ready = self.reason.status() == "True";
             let mut block = status.get("conditionStatus").and_then(Value::as_object).cloned().unwrap_or_default();
             if let Some(conditions) = self.conditions(block.get("conditions"), now) {
                 block.insert("conditions", conditions);
-                if block.get("message").is_none_or(Value::is_null) {
-                    block.insert("message", "");
-                }
-                status.insert("conditionStatus", Value::object(block));
             }
+            block.insert("ready", is_ready);
+            block.insert("message", if is_ready { Str::default() } else { self.message.clone() });
+            status.insert("conditionStatus", Value::object(block));
         } else if let Some(conditions) = self.conditions(status.get("conditions"), now) {
             status.insert("conditions", conditions);
         }
+        Value::object(status)
+    }
+
+    /// The status after `before` of a policy of `policies.kyverno.io` that is carried out: it is ready before its first
+    /// run. What the last run of this `generation` said stays.
+    pub fn ready(before: &Value, generation: i64) -> Value {
+        let mut status = before.as_object().cloned().unwrap_or_default();
+        let mut block = status.get("conditionStatus").and_then(Value::as_object).cloned().unwrap_or_default();
+        let conditions = block.get("conditions").and_then(Value::as_array).unwrap_or_default();
+        let ours = conditions.iter().find(|condition| condition.str_at(&["type"]) == Some(CONDITION));
+        let is_said =
+            ours.is_some_and(|ours| ours.get("observedGeneration").and_then(Value::as_i64) == Some(generation));
+        if is_said && block.contains_key("ready") {
+            return before.clone();
+        }
+        block.insert("ready", true);
+        block.insert("message", "");
+        status.insert("conditionStatus", Value::object(block));
         Value::object(status)
     }
 
@@ -125,5 +143,23 @@ mod tests {
         assert_eq!(condition(&well).str_at(&["lastTransitionTime"]), Some("1970-01-01T00:04:01Z"));
         let of_cel = run(Reason::Audited, 60).after(&Value::Null, true, at(61));
         assert!(of_cel.at(&["conditionStatus", "conditions"]).is_some() && of_cel.get("conditions").is_none());
+    }
+
+    #[test]
+    fn a_policy_of_cel_says_whether_it_is_ready() {
+        let shown = |status: &Value| {
+            let block = status.get("conditionStatus").unwrap();
+            (block.get("ready").and_then(Value::as_bool).unwrap(), block.str_at(&["message"]).unwrap().to_owned())
+        };
+        let ready = RunStatus::ready(&Value::Null, 1);
+        assert_eq!(shown(&ready), (true, String::new()));
+        let now = Timestamp::UNIX_EPOCH;
+        let run = |reason| RunStatus { ran: Some(now), reason, message: "m".into(), generation: 1 };
+        let failed = run(Reason::Failed).after(&ready, true, now);
+        assert_eq!(shown(&failed), (false, "m".to_owned()));
+        // Another leader looks at it; then its author changes it.
+        assert_eq!(RunStatus::ready(&failed, 1), failed);
+        assert_eq!(shown(&RunStatus::ready(&failed, 2)), (true, String::new()));
+        assert_eq!(shown(&run(Reason::Succeeded).after(&failed, true, now)), (true, String::new()));
     }
 }

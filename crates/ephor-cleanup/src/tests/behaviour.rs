@@ -41,7 +41,12 @@ fn condition(status: &Value, keys: &[&str]) -> Option<(String, String)> {
 
 #[test]
 fn what_a_policy_selects_goes_on_time_and_nothing_else() {
-    for (policy, kind) in [(cluster_policy(""), CLUSTER), (deleting("DeletingPolicy", ""), DELETING)] {
+    let ran = r#""lastExecutionTime":"2026-01-01T00:10:00Z""#;
+    let ready = r#""conditionStatus":{"message":"","ready":true}"#;
+    for (policy, kind, shown) in [
+        (cluster_policy(""), CLUSTER, format!("{{{ran}}}")),
+        (deleting("DeletingPolicy", ""), DELETING, format!("{{{ready},{ran}}}")),
+    ] {
         let mut harness = Harness::new();
         for (namespace, name, metadata) in
             [("a", "one", DUE), ("b", "two", DUE), ("a", "other", "labels: {}"), ("kube-system", "hidden", DUE)]
@@ -55,7 +60,7 @@ fn what_a_policy_selects_goes_on_time_and_nothing_else() {
         harness.pass(1);
         assert_eq!(harness.take_deleted(), ["one", "two"], "it is 00:10");
         assert!(harness.has("a", "other") && harness.has("kube-system", "hidden"));
-        assert_eq!(status(&harness, kind).to_json(), r#"{"lastExecutionTime":"2026-01-01T00:10:00Z"}"#);
+        assert_eq!(status(&harness, kind).to_json(), shown);
         // The new status arrives, and changes nothing; what comes later waits for the next time.
         harness.config_map("a", "later", DUE);
         harness.observe();

@@ -23,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_mins(15);
 /// How many Pods a client sends to the webhook at once, to be judged and not stored.
 const PODS: usize = 50;
 
-/// Measures `objects` ConfigMaps whose time comes in one second, with admission of Pods beside.
+/// Measures `objects` `ConfigMap`s whose time comes in one second, with admission of Pods beside.
 pub(super) fn due_at_once(objects: usize) -> Result<()> {
     let plane = plane()?;
     let mut roles = Vec::new();

@@ -9,6 +9,8 @@ use super::known::{Difference, KNOWN, Known};
 
 /// How many levels a text from elsewhere may have at most.
 const MAX_LEVELS: usize = 80;
+/// How long it may be: `in` is an operator as well.
+const MAX_LENGTH: usize = 1_000;
 
 /// What came of comparing both engines.
 pub(crate) enum Judged {
@@ -45,7 +47,7 @@ pub(crate) fn judge(engines: &Engines, case: &Case) -> Judged {
 /// engine has, or be wrong, and the second engine does not check its types.
 pub(crate) fn judge_text(engines: &Engines, text: &str) -> Option<Judged> {
     // The stack of the second engine has no bound, and takes one level for each operator and parenthesis.
-    if text.chars().filter(char::is_ascii_punctuation).count() > MAX_LEVELS {
+    if text.len() > MAX_LENGTH || text.chars().filter(char::is_ascii_punctuation).count() > MAX_LEVELS {
         return None;
     }
     let case = generate::text(text);

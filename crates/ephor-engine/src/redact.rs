@@ -91,6 +91,8 @@ impl Redactor {
                     self.values.extend([text, text.trim()].map(Str::new));
                     // Messages may also quote one line of a value.
                     self.values.extend(text.lines().map(str::trim).filter(|line| line.len() >= TELLING).map(Str::new));
+                    // Characters that no one sees are written in many ways, the texts between them in one.
+                    self.values.extend(text.split(is_unseen).filter(|part| part.len() >= TELLING).map(Str::new));
                 }
             }
         }
@@ -121,18 +123,17 @@ impl Redactor {
             if shown.contains(value.as_str()) {
                 shown = Cow::Owned(shown.replace(value.as_str(), REDACTED));
             }
-            // Inside JSON and in errors the value is written with escapes.
+            // Inside JSON and in errors the value is written with escapes, and JSON may stand in JSON.
             if value.chars().all(is_written_as_it_is) {
                 continue;
             }
-            for quoted in [
-                Value::from(value.clone()).to_json(),
-                format!("{value:?}"),
-                value.escape_debug().to_string(),
-                duration::quote(value),
-            ] {
-                let quoted = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(&quoted);
-                if quoted != value.as_str() && shown.contains(quoted) {
+            let json = |text: &str| inner(&Value::from(text).to_json()).to_owned();
+            let once = [json(value), inner(&format!("{value:?}")).to_owned(), value.escape_debug().to_string()];
+            let once = once.into_iter().chain([inner(&duration::quote(value)).to_owned()]);
+            let mut quoted: Vec<String> = once.flat_map(|once| [json(&json(&once)), json(&once), once]).collect();
+            quoted.dedup();
+            for quoted in quoted.iter().filter(|quoted| *quoted != value.as_str()) {
+                if shown.contains(quoted) {
                     shown = Cow::Owned(shown.replace(quoted, REDACTED));
                 }
             }
@@ -161,6 +162,16 @@ impl Redactor {
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
+}
+
+/// What stands between the quotes of a quoted text.
+fn inner(quoted: &str) -> &str {
+    quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(quoted)
+}
+
+/// Whether a character is shown as nothing or as space.
+fn is_unseen(c: char) -> bool {
+    c.is_control() || (!c.is_ascii() && !c.is_alphanumeric())
 }
 
 /// Whether no kind of quoting writes the character in another way.
@@ -218,6 +229,22 @@ mod tests {
                 format!("in JSON {}", Value::from(secret).to_json()),
             ] {
                 assert!(!redactor.text(&text).contains("Zq9"), "{text}: {}", redactor.text(&text));
+            }
+        }
+    }
+
+    #[test]
+    fn values_are_hidden_in_json_that_stands_in_json() {
+        for secret in
+            ["Zq9my\tWx7val", "Zq9my\"Wx7val", "Zq9my\\Wx7val", "Zq9my<Wx7val", "Zq9my\u{2028}Wx7val", "Zq9my\u{7}Wx7"]
+        {
+            let mut redactor = Redactor::default();
+            redactor.learn(&Value::from([("stringData", Value::from([("k", Value::from(secret))]))]));
+            let mut text = secret.to_owned();
+            for _ in 0..3 {
+                text = Value::from(text).to_json();
+                let shown = redactor.text(&text);
+                assert!(!shown.contains("Zq9") && !shown.contains("Wx7"), "{text}: {shown}");
             }
         }
     }

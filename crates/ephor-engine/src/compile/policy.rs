@@ -70,14 +70,33 @@ impl PolicyDescription {
     }
 }
 
-/// The most values in the `spec` of a policy. Each takes some kilobytes once it is compiled and expanded, in every role;
-/// the largest policies that people publish have 300.
-const MAX_VALUES: usize = 20_000;
+/// What the `spec` of a policy may hold. Each value takes some kilobytes once it is compiled and expanded, in every role;
+/// the largest policies that people publish have 300 values.
+struct SizeLimit {
+    values: usize,
+    /// Of the values in memory, uncompiled.
+    bytes: usize,
+}
+
+const OF_CLUSTER: SizeLimit = SizeLimit { values: 20_000, bytes: usize::MAX };
+/// The owner of a namespace is trusted with less.
+const OF_NAMESPACE: SizeLimit = SizeLimit { values: 2_000, bytes: 256 << 10 };
+
+/// Why a policy is too large, if it is.
+fn too_large(document: &Value) -> Option<String> {
+    let spec = document.get("spec")?;
+    let kind = document.str_at(&["kind"]).unwrap_or_default();
+    let limit = if kind == "Policy" || kind.starts_with("Namespaced") { OF_NAMESPACE } else { OF_CLUSTER };
+    if spec.has_more_values_than(limit.values) {
+        return Some(format!("the policy is too large: it holds more than {} values", limit.values));
+    }
+    let bytes = limit.bytes;
+    (spec.memory() > bytes).then(|| format!("the policy is too large: it takes more than {} KiB", bytes >> 10))
+}
 
 /// Compiles a document of `kyverno.io` (`ClusterPolicy`, `Policy`) or of `policies.kyverno.io`.
 pub fn compile(document: &Value) -> Compiled {
-    if document.get("spec").is_some_and(|spec| spec.has_more_values_than(MAX_VALUES)) {
-        let text = format!("the policy is too large: it holds more than {MAX_VALUES} values");
+    if let Some(text) = too_large(document) {
         let finding = Diagnostic::error("policy-too-large", Path::root().keys(&["spec"]), text);
         return Compiled::refused(vec![finding.with_help("divide its rules among several policies")]);
     }

@@ -10,7 +10,7 @@ fn said(variables: usize, reads: &str) -> Vec<String> {
         format!("{{name: v{i}, expression: '{expression}'}}")
     }));
     let policy = value(&format!(
-        "{{apiVersion: policies.kyverno.io/v1, kind: NamespacedValidatingPolicy, metadata: {{name: p, namespace: d}}, \
+        "{{apiVersion: policies.kyverno.io/v1, kind: ValidatingPolicy, metadata: {{name: p}}, \
          spec: {{variables: [{}], validations: [{{expression: 'variables.v{} != null'}}], matchConstraints: \
          {{resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}}]}}}}}}",
         list.join(", "),

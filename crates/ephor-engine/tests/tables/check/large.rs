@@ -100,12 +100,26 @@ fn many_rules_names_and_entries_are_looked_through_once() {
 
 #[test]
 fn a_policy_of_very_many_values_is_refused() {
-    let rules = |count: usize| {
-        let each =
-            |i| format!("{{name: r{i}, match: {{any: [{{resources: {{kinds: [Pod]}}}}]}}, validate: {{deny: {{}}}}}}");
-        of_rules(&(0..count).map(each).collect::<Vec<_>>())
+    let code = |kind: &str, count: usize, message: &str| {
+        let each = |i| {
+            format!(
+                "{{name: r{i}, match: {{any: [{{resources: {{kinds: [Pod]}}}}]}}, validate: {{message: '{message}', deny: {{}}}}}}"
+            )
+        };
+        let rules: Vec<_> = (0..count).map(each).collect();
+        let namespace = if kind == "Policy" { ", namespace: a" } else { "" };
+        let text = format!(
+            "{{apiVersion: kyverno.io/v1, kind: {kind}, metadata: {{name: p{namespace}}}, spec: {{rules: [{}]}}}}",
+            rules.join(", ")
+        );
+        let findings = compile(&value(&text)).findings;
+        findings.first().map(|finding| finding.code)
     };
-    let code = |count| compile(&rules(count)).findings.first().map(|finding| finding.code);
-    assert_eq!(code(1_000), None);
-    assert_eq!(code(9_000), Some("policy-too-large"));
+    let (none, refused) = (None, Some("policy-too-large"));
+    assert_eq!(code("ClusterPolicy", 1_000, "m"), none);
+    assert_eq!(code("ClusterPolicy", 9_000, "m"), refused);
+    assert_eq!(code("Policy", 100, "m"), none);
+    assert_eq!(code("Policy", 300, "m"), refused);
+    assert_eq!(code("ClusterPolicy", 10, &"m".repeat(50_000)), none);
+    assert_eq!(code("Policy", 10, &"m".repeat(50_000)), refused);
 }

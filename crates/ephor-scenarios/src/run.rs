@@ -2,6 +2,7 @@
 //!
 //! What a scenario makes is not taken away here: the place it runs in is swept afterwards ([`crate::sweep`]).
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -73,7 +74,12 @@ pub(crate) struct Run<'a> {
     configured: Configured,
     step_timeouts: Timeouts,
     step_templating: Option<bool>,
+    /// Whether something was applied that works by a schedule.
+    scheduled: Cell<bool>,
 }
+
+/// The least patience with what works by a schedule: the shortest schedule is a minute.
+const SCHEDULE: Duration = Duration::from_secs(75);
 
 /// What a timeout is for.
 #[derive(Clone, Copy, Debug)]
@@ -130,6 +136,7 @@ impl<'a> Run<'a> {
             configured: Configured::of(&scenario.directory),
             step_timeouts: Timeouts::default(),
             step_templating: None,
+            scheduled: Cell::new(false),
         };
         run.ensure_namespace()?;
         run.bind(&scenario.spec.bindings)?;
@@ -307,6 +314,9 @@ impl<'a> Run<'a> {
         for path in matching_files(&self.scenario.directory.join(&file)) {
             documents.extend(crate::scenario::read_objects(&path).map_err(|error| error.to_string())?);
         }
+        if documents.iter().any(|document| document.at(&["spec", "schedule"]).is_some()) {
+            self.scheduled.set(true);
+        }
         if documents.is_empty() {
             return Err(format!("there is no object in {file}"));
         }
@@ -327,7 +337,8 @@ impl<'a> Run<'a> {
             }),
             None => patience.usual(),
         };
-        Ok(usual.min(self.place.patience))
+        let most = if self.scheduled.get() { self.place.patience.max(SCHEDULE) } else { self.place.patience };
+        Ok(usual.min(most))
     }
 }
 

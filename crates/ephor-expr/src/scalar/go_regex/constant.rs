@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{GoRegex, GoRegexError, GoRegexErrorKind, MAX_PATTERN, RegexCache, SIZE_LIMITS, build, translate};
+use super::{GoRegex, GoRegexError, RegexCache, compile_small};
 use crate::budget::{Budget, BudgetError};
 
 /// The largest compiled expression that is kept, in bytes.
@@ -19,15 +19,22 @@ const EACH: usize = 16 << 10;
 /// How many bytes those that are kept count for together.
 const MOST: usize = 48 << 20;
 
-/// What those that are kept count for now. Memory belongs to the process, so its bound does too.
-static KEPT: AtomicUsize = AtomicUsize::new(0);
+/// The room of the process. Memory belongs to the process, so its bound does too.
+static ROOM: Room = Room(AtomicUsize::new(0));
+
+/// What the expressions that are kept count for.
+#[derive(Debug)]
+struct Room(AtomicUsize);
 
 /// An expression that stands in a program.
 #[derive(Debug, Default)]
 pub struct ConstantRegex(OnceLock<Option<Kept>>);
 
 #[derive(Debug)]
-struct Kept(Result<GoRegex, GoRegexError>);
+struct Kept {
+    compiled: Result<GoRegex, GoRegexError>,
+    room: &'static Room,
+}
 
 impl ConstantRegex {
     /// Calls `then` with the compiled `pattern`, or with what is wrong with it. The pattern must be the same each time.
@@ -39,43 +46,32 @@ impl ConstantRegex {
         budget: &Budget,
         then: impl FnOnce(Result<&GoRegex, &GoRegexError>) -> T,
     ) -> Result<T, BudgetError> {
-        if let Some(kept) = self.0.get_or_init(|| Kept::of(pattern)) {
-            return Ok(then(kept.0.as_ref()));
+        match self.kept(pattern, &ROOM) {
+            Some(compiled) => Ok(then(compiled.as_ref())),
+            None => Ok(then(cache.get(pattern, budget)?.as_ref().as_ref())),
         }
-        Ok(then(cache.get(pattern, budget)?.as_ref().as_ref()))
+    }
+
+    /// What is kept, or can be kept from now on.
+    fn kept(&self, pattern: &str, room: &'static Room) -> Option<&Result<GoRegex, GoRegexError>> {
+        let keep = || {
+            let compiled = compile_small(pattern, MAX_KEPT).transpose()?;
+            room.take().then(|| Kept { compiled, room })
+        };
+        self.0.get_or_init(keep).as_ref().map(|kept| &kept.compiled)
     }
 }
 
-impl Kept {
-    fn of(pattern: &str) -> Option<Self> {
-        if pattern.len() > MAX_PATTERN {
-            return Self::counted(Err(GoRegexError::new(GoRegexErrorKind::Large, pattern)));
-        }
-        let translated = match translate::translate(pattern) {
-            Ok(translated) => translated,
-            Err(error) => return Self::counted(Err(error)),
-        };
-        for size in SIZE_LIMITS.into_iter().take_while(|size| *size <= MAX_KEPT) {
-            match build(&translated, size) {
-                Ok(Some(regex)) => return Self::counted(Ok(regex)),
-                Ok(None) => {}
-                Err(kind) => return Self::counted(Err(GoRegexError::new(kind, pattern))),
-            }
-        }
-        None
-    }
-
-    fn counted(compiled: Result<GoRegex, GoRegexError>) -> Option<Self> {
-        let room = KEPT.try_update(Ordering::Relaxed, Ordering::Relaxed, |kept| {
-            kept.checked_add(EACH).filter(|kept| *kept <= MOST)
-        });
-        room.is_ok().then(|| Self(compiled))
+impl Room {
+    fn take(&self) -> bool {
+        let more = |kept: usize| kept.checked_add(EACH).filter(|kept| *kept <= MOST);
+        self.0.try_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        KEPT.fetch_sub(EACH, Ordering::Relaxed);
+        self.room.0.fetch_sub(EACH, Ordering::Relaxed);
     }
 }
 
@@ -83,33 +79,41 @@ impl Drop for Kept {
 mod tests {
     use super::*;
 
-    fn kept(pattern: &str) -> bool {
-        let (constant, cache) = (ConstantRegex::default(), RegexCache::default());
-        let budget = Budget::new(u64::MAX, 0);
-        assert!(constant.with(pattern, &cache, &budget, |regex| regex.is_ok()).unwrap(), "{pattern}");
-        constant.0.get().unwrap().is_some()
-    }
-
     #[test]
     fn small_ones_are_kept_and_large_ones_are_compiled_again() {
+        static OWN: Room = Room(AtomicUsize::new(0));
+        let kept = |pattern: &str| {
+            ConstantRegex::default().kept(pattern, &OWN).map(|regex| assert!(regex.is_ok(), "{pattern}")).is_some()
+        };
         for pattern in
             ["a", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$", "^(a|b|c).*:v[0-9]{1,3}$"]
         {
             assert!(kept(pattern), "{pattern}");
         }
         assert!(!kept("(a{900})(b{900})"));
+        assert_eq!(OWN.0.load(Ordering::Relaxed), 0, "what is dropped gives its room back");
     }
 
     #[test]
     fn what_is_kept_has_a_bound_for_all_programs() {
+        // The room of the process is that of the tests beside this one, too.
+        static OWN: Room = Room(AtomicUsize::new(0));
         let constants: Vec<ConstantRegex> = (0..MOST / EACH + 10).map(|_| ConstantRegex::default()).collect();
+        let kept = |constant: &ConstantRegex| constant.kept("^a+$", &OWN).is_some();
+        assert_eq!(constants.iter().filter(|constant| kept(constant)).count(), MOST / EACH);
+        assert!(!constants.last().is_some_and(kept));
+    }
+
+    #[test]
+    fn one_that_is_not_kept_finds_the_same() {
         let (cache, budget) = (RegexCache::default(), Budget::new(u64::MAX, 0));
-        for constant in &constants {
-            assert!(constant.with("^a+$", &cache, &budget, |regex| regex.unwrap().is_match("aa")).unwrap());
+        for (pattern, text, found) in [("^a+$", "aa", true), ("^(a{900})(b{900})$", "aa", false)] {
+            let constant = ConstantRegex::default();
+            for _ in 0..2 {
+                let is_match = |regex: Result<&GoRegex, &GoRegexError>| regex.unwrap().is_match(text);
+                assert_eq!(constant.with(pattern, &cache, &budget, is_match).unwrap(), found);
+            }
         }
-        let is_kept = |constant: &&ConstantRegex| constant.0.get().unwrap().is_some();
-        assert!(constants.iter().filter(is_kept).count() <= MOST / EACH);
-        assert!(constants.iter().rev().take(5).all(|constant| !is_kept(&constant)));
     }
 
     #[test]

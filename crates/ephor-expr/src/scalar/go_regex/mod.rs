@@ -47,18 +47,20 @@ const KEPT: usize = 16;
 /// How many bytes they take together, unless one alone takes more.
 const KEPT_BYTES: usize = 4 << 20;
 
-/// A compiled expression, and how much work a search with it can be.
+/// A compiled expression, and how large it is.
 #[derive(Debug, Clone)]
 pub struct GoRegex {
     regex: Regex,
-    /// 1 for the smallest; in the worst case a search looks at all of the expression for every character.
-    weight: u64,
+    /// The first of [`SIZE_LIMITS`] that sufficed.
+    size: usize,
 }
 
 impl GoRegex {
-    /// What a search through `length` bytes counts for, in evaluation steps.
+    /// What a search through `length` bytes counts for, in evaluation steps: in the worst case it looks at all of the
+    /// expression for every character.
     pub fn cost(&self, length: usize) -> u64 {
-        1 + (length as u64).saturating_mul(self.weight) / 4
+        let weight = self.size / SIZE_LIMITS[0];
+        1 + (length as u64).saturating_mul(weight as u64) / 4
     }
 }
 
@@ -81,6 +83,27 @@ pub fn compile(pattern: &str) -> Result<GoRegex, GoRegexError> {
 
 /// [`compile()`] of an expression that anybody may have written: the work is charged before it is done.
 pub fn compile_within(pattern: &str, budget: &Budget) -> Result<Result<GoRegex, GoRegexError>, BudgetError> {
+    let large = || GoRegexError::new(GoRegexErrorKind::Large, pattern);
+    Ok(compile_up_to(usize::MAX, pattern, budget)?.and_then(|regex| regex.ok_or_else(large)))
+}
+
+/// Whether an expression is one, without the work of compiling one that takes much memory.
+pub fn check(pattern: &str) -> Result<(), GoRegexError> {
+    compile_small(pattern, SIZE_LIMITS[0]).map(drop)
+}
+
+/// Compiles an expression into at most `size` bytes, uncharged; `None` if it takes more.
+fn compile_small(pattern: &str, size: usize) -> Result<Option<GoRegex>, GoRegexError> {
+    let unbounded = Budget::new(u64::MAX, 0);
+    compile_up_to(size, pattern, &unbounded).unwrap_or(Ok(None))
+}
+
+/// Compiles an expression into at most `most` bytes; `None` if it takes more.
+fn compile_up_to(
+    most: usize,
+    pattern: &str,
+    budget: &Budget,
+) -> Result<Result<Option<GoRegex>, GoRegexError>, BudgetError> {
     let refused = |kind| Ok(Err(GoRegexError::new(kind, pattern)));
     if pattern.len() > MAX_PATTERN {
         return refused(GoRegexErrorKind::Large);
@@ -90,39 +113,21 @@ pub fn compile_within(pattern: &str, budget: &Budget) -> Result<Result<GoRegex, 
         Ok(translated) => translated,
         Err(error) => return Ok(Err(error)),
     };
-    for size in SIZE_LIMITS {
+    for size in SIZE_LIMITS.into_iter().take_while(|size| *size <= most) {
         budget.charge_steps(size as u64 / 64)?;
-        match build(&translated, size) {
-            Ok(Some(regex)) => return Ok(Ok(regex)),
-            Ok(None) => {}
-            Err(kind) => return refused(kind),
+        let mut builder = RegexBuilder::new(&translated);
+        builder.size_limit(size).nest_limit(NEST_LIMIT);
+        if size <= constant::MAX_KEPT {
+            builder.dfa_size_limit(constant::MAX_SEARCH);
+        }
+        match builder.build() {
+            Ok(regex) => return Ok(Ok(Some(GoRegex { regex, size }))),
+            Err(regex::Error::CompiledTooBig(_)) => {}
+            // Everything else was checked by the translation.
+            Err(_) => return refused(GoRegexErrorKind::NestingDepth),
         }
     }
-    refused(GoRegexErrorKind::Large)
-}
-
-/// Compiles a translated expression into at most `size` bytes; `None` if it takes more.
-fn build(translated: &str, size: usize) -> Result<Option<GoRegex>, GoRegexErrorKind> {
-    let mut builder = RegexBuilder::new(translated);
-    builder.size_limit(size).nest_limit(NEST_LIMIT);
-    if size <= constant::MAX_KEPT {
-        builder.dfa_size_limit(constant::MAX_SEARCH);
-    }
-    match builder.build() {
-        Ok(regex) => Ok(Some(GoRegex { regex, weight: (size / SIZE_LIMITS[0]) as u64 })),
-        Err(regex::Error::CompiledTooBig(_)) => Ok(None),
-        // Everything else was checked by the translation.
-        Err(_) => Err(GoRegexErrorKind::NestingDepth),
-    }
-}
-
-/// Whether an expression is one, without the work of compiling one that takes much memory.
-pub fn check(pattern: &str) -> Result<(), GoRegexError> {
-    let refused = |kind| GoRegexError::new(kind, pattern);
-    if pattern.len() > MAX_PATTERN {
-        return Err(refused(GoRegexErrorKind::Large));
-    }
-    build(&translate::translate(pattern)?, SIZE_LIMITS[0]).map(drop).map_err(refused)
+    Ok(Ok(None))
 }
 
 /// The expressions that one evaluation has compiled from data, so that a loop does not compile one again and again.
@@ -154,5 +159,5 @@ impl RegexCache {
 
 /// The most that a compiled expression takes.
 fn bytes(regex: &CompiledRegex) -> usize {
-    regex.as_ref().as_ref().map_or(0, |regex| usize::try_from(regex.weight).unwrap_or(usize::MAX)) * SIZE_LIMITS[0]
+    regex.as_ref().as_ref().map_or(0, |regex| regex.size)
 }

@@ -112,8 +112,11 @@ impl Redactor {
         if self.values.len().saturating_mul(text.len()) > MAX_LOOKED_AT {
             return Cow::Borrowed(REDACTED);
         }
+        // All other ways to write a value have a backslash in them.
+        let has_escapes = text.contains('\\');
         let mut shown = Cow::Borrowed(text);
-        for value in &self.values {
+        // However it is written, a value is not shorter than it is.
+        for value in self.values.iter().filter(|value| value.len() <= text.len()) {
             if value.len() < TELLING {
                 if shown.contains(value.as_str()) {
                     shown = Cow::Owned(replace_words(&shown, value));
@@ -123,16 +126,10 @@ impl Redactor {
             if shown.contains(value.as_str()) {
                 shown = Cow::Owned(shown.replace(value.as_str(), REDACTED));
             }
-            // Inside JSON and in errors the value is written with escapes, and JSON may stand in JSON.
-            if value.chars().all(is_written_as_it_is) {
+            if !has_escapes || value.chars().all(is_written_as_it_is) {
                 continue;
             }
-            let json = |text: &str| inner(&Value::from(text).to_json()).to_owned();
-            let once = [json(value), inner(&format!("{value:?}")).to_owned(), value.escape_debug().to_string()];
-            let once = once.into_iter().chain([inner(&duration::quote(value)).to_owned()]);
-            let mut quoted: Vec<String> = once.flat_map(|once| [json(&json(&once)), json(&once), once]).collect();
-            quoted.dedup();
-            for quoted in quoted.iter().filter(|quoted| *quoted != value.as_str()) {
+            for quoted in quoted(value).iter().filter(|quoted| *quoted != value.as_str()) {
                 if shown.contains(quoted) {
                     shown = Cow::Owned(shown.replace(quoted, REDACTED));
                 }
@@ -162,6 +159,20 @@ impl Redactor {
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
+}
+
+/// How JSON and errors write a value, and JSON that stands in JSON.
+fn quoted(value: &str) -> Vec<String> {
+    let json = |text: &str| inner(&Value::from(text).to_json()).to_owned();
+    let once = [
+        json(value),
+        inner(&format!("{value:?}")).to_owned(),
+        value.escape_debug().to_string(),
+        inner(&duration::quote(value)).to_owned(),
+    ];
+    let mut quoted: Vec<String> = once.into_iter().flat_map(|once| [json(&json(&once)), json(&once), once]).collect();
+    quoted.dedup();
+    quoted
 }
 
 /// What stands between the quotes of a quoted text.

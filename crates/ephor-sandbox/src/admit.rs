@@ -12,7 +12,7 @@ use ephor_cluster::admission::{Admission, Attributes, Mutated, Operation};
 use ephor_cluster::{ClusterError, MemoryCluster};
 use ephor_engine::cel::Matched;
 use ephor_engine::cleanup::ttl::TTL_LABEL;
-use ephor_engine::policy::FailurePolicy;
+use ephor_engine::policy::{FailurePolicy, is_own_group};
 use ephor_engine::rules::mutate::JsonPatch;
 use ephor_expr::Value;
 use ephor_expr::budget::Budget;
@@ -88,7 +88,7 @@ fn request(attributes: &Attributes) -> Result<AdmissionRequest, ClusterError> {
 
 /// Whether objects are of Ephor's own kinds, which are no resources of its policies.
 fn is_own_kind(attributes: &Attributes) -> bool {
-    matches!(attributes.resource.group.as_str(), "kyverno.io" | CEL_POLICIES)
+    is_own_group(&attributes.resource.group)
 }
 
 /// An answer as the API server takes it: warnings, or the refusal that the client sees.

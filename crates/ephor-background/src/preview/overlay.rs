@@ -11,7 +11,7 @@ use ephor_cluster::{
     Cluster, ClusterError, DeleteOptions, Deletion, Discovery, ErrorKind, List, ListQuery, Patch, PatchKind, Resource,
     Watch, WatchQuery, WriteOptions,
 };
-use ephor_engine::policy::ProgramKind;
+use ephor_engine::policy::{ProgramKind, is_own_group};
 use ephor_expr::{Str, Value};
 use ephor_runtime::content::set_meta;
 use ephor_runtime::kinds::GroupKind;
@@ -21,7 +21,6 @@ use ephor_runtime::watcher::StoreEvent;
 use super::Namespaces;
 use super::dry_run::{DryRun, Write};
 use crate::plan::ObjectId;
-use crate::writer::is_own_group;
 
 /// The annotation in which `kubectl apply` stores the applied manifest.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

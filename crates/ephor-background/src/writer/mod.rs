@@ -22,7 +22,6 @@ use ephor_expr::{Map, Str, Value};
 
 pub use policy::{Place, Writer};
 pub use records::Records;
-pub(crate) use records::is_own_group;
 pub use scope::{OutOfScope, WriteScope};
 
 use ephor_runtime::deadline::{Deadline, LargeEvaluations};

@@ -1,17 +1,10 @@
 //! Writes of the controller's own records: `UpdateRequest`s and the status of policies. No rule decides what they say.
 
 use ephor_cluster::{ClusterError, DeleteOptions, Resource, WriteOptions};
+use ephor_engine::policy::is_own_group;
 use ephor_expr::Value;
 
 use super::{Env, WriteError};
-
-/// The groups of policies and requests.
-const OWN_GROUPS: [&str; 2] = ["kyverno.io", "policies.kyverno.io"];
-
-/// Whether a group is one of policies and requests.
-pub(crate) fn is_own_group(group: &str) -> bool {
-    OWN_GROUPS.contains(&group)
-}
 
 /// Writes the controller's own records; see [`Env::records`].
 #[derive(Debug)]

@@ -7,14 +7,12 @@ use std::sync::Arc;
 
 use ephor_cluster::query::Filter;
 use ephor_cluster::{Cluster, ClusterError, Discovery, ListQuery, Resource, object};
+use ephor_engine::policy::is_own_group;
 use ephor_expr::Value;
 use ephor_expr::yaml::to_yaml;
 
 use super::policies::{LoadedPolicies, is_policy_kind, load_file};
 use crate::locate::SourceFile;
-
-/// The groups of policies. `policies.kyverno.io` has those that are not supported yet, and are refused by name.
-const GROUPS: [&str; 2] = ["kyverno.io", "policies.kyverno.io"];
 
 /// How many policies are read at once: they are long.
 const PAGE: usize = 100;
@@ -44,7 +42,7 @@ pub fn load_stored(cluster: &dyn Cluster, namespace: Option<&str>) -> Result<Loa
 /// The kinds of policies that the cluster serves, each in its preferred version, in the order of their names.
 fn policy_kinds(served: &Discovery) -> Vec<Resource> {
     let mut kinds: Vec<Resource> = Vec::new();
-    for resource in served.iter().filter(|r| GROUPS.contains(&r.group.as_str()) && r.stored) {
+    for resource in served.iter().filter(|r| is_own_group(&r.group) && r.stored) {
         let known = |k: &Resource| k.group == resource.group && k.kind == resource.kind;
         if is_policy_kind(&resource.kind) && !kinds.iter().any(known) {
             kinds.push(resource.clone());

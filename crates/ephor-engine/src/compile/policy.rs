@@ -70,35 +70,10 @@ impl PolicyDescription {
     }
 }
 
-/// What the `spec` of a policy may hold. Each value takes some kilobytes once it is compiled and expanded, in every role;
-/// the largest policies that people publish have 300 values.
-struct SizeLimit {
-    values: usize,
-    /// Of the values in memory, uncompiled.
-    bytes: usize,
-}
-
-const OF_CLUSTER: SizeLimit = SizeLimit { values: 20_000, bytes: usize::MAX };
-/// The owner of a namespace is trusted with less.
-const OF_NAMESPACE: SizeLimit = SizeLimit { values: 2_000, bytes: 256 << 10 };
-
-/// Why a policy is too large, if it is.
-fn too_large(document: &Value) -> Option<String> {
-    let spec = document.get("spec")?;
-    let kind = document.str_at(&["kind"]).unwrap_or_default();
-    let limit = if kind == "Policy" || kind.starts_with("Namespaced") { OF_NAMESPACE } else { OF_CLUSTER };
-    if spec.has_more_values_than(limit.values) {
-        return Some(format!("the policy is too large: it holds more than {} values", limit.values));
-    }
-    let bytes = limit.bytes;
-    (spec.memory() > bytes).then(|| format!("the policy is too large: it takes more than {} KiB", bytes >> 10))
-}
-
 /// Compiles a document of `kyverno.io` (`ClusterPolicy`, `Policy`) or of `policies.kyverno.io`.
 pub fn compile(document: &Value) -> Compiled {
-    if let Some(text) = too_large(document) {
-        let finding = Diagnostic::error("policy-too-large", Path::root().keys(&["spec"]), text);
-        return Compiled::refused(vec![finding.with_help("divide its rules among several policies")]);
+    if let Some(finding) = check::check_size(document) {
+        return Compiled::refused(vec![finding]);
     }
     let group = document.str_at(&["apiVersion"]).and_then(|version| version.split_once('/')).map(|(group, _)| group);
     if group == Some(POLICIES_GROUP) {

@@ -39,6 +39,11 @@ pub enum ProgramKind {
     NamespacedDeletingPolicy,
 }
 
+/// Whether a group is one of policies, exceptions and requests.
+pub fn is_own_group(group: &str) -> bool {
+    matches!(group, "kyverno.io" | "policies.kyverno.io")
+}
+
 impl ProgramKind {
     /// Whether it is an admission policy of Kubernetes.
     pub fn is_of_kubernetes(self) -> bool {

@@ -52,7 +52,7 @@ pub use generating::{
     GeneratingPolicy, GeneratingPolicySpec, Generation, GenerationEvaluation, GenerationTemplate, Interpolation,
 };
 pub use global_context::{GlobalApiCall, GlobalContextEntry, GlobalContextSpec, Projection, WatchedResource};
-pub use id::{PolicyId, ProgramKind};
+pub use id::{PolicyId, ProgramKind, is_own_group};
 pub use meta::Metadata;
 pub use mutate::{Mutate, MutateForEach, Order, Target};
 pub use mutating::{MutatingPolicy, MutatingPolicySpec, MutationAutogen, MutationEvaluation, TargetConstraints};

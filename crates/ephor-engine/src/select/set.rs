@@ -5,9 +5,10 @@ use std::sync::Arc;
 use ephor_expr::Str;
 use rustc_hash::FxHashMap;
 
-use crate::compile::{Body, CompiledRule, POLICIES_GROUP, Program};
+use crate::compile::{Body, CompiledRule, Program};
 use crate::matching::KindSelector;
 use crate::outcome::Phase;
+use crate::policy::is_own_group;
 use crate::review::Review;
 use crate::rules::admission::resource_of;
 
@@ -106,11 +107,6 @@ impl PolicySet {
         out.sort_unstable();
         out.dedup();
     }
-}
-
-/// Whether the kinds of a group are Ephor's.
-fn is_own_group(group: &str) -> bool {
-    matches!(group, "kyverno.io" | POLICIES_GROUP)
 }
 
 /// The kinds that a rule can match; `None` for any.

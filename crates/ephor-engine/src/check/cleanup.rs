@@ -3,6 +3,7 @@
 use ephor_expr::Value;
 use ephor_expr::value::{Path, decode};
 
+use super::size::check_size;
 use super::{bodies, context, selection, variables};
 use crate::compile::decode_finding;
 use crate::conditions::CompiledConditions;
@@ -14,6 +15,9 @@ use crate::scope::{AtBase, Compiler, Entry};
 
 /// Everything wrong with a cleanup policy's document.
 pub fn check_cleanup(document: &Value) -> Vec<Diagnostic> {
+    if let Some(finding) = check_size(document) {
+        return vec![finding];
+    }
     let cleanup: CleanupPolicy = match decode(document) {
         Ok(cleanup) => cleanup,
         Err(faults) => return faults.into_iter().map(decode_finding).collect(),

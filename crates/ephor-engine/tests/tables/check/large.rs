@@ -1,5 +1,6 @@
 //! Policies as long as an API server takes them: whoever may write one must not keep busy what reads all of them.
 
+use ephor_engine::cleanup::CleanupProgram;
 use ephor_engine::compile::compile;
 use ephor_engine::diagnostic::Diagnostic;
 use ephor_expr::Value;
@@ -122,4 +123,21 @@ fn a_policy_of_very_many_values_is_refused() {
     assert_eq!(code("Policy", 300, "m"), refused);
     assert_eq!(code("ClusterPolicy", 10, &"m".repeat(50_000)), none);
     assert_eq!(code("Policy", 10, &"m".repeat(50_000)), refused);
+}
+
+#[test]
+fn a_cleanup_policy_of_very_many_values_is_refused() {
+    let code = |kind: &str, count: usize| {
+        let conditions = vec!["{key: '{{ target.metadata.name }}', operator: Equals, value: a}"; count].join(", ");
+        let text = format!(
+            "{{apiVersion: kyverno.io/v2, kind: {kind}, metadata: {{name: p}}, spec: {{schedule: '0 0 * * *', match: {{any: \
+             [{{resources: {{kinds: [Pod]}}}}]}}, conditions: {{any: [{conditions}]}}}}}}"
+        );
+        CleanupProgram::compile(&value(&text)).err().map(|findings| findings[0].code)
+    };
+    let refused = Some("policy-too-large");
+    assert_eq!(code("CleanupPolicy", 100), None);
+    assert_eq!(code("CleanupPolicy", 1_000), refused);
+    assert_eq!(code("ClusterCleanupPolicy", 1_000), None);
+    assert_eq!(code("ClusterCleanupPolicy", 10_000), refused);
 }

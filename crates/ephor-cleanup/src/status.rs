@@ -64,13 +64,13 @@ impl RunStatus {
         }
         if of_cel {
             let is_ready = self.reason.status() == "True";
-            let mut block = status.get("conditionStatus").and_then(Value::as_object).cloned().unwrap_or_default();
+            let mut block = block_of(&status);
             if let Some(conditions) = self.conditions(block.get("conditions"), now) {
                 block.insert("conditions", conditions);
             }
             block.insert("ready", is_ready);
             block.insert("message", if is_ready { Str::default() } else { self.message.clone() });
-            status.insert("conditionStatus", Value::object(block));
+            status.insert("conditionStatus", block);
         } else if let Some(conditions) = self.conditions(status.get("conditions"), now) {
             status.insert("conditions", conditions);
         }
@@ -81,25 +81,24 @@ impl RunStatus {
     /// run. What the last run of this `generation` said stays.
     pub fn ready(before: &Value, generation: i64) -> Value {
         let mut status = before.as_object().cloned().unwrap_or_default();
-        let mut block = status.get("conditionStatus").and_then(Value::as_object).cloned().unwrap_or_default();
+        let mut block = block_of(&status);
         let conditions = block.get("conditions").and_then(Value::as_array).unwrap_or_default();
-        let ours = conditions.iter().find(|condition| condition.str_at(&["type"]) == Some(CONDITION));
-        let is_said =
-            ours.is_some_and(|ours| ours.get("observedGeneration").and_then(Value::as_i64) == Some(generation));
+        let is_said = conditions.iter().any(|condition| {
+            is_ours(condition) && condition.get("observedGeneration").and_then(Value::as_i64) == Some(generation)
+        });
         if is_said && block.contains_key("ready") {
             return before.clone();
         }
         block.insert("ready", true);
         block.insert("message", "");
-        status.insert("conditionStatus", Value::object(block));
+        status.insert("conditionStatus", block);
         Value::object(status)
     }
 
     /// The conditions with ours; `None` if nothing is to be said.
     fn conditions(&self, before: Option<&Value>, now: Timestamp) -> Option<Vec<Value>> {
-        let is_ours = |condition: &&Value| condition.str_at(&["type"]) == Some(CONDITION);
         let mut conditions = before.and_then(Value::as_array).unwrap_or_default().to_vec();
-        let old = conditions.iter().find(is_ours).cloned();
+        let old = conditions.iter().find(|condition| is_ours(condition)).cloned();
         if old.is_none() && self.reason == Reason::Succeeded {
             return None;
         }
@@ -113,10 +112,19 @@ impl RunStatus {
             (Str::new_static("lastTransitionTime"), since.map_or_else(|| time(now), Value::from)),
             (Str::new_static("observedGeneration"), Value::from(self.generation)),
         ]);
-        conditions.retain(|condition| !is_ours(&condition));
+        conditions.retain(|condition| !is_ours(condition));
         conditions.push(Value::object(condition));
         Some(conditions)
     }
+}
+
+/// Where the status of a policy of `policies.kyverno.io` says whether it is ready.
+fn block_of(status: &Map) -> Map {
+    status.get("conditionStatus").and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+fn is_ours(condition: &Value) -> bool {
+    condition.str_at(&["type"]) == Some(CONDITION)
 }
 
 fn time(at: Timestamp) -> Value {

@@ -1,8 +1,8 @@
 //! What a JSON text takes in memory once it is parsed, known before it is parsed.
 //!
-//! In: the bytes of a body, chunk by chunk. Out: an upper bound of the memory of its values and strings. Whoever sends
-//! a body chooses its shape, and a text of short objects takes fifty times its length, so a bound by bytes would bound
-//! nothing.
+//! In: the bytes of a body, chunk by chunk. Out: an upper bound of the memory of its values and strings. The sender
+//! chooses the shape of a body, and a text of short objects takes fifty times its length, so a bound by bytes would
+//! bound nothing.
 
 use ephor_expr::{Map, Str, Value};
 

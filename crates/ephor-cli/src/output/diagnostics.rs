@@ -36,7 +36,8 @@ pub fn full(finding: &Located, colour: bool) -> String {
             if line_end - line_start > MAX_QUOTED_LINE {
                 let column = head.get(line_start..).map_or(0, |before| before.chars().count()) + 1;
                 let place = annotate_snippets::Origin::path(name).line(start.line as usize).char_column(column);
-                title.element(place).element(Level::NOTE.message(label))
+                let group = title.element(place);
+                if label.is_empty() { group } else { group.element(Level::NOTE.message(label)) }
             } else {
                 let to = (end.offset as usize).clamp(from, line_end);
                 let to = if to == from { (from + 1).min(line_end) } else { to };

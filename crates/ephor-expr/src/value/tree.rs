@@ -58,43 +58,34 @@ impl Value {
         }
     }
 
-    /// Roughly how many bytes it takes in memory. What is shared with other values counts in each of them.
-    pub fn memory(&self) -> usize {
-        let mut bytes = 0;
+    /// Itself and all values within, at any depth, in no particular order. The stack is on the heap.
+    fn within(&self) -> impl Iterator<Item = &Value> {
         let mut rest = vec![self];
-        while let Some(value) = rest.pop() {
-            bytes += size_of::<Value>();
-            match value {
-                Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {}
-                Value::String(text) => bytes += heap(text),
-                Value::Array(items) => rest.extend(items.iter()),
-                Value::Object(map) => {
-                    for (key, value) in map.iter() {
-                        bytes += size_of::<Str>() + heap(key);
-                        rest.push(value);
-                    }
-                }
-            }
-        }
-        bytes
-    }
-
-    /// Whether it holds more than `most` values, itself and those within counted. No more than that many are looked at.
-    pub fn has_more_values_than(&self, most: usize) -> bool {
-        let mut rest = vec![self];
-        let mut count = 0;
-        while let Some(value) = rest.pop() {
-            count += 1;
-            if count + rest.len() > most {
-                return true;
-            }
+        std::iter::from_fn(move || {
+            let value = rest.pop()?;
             match value {
                 Value::Array(items) => rest.extend(items.iter()),
-                Value::Object(map) => rest.extend(map.iter().map(|(_, value)| value)),
+                Value::Object(map) => rest.extend(map.values()),
                 _ => {}
             }
-        }
-        false
+            Some(value)
+        })
+    }
+
+    /// Roughly how many bytes it takes in memory. What is shared with other values counts in each of them.
+    pub fn memory(&self) -> usize {
+        let heap = |text: &Str| if text.is_heap_allocated() { text.len() } else { 0 };
+        let own = |value: &Value| match value {
+            Value::String(text) => heap(text),
+            Value::Object(map) => map.keys().map(|key| size_of::<Str>() + heap(key)).sum(),
+            _ => 0,
+        };
+        self.within().map(|value| size_of::<Value>() + own(value)).sum()
+    }
+
+    /// Whether it holds more than `most` values, itself and those within counted.
+    pub fn has_more_values_than(&self, most: usize) -> bool {
+        self.within().nth(most).is_some()
     }
 
     /// Whether this is `null`.
@@ -190,10 +181,6 @@ impl Value {
     pub fn str_at(&self, keys: &[&str]) -> Option<&str> {
         self.at(keys)?.as_str()
     }
-}
-
-fn heap(text: &Str) -> usize {
-    if text.is_heap_allocated() { text.len() } else { 0 }
 }
 
 fn overlay(base: &Value, over: &Value, depth: usize) -> Value {

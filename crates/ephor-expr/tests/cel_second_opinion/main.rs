@@ -1,9 +1,9 @@
 //! A second opinion on CEL: expressions that both Ephor's CEL and the crate `cel-core` can evaluate have to be the same
 //! value, fail, or be rejected in both, but for disagreements that are listed with their reasons.
 //!
-//! Vectors say what Kubernetes' Go implementation makes of expressions that somebody thought of. Expressions here are
-//! made at random, so that parts meet that nobody thought of together. Of two engines that were written apart from each
-//! other, hardly both have the same fault.
+//! Vectors say what Kubernetes' Go implementation makes of chosen expressions. Expressions here are made at random, so
+//! they combine parts in ways that no author of a vector chose. The two engines were written independently, so both are
+//! unlikely to have the same fault.
 //!
 //! `cargo test` compares the same cases each time. With `PROPTEST_CASES=100000` set, as many others are compared.
 

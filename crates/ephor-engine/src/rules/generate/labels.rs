@@ -48,8 +48,8 @@ pub(super) fn mark_by_policy(object: &mut Value, policy: &PolicyId, trigger: &Va
     }
 }
 
-/// The labels of an object, without those that tie it to a rule: a copy of what a rule made is not that rule's, and
-/// nobody else says where an object comes from.
+/// The labels of an object, without those that tie it to a rule. A copy of what a rule made is not that rule's, and
+/// users cannot say where an object comes from.
 fn labels_of(object: &mut Value) -> Option<&mut Map> {
     let metadata = object.as_object_mut()?.entry("metadata");
     if metadata.as_object().is_none() {

@@ -188,7 +188,7 @@ pub struct RulePlace {
     pub optional_old: bool,
 }
 
-/// The libraries of Kubernetes where there is nobody whose rights could be asked for.
+/// The libraries of Kubernetes for expressions that belong to no request: they cannot check the rights of a user.
 fn without_authorizer() -> Vec<Library> {
     KUBERNETES.into_iter().filter(|library| library.name != library::KUBERNETES_AUTHORIZER.name).collect()
 }

@@ -2,7 +2,6 @@
 //!
 //! What a scenario makes is not taken away here: the place it runs in is swept afterwards ([`crate::sweep`]).
 
-use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -75,7 +74,7 @@ pub(crate) struct Run<'a> {
     step_timeouts: Timeouts,
     step_templating: Option<bool>,
     /// Whether something was applied that works by a schedule.
-    scheduled: Cell<bool>,
+    pub(crate) scheduled: bool,
 }
 
 /// The least patience with what works by a schedule: the shortest schedule is a minute.
@@ -136,7 +135,7 @@ impl<'a> Run<'a> {
             configured: Configured::of(&scenario.directory),
             step_timeouts: Timeouts::default(),
             step_templating: None,
-            scheduled: Cell::new(false),
+            scheduled: false,
         };
         run.ensure_namespace()?;
         run.bind(&scenario.spec.bindings)?;
@@ -314,9 +313,6 @@ impl<'a> Run<'a> {
         for path in matching_files(&self.scenario.directory.join(&file)) {
             documents.extend(crate::scenario::read_objects(&path).map_err(|error| error.to_string())?);
         }
-        if documents.iter().any(|document| document.at(&["spec", "schedule"]).is_some()) {
-            self.scheduled.set(true);
-        }
         if documents.is_empty() {
             return Err(format!("there is no object in {file}"));
         }
@@ -337,7 +333,7 @@ impl<'a> Run<'a> {
             }),
             None => patience.usual(),
         };
-        let most = if self.scheduled.get() { self.place.patience.max(SCHEDULE) } else { self.place.patience };
+        let most = if self.scheduled { self.place.patience.max(SCHEDULE) } else { self.place.patience };
         Ok(usual.min(most))
     }
 }

@@ -29,6 +29,7 @@ impl Run<'_> {
         let mut outputs = Vec::new();
         for document in self.documents(write.file.as_deref(), write.resource.as_ref())? {
             let document = if self.templating(write.template) { render(&document, &self.bindings) } else { document };
+            self.scheduled |= document.at(&["spec", "schedule"]).is_some();
             let mut written = Value::Null;
             // Reports the first unexpected result, not that of a retry.
             let mut done = None;

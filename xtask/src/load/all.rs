@@ -1,20 +1,16 @@
 //! What all roles in one process take, and how one of them alone compares.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
-use ephor_testbed::control_plane::free_port;
+use anyhow::{Context as _, Result};
 
-use super::process::{cpu, ephor, megabytes, plane};
-use super::reports::{NAMESPACES, POLICIES, REPORTS, created, pod};
+use super::process::{address, cpu, ephor, megabytes, plane};
+use super::reports::{POLICIES, REPORTS, create_pods, until};
 use super::test_env::{Role, count};
 use crate::say;
-
-const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Starts all roles, with more `flags`, the policies of the benchmark set and `pods` Pods.
 pub(super) fn all(pods: usize, flags: &[&str]) -> Result<()> {
@@ -26,30 +22,16 @@ pub(super) fn all(pods: usize, flags: &[&str]) -> Result<()> {
     fs::write(&file, installation.stdout)?;
     plane.ask(&["apply", "--server-side", "--force-conflicts", "-f", &file.to_string_lossy()])?;
     let kubeconfig = plane.service_account_kubeconfig("kyverno", account)?;
-    ensure!(Path::new(POLICIES).is_dir(), "{POLICIES} is not there");
-    plane.ask(&["apply", "-f", POLICIES])?;
-    let namespaces: Vec<String> = (0..NAMESPACES)
-        .map(|number| format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: ns{number}}}}}\n"))
-        .collect();
-    created(&plane, &namespaces)?;
-    let begun = Instant::now();
-    while plane.ask(&["get", "serviceaccounts", "-A", "-o", "name"])?.lines().count() <= NAMESPACES {
-        ensure!(begun.elapsed() < TIMEOUT, "a namespace has no account");
-        sleep(Duration::from_millis(100));
-    }
-    created(&plane, &(0..pods).map(pod).collect::<Vec<_>>())?;
+    plane.ask(&["apply", "-f", POLICIES]).context("the policies of the benchmark set")?;
+    create_pods(&plane, pods)?;
 
-    let port = free_port()?;
     let mut flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
-    flags.extend([format!("--serverIP=127.0.0.1:{port}"), format!("--webhookServerPort={port}")]);
+    flags.extend(address()?);
     let begun = Instant::now();
     let role = Role::start(&plane, "all", &kubeconfig, &flags)?;
     let reports = !flags.iter().any(|flag| flag.starts_with("--roles=") && !flag.contains("reports"));
-    while reports && !count(&plane, REPORTS).is_ok_and(|count| count >= pods) {
-        ensure!(begun.elapsed() < TIMEOUT, "not every Pod has a report");
-        sleep(Duration::from_millis(100));
-    }
     if reports {
+        until("every Pod has a report", || Ok(count(&plane, REPORTS).is_ok_and(|count| count >= pods)))?;
         say(&format!("every Pod has a report after {:.1} s", begun.elapsed().as_secs_f64()));
     }
     sleep(Duration::from_secs(30));

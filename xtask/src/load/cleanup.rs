@@ -6,16 +6,15 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
-use ephor_testbed::control_plane::free_port;
+use anyhow::{Context as _, Result, ensure};
 use jiff::Timestamp;
 
 use super::admission::enforced;
-use super::process::{Killed, cpu, megabytes, plane};
-use super::test_env::{Role, count, create};
+use super::process::{Killed, address, administrator, cpu, megabytes, plane};
+use super::reports::{POLICIES, created};
+use super::test_env::{Role, count};
 use crate::say;
 
-const ACCOUNTS: [&str; 2] = ["admission", "cleanup"];
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// How long creating the objects may take before their time comes, for each of them.
 const TIME_TO_CREATE: Duration = Duration::from_millis(12);
@@ -26,20 +25,11 @@ const PODS: usize = 50;
 /// Measures `objects` `ConfigMap`s whose time comes in one second, with admission of Pods beside.
 pub(super) fn due_at_once(objects: usize) -> Result<()> {
     let plane = plane()?;
-    let mut roles = Vec::new();
-    for name in ACCOUNTS {
-        let account = format!("kyverno-{name}-controller");
-        let kubeconfig = plane.service_account_kubeconfig("kyverno", &account)?;
-        let subject = format!("--serviceaccount=kyverno:{account}");
-        plane.ask(&["create", "clusterrolebinding", &account, "--clusterrole=cluster-admin", &subject])?;
-        let port = free_port()?;
-        let address = [format!("--serverIP=127.0.0.1:{port}"), format!("--webhookServerPort={port}")];
-        let flags = if name == "admission" { address.as_slice() } else { &[] };
-        roles.push(Role::start(&plane, name, &kubeconfig, flags)?);
-    }
-    let [admission, cleanup] = roles.as_slice() else { bail!("two roles run") };
+    let own = |name: &str| administrator(&plane, &format!("kyverno-{name}-controller"));
+    let admission = Role::start(&plane, "admission", &own("admission")?, &address()?)?;
+    let cleanup = Role::start(&plane, "cleanup", &own("cleanup")?, &[])?;
     let policies = plane.directory().join("policies");
-    enforced(Path::new("../shared/bench/policies"), &policies)?;
+    enforced(Path::new(POLICIES), &policies)?;
     let begun = Instant::now();
     while plane.ask(&["apply", "-f", &policies.to_string_lossy()]).is_err() {
         ensure!(begun.elapsed() < TIMEOUT, "the policies cannot be applied");
@@ -57,10 +47,8 @@ pub(super) fn due_at_once(objects: usize) -> Result<()> {
             )
         })
         .collect();
-    for mut creator in create(&plane, &documents)? {
-        ensure!(creator.wait()?.success(), "an object could not be created");
-    }
-    let left = Duration::try_from(due - Timestamp::now()).context("creating them took too long")?;
+    created(&plane, &documents)?;
+    ensure!(Timestamp::now() < due, "creating them took too long");
     say(&format!("{objects} ConfigMaps are there; cleanup takes {:.1} MB", megabytes(cleanup.pid(), "VmRSS")?));
     // What is there before anything is due stays.
     ensure!(count(&plane, CONFIG_MAPS)? >= objects, "an object went before its time");
@@ -70,12 +58,11 @@ pub(super) fn due_at_once(objects: usize) -> Result<()> {
     let pod = review.pointer("/request/object").context("the review is one of a Pod")?;
     let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": vec![pod; PODS]});
     fs::write(&pods, list.to_string())?;
-    let alone = reviews(&plane, &pods, admission, |elapsed| Ok(elapsed > Duration::from_secs(5)))?;
+    let alone = reviews(&plane, &pods, &admission, |elapsed| Ok(elapsed > Duration::from_secs(5)))?;
     say(&format!("admission alone: {alone}"));
-    sleep(left.saturating_sub(Duration::from_secs(5)));
     sleep(Duration::try_from(due - Timestamp::now()).unwrap_or_default());
     let (spent, begun) = (cpu(cleanup.pid())?, Instant::now());
-    let beside = reviews(&plane, &pods, admission, |elapsed| {
+    let beside = reviews(&plane, &pods, &admission, |elapsed| {
         ensure!(elapsed < TIMEOUT, "not all of them are deleted");
         // The root certificate stays.
         Ok(count(&plane, CONFIG_MAPS)? <= 1)

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Child;
 
 use anyhow::{Context as _, Result, ensure};
+use ephor_testbed::control_plane::free_port;
 use ephor_testbed::{ControlPlane, Options};
 
 /// The release binary.
@@ -42,6 +43,20 @@ pub(super) fn megabytes(pid: u32, what: &str) -> Result<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(':'));
     Ok(line.context("odd /proc/PID/status")?.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
+}
+
+/// A kubeconfig of an account of Ephor's namespace that may do everything.
+pub(super) fn administrator(plane: &ControlPlane, account: &str) -> Result<PathBuf> {
+    let kubeconfig = plane.service_account_kubeconfig("kyverno", account)?;
+    let subject = format!("--serviceaccount=kyverno:{account}");
+    plane.ask(&["create", "clusterrolebinding", account, "--clusterrole=cluster-admin", &subject])?;
+    Ok(kubeconfig)
+}
+
+/// The flags by which the API server reaches a process on this machine.
+pub(super) fn address() -> Result<[String; 2]> {
+    let port = free_port()?;
+    Ok([format!("--serverIP=127.0.0.1:{port}"), format!("--webhookServerPort={port}")])
 }
 
 /// A control plane that knows Ephor's kinds.

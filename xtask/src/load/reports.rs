@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use ephor_testbed::ControlPlane;
 use ephor_testbed::control_plane::free_port;
 
-use super::process::{cpu, megabytes, plane};
+use super::process::{administrator, cpu, megabytes, plane};
 use super::test_env::{Role, count, create, difference};
 use crate::say;
 
@@ -20,7 +20,7 @@ pub(super) const REPORTS: &str = "/apis/wgpolicyk8s.io/v1alpha2/policyreports";
 /// The flag that keeps reports in memory.
 const AGGREGATED: &str = "--reports-storage=aggregated";
 const ACCOUNT: &str = "kyverno-reports-controller";
-pub(super) const NAMESPACES: usize = 23;
+const NAMESPACES: usize = 23;
 /// How long one step may take.
 const TIMEOUT: Duration = Duration::from_mins(30);
 /// The interval of scans while nothing changes, and how long that is watched.
@@ -34,23 +34,9 @@ pub(super) fn reports(pods: usize, flags: &[&str]) -> Result<()> {
     if aggregated {
         flags.extend(aggregate(&plane)?);
     }
-    let kubeconfig = plane.service_account_kubeconfig("kyverno", ACCOUNT)?;
-    let subject = format!("--serviceaccount=kyverno:{ACCOUNT}");
-    plane.ask(&["create", "clusterrolebinding", ACCOUNT, "--clusterrole=cluster-admin", &subject])?;
+    let kubeconfig = administrator(&plane, ACCOUNT)?;
     plane.ask(&["apply", "-f", POLICIES]).context("the policies of the benchmark set")?;
-    let begun = Instant::now();
-    let namespaces: Vec<String> = (0..NAMESPACES)
-        .map(|number| format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: ns{number}}}}}\n"))
-        .collect();
-    created(&plane, &namespaces)?;
-    until("every namespace has its account", || {
-        let accounts = plane.ask(&["get", "serviceaccounts", "-A", "-o", "name"])?;
-        Ok(accounts.lines().count() > NAMESPACES)
-    })?;
-    let documents: Vec<String> = (0..pods).map(pod).collect();
-    let before = begun.elapsed();
-    created(&plane, &documents)?;
-    let bare = begun.elapsed().saturating_sub(before);
+    let bare = create_pods(&plane, pods)?;
     say(&format!("{pods} Pods in {:.1} s, without Ephor", bare.as_secs_f64()));
 
     let begun = Instant::now();
@@ -107,6 +93,22 @@ pub(super) fn reports(pods: usize, flags: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Creates the Pods in their namespaces; how long the Pods took.
+pub(super) fn create_pods(plane: &ControlPlane, pods: usize) -> Result<Duration> {
+    let namespaces: Vec<String> = (0..NAMESPACES)
+        .map(|number| format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: ns{number}}}}}\n"))
+        .collect();
+    created(plane, &namespaces)?;
+    until("every namespace has its account", || {
+        let accounts = plane.ask(&["get", "serviceaccounts", "-A", "-o", "name"])?;
+        Ok(accounts.lines().count() > NAMESPACES)
+    })?;
+    let documents: Vec<String> = (0..pods).map(pod).collect();
+    let begun = Instant::now();
+    created(plane, &documents)?;
+    Ok(begun.elapsed())
+}
+
 /// Makes room for reports in memory, as the chart does; the flags that the role needs outside of the cluster.
 fn aggregate(plane: &ControlPlane) -> Result<[String; 2]> {
     plane.ask(&["delete", "crd", "policyreports.wgpolicyk8s.io", "clusterpolicyreports.wgpolicyk8s.io"])?;
@@ -136,7 +138,7 @@ fn is_read(call: &str) -> bool {
 }
 
 /// One of many Pods: every third violates some policies.
-pub(super) fn pod(number: usize) -> String {
+fn pod(number: usize) -> String {
     let bad = number.is_multiple_of(3);
     let mut text = format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: pod-{number}, namespace: ns{}, labels: {{app: a{number}, env: prod}}}}\n\
@@ -161,7 +163,7 @@ pub(super) fn pod(number: usize) -> String {
     text
 }
 
-fn until(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
+pub(super) fn until(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
     let begun = Instant::now();
     while !holds()? {
         if begun.elapsed() > TIMEOUT {

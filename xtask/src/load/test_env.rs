@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use ephor_testbed::ControlPlane;
 use ephor_testbed::control_plane::free_port;
 
-use super::process::{Killed, ephor, plane};
+use super::process::{Killed, address, administrator, ephor, plane};
 
 /// How long anything may take.
 const TIMEOUT: Duration = Duration::from_mins(15);
@@ -39,24 +39,11 @@ impl TestEnv {
     /// Starts everything, with policies, and waits until those are ready.
     pub(super) fn start(policies: &str) -> Result<Self> {
         let plane = plane()?;
-        let port = free_port()?;
-        let own = |name: &str| -> Result<PathBuf> {
-            let account = format!("kyverno-{name}-controller");
-            let kubeconfig = plane.service_account_kubeconfig("kyverno", &account)?;
-            let subject = format!("--serviceaccount=kyverno:{account}");
-            plane.ask(&["create", "clusterrolebinding", &account, "--clusterrole=cluster-admin", &subject])?;
-            Ok(kubeconfig)
-        };
-        let admission = Role::start(
-            &plane,
-            "admission",
-            &own("admission")?,
-            &[
-                format!("--serverIP=127.0.0.1:{port}"),
-                format!("--webhookServerPort={port}"),
-                "--backgroundServiceAccountName=system:serviceaccount:kyverno:kyverno-background-controller".to_owned(),
-            ],
-        )?;
+        let own = |name: &str| administrator(&plane, &format!("kyverno-{name}-controller"));
+        let background =
+            "--backgroundServiceAccountName=system:serviceaccount:kyverno:kyverno-background-controller".to_owned();
+        let flags = [address()?.as_slice(), &[background]].concat();
+        let admission = Role::start(&plane, "admission", &own("admission")?, &flags)?;
         let background = Role::start(&plane, "background", &own("background")?, &[])?;
         let env = Self { admission, background, plane };
         let file = file(&env.plane, "policies.yaml", policies)?;
